@@ -689,7 +689,14 @@ def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
     for wrong in ("#t=99&s=0&c=0", "#t=1&s=0", "#t=1&s=0&c=x", "#summary", "#t=1&s=77&c=0"):
         page.get(f"location.hash = {json.dumps(wrong)}")
         assert situation(page, solution.game) == there
-    assert page.get("document.querySelector('#copy-link').click() || address()") == second
+    page.wait("document.getElementById('not-here')?.textContent.includes('not in this page')")
+    assert page.get("address()") == second
+    page.get("location.hash = '#t=3&s=0&c=99'")
+    page.wait("document.getElementById('not-here')?.textContent.includes('the nearest one')")
+    assert situation(page, solution.game)[0] == 3
+    page.focus("#time")
+    page.press("ArrowRight")
+    assert page.get("document.getElementById('not-here')") is None
 
 
 def test_a_link_opens_its_situation(browser, shown):

@@ -83,7 +83,9 @@ def _pads(game: MarkovGame) -> set[tuple[int, int]]:
     layer, found = game.layer(0), set()
     state = owners(layer.row_ptr)
     for i, actions in enumerate(game.actions):
-        fills = np.array([not isinstance(cost, RandomCost) and cost < 0 for cost in game.cost_values[i]])[layer.cost[layer.out_ptr[:-1], i]]
+        fills = np.array([not isinstance(cost, RandomCost) and cost < 0 for cost in game.cost_values[i]])[
+            layer.cost[layer.out_ptr[:-1], i]
+        ]
         places = np.unique(state[fills & (layer.action[:, i] == actions.index("wait"))])
         found |= {_places(game)[s][i][:2] for s in places.tolist()}
     return found

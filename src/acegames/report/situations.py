@@ -126,7 +126,7 @@ def describe(
     """Records of the situations, a list per time, and what they refer to.
 
     "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
-    amounts left that are enough at "t,state".
+    amounts left that suffice at "t,state".
     """
     reasons, rows = Reasons(view, frontier), {}
     records: list[list[list[Any]]] = []
@@ -164,7 +164,10 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
                     for d in deviations(view, stage, p, played)
                 ],
                 [
-                    [int(stage.row[e]) - begin, *(x if isinstance(x, int) else [*x[:2], shown(float(f"{x[2]:.6g}"))] for x in said)]
+                    [
+                        int(stage.row[e]) - begin,
+                        *(x if isinstance(x, int) else [*x[:2], shown(float(f"{x[2]:.6g}"))] for x in said),
+                    ]
                     for e, *said in alternatives(view, stage, p, values[p], leaving)
                     if played.keys() != {int(stage.row[e])}
                 ],

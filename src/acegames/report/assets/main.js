@@ -3,7 +3,7 @@ showSummary();
 showAbout();
 showMapControls();
 showSearch();
-fill("here-link", linkButton());
+listeners.push(() => fill("here-link", linkButton()));
 listeners.push(showMap);
 openFirst();
 listeners.push(remember);

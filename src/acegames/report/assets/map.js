@@ -185,7 +185,7 @@ function rampKey(least, most) {
 
 /* What the frame and the blanks mean. */
 function signs() {
-  const bounds = (M > 1 ? [view.x, view.y] : [view.x]).filter((m) => !stored(m) && boundBefore(m) !== null).map((m) => `${DATA.constraints[m]} ${amount(boundBefore(m), m)}`);
+  const bounds = (M > 1 ? [view.x, view.y] : [view.x]).filter((m) => !stored(m) && boundBefore(m) !== null).map((m) => `${DATA.constraints[m]}: ${amount(boundBefore(m), m)}`);
   return [el("li", {}, "thick frame: the situation above"), el("li", {}, "blank: not reachable under feasible play"), bounds.length ? el("li", {}, `axes end at the budget: ${bounds.join(", ")}`) : null].filter((x) => x);
 }
 

@@ -40,9 +40,10 @@ function openNearest(t, state, spent, first) {
   openSituation(t, nearest(at.get(state) || [...at.values()].flat(), spent, first));
 }
 
-/* The situation that the address names; else the start. */
+/* The situation that the address names, if it names one; else the start. */
 function openFirst() {
-  if (!openNamed()) openNearest(timesShown[0], DATA.situations[timesShown[0]][0][STATE], DATA.start);
+  openNearest(timesShown[0], DATA.situations[timesShown[0]][0][STATE], DATA.start);
+  openNamed();
 }
 
 let sliders = [];
