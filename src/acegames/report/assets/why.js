@@ -18,6 +18,7 @@ function gains([i, action, gain]) {
 }
 
 function whyNot(said, worth, record) {
+  if (N === 1 && (Array.isArray(said[0]) || said[0] === LESS)) return `allowed, but worth less: ${number(worth[0])}, not ${number(record[VALUES][0])}`;
   if (Array.isArray(said[0])) {
     const more = said.length > MOST_GAINERS ? `, and ${times(said.length - MOST_GAINERS, "other player")} would gain too` : "";
     return `no equilibrium on its own: ${said.slice(0, MOST_GAINERS).map(gains).join("; ")}${more}`;
