@@ -83,7 +83,9 @@ def test_the_table_has_values_budgets_and_names_of_both():
 
 def test_levels_of_reservoirs_are_told():
     first, second = CASES["capacity"]()
-    told = lines(both(first, second))
+    data = both(first, second)
+    told = lines(data)
+    assert data["against"]["names"][1] == "cab battery reservoir of 4, van battery reservoir of 4"
     assert told["lowest level of cab battery"] == (1, 1) and told["budget of cab battery"][1].startswith(
         "reservoir of 4"
     )

@@ -102,9 +102,10 @@ def comparison(view: View, other: View, certificates: tuple[Certificate, Certifi
     for label in view.game.constraints:
         said = [limit_words(own_budget(v.game)[label]) for v in both]
         lines.append([f"budget of {called(label)}", *said])
-        if said[0] != said[1]:
-            names[0].append(f"{called(label)} {said[0]}")
-            names[1].append(f"{called(label)} {said[1]}")
+        parts = [x.split(", ") for x in said]
+        for k in range(2 if said[0] != said[1] else 0):
+            apart = [x for x in parts[k] if x not in parts[1 - k]] or parts[k]  # of a reservoir, what differs
+            names[k].append(f"{called(label)} {', '.join(apart)}")
     for i, label in enumerate(view.game.players):
         lines.append([f"value of {called(label)}", *(shown(c.values[i]) for c in certificates)])
     if len(view.game.players) > 1:

@@ -132,7 +132,7 @@ const numberCell = (x, label, more = {}) => el("td", { class: "number", "data-la
 
 /* What the whole draw is worth. */
 function drawLine(record) {
-  return el("tr", { class: "draw" }, el("th", { scope: "row" }, "the recommended draw"), el("td", { "data-label": "recommended" }, ""),
+  return el("tr", { class: "draw" }, el("th", { scope: "row" }, "the recommended draw"), el("td", {}, ""),
     record[VALUES].map((v, i) => numberCell(v, `worth to ${DATA.players[i]}`)), OWN_COLUMN ? numberCell(aim(record[VALUES]), objective.name) : null, el("td", {}, ""));
 }
 

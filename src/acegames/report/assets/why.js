@@ -34,7 +34,8 @@ function whyNot(said, worth, record) {
 /* The feasible joint action that is worth most for the objective, where that is more than the recommendation, and why it is not recommended for sure. */
 function whyNotBest(record, rows) {
   if (!objective || N === 1) return null;
-  const best = record[SAFE].reduce((a, b) => (better(aim(b.slice(1)), aim(a.slice(1))) ? b : a));
+  const played = new Map(record[PLAYED]), likely = record[SAFE].slice().sort((a, b) => (played.get(b[0]) || 0) - (played.get(a[0]) || 0));
+  const best = likely.reduce((a, b) => (better(aim(b.slice(1)), aim(a.slice(1))) ? b : a));
   const said = new Map(record[WHY].map(([r, ...rest]) => [r, rest])).get(best[0]);
   if (!said || !Array.isArray(said[0]) || !better(aim(best.slice(1)), aim(record[VALUES]))) return null;
   const draw = record[PLAYED].length > 1 ? "the recommended draw" : "the recommendation";
