@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -310,7 +312,7 @@ def wide(states, label, horizon=3):
 def test_many_initial_states_leave_room_for_later_times_and_the_note_says_what_was_kept():
     data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, rng=0, most=500)
     assert chosen.shown == 500 and all(len(at) > 50 for at in data["situations"])
-    note = data["notes"][0]
+    note = data["notes"][0].words
     assert "some of the initial states, the sample episodes" in note and "an even sample of the rest" in note
     shown_here = {(t, r[0], *r[1]) for t, at in enumerate(data["situations"]) for r in at}
     for episode in data["episodes"]:
@@ -457,7 +459,7 @@ def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(
     solution = chicken(budget=6)
     alike = replace(solution, policy=replace(solution.policy, reached=None))
     data, chosen, certificate = collect(alike, episodes=50, rng=0, most=most)
-    assert certificate.ok and any("all alike" in note for note in data["notes"])
+    assert certificate.ok and any("all alike" in note.words for note in data["notes"])
     assert chosen.shown <= solution.stats.pairs + (50 if most else 0)
     for t, at in enumerate(data["situations"]):
         for record in at:
@@ -482,9 +484,72 @@ def test_reservoirs_are_told_by_their_levels():
     said = data["summary"]["game"]
     assert "battery: reservoir of 6, starts at 4, reserve by step 1, 1, 1, 2; tank: reservoir of 3; fuel 9" in said
     assert data["situations"][0][0][1] == [2, 0, 0], "the first situation is the start"
-    assert "schedule" not in data["frontier"]["note"], "reserves are not shifted"
+    assert not data["frontier"]["notes"], "reserves are not shifted"
     assert [entry["constraint"] for entry in data["summary"]["budgets"]] != []
     for entry in data["summary"]["budgets"]:
         if entry["constraint"] < 2 and entry["worst"] is not None:
             assert entry["level"] + entry["worst"] == data["capacities"][entry["constraint"]]
             assert f"falls to {entry['level']} of {entry['limit']}" in entry["words"]
+
+
+def cost_of_waste():
+    """Charges a full battery: one unit is lost in each of the first two steps."""
+    game = ace.MarkovGame.from_functions(
+        players=["one"],
+        horizon=3,
+        initial="s",
+        budget={"battery": ace.reservoir(2)},
+        actions=lambda t, s: [("charge",) if t < 2 else ("go",)],
+        outcomes=lambda t, s, a: [(1, s, -1 if t < 2 else 1)],
+        reward=lambda t, s, a: [1],
+    )
+    return collect(ace.solve(game), episodes=5, rng=0, most=None)[0]
+
+
+def test_what_reservoirs_waste_is_told():
+    data = cost_of_waste()
+    (entry,) = data["summary"]["budgets"]
+    assert "2 was wasted on average because it was full, at most 2 in one episode" in entry["wasted"]
+    assert data["episodes"][0]["wasted"] == [2]
+
+
+def test_the_name_is_said_once_and_commands_are_quoted_for_a_shell(monkeypatch):
+    data, *_ = collect(chicken(), episodes=5, rng=0, most=None)
+    assert data["name"] == "chicken" and "chicken" not in data["summary"]["game"]
+    monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
+    data, *_ = collect(ace.solve(ace.catalog.get("drones")), episodes=5, rng=0, most=None)
+    command = data["curves"][0]["notes"][0].command
+    assert shlex.split(command) == ["acegames", "frontier", "GAME", "--curve", "--constraint", "red battery"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc")
+def test_a_place_that_takes_no_files_is_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr("acegames.report.write.collect", lambda *a, **k: pytest.fail("the work was begun"))
+    with pytest.raises(PermissionError, match=r"/proc/x\.html"):
+        chicken().report("/proc/x.html")
+
+
+def test_boxes_of_a_thinned_map_leave_no_reachable_situation_blank(monkeypatch):
+    solution = ace.solve(ace.catalog.get("drones"), ace.CE())
+    monkeypatch.setattr("acegames.report.write.CELLS_PER_SITUATION", 0)  # at most 20 cells a state
+    data, *_ = collect(solution, episodes=20, rng=0, most=None)
+    found, thinned = ace.feasibility(solution.game), 0
+    for t, maps in enumerate(data["maps"]):
+        for s, cells in maps.items():
+            here = [c for state, c in found.states(t) if state == solution.game.states[int(s)]]
+            assert len(here) == cells["of"]
+            if "r" not in cells:
+                assert len(cells["a"]) == len(here)
+                continue
+            thinned += 1
+
+            def box(spent, ranges=cells["r"]):
+                return tuple(
+                    next(k for k, (low, high) in enumerate(side) if low <= x <= high)
+                    for x, side in zip(spent, ranges, strict=True)
+                )
+
+            drawn = [box(spent) for spent in zip(*cells["c"], strict=True)]
+            assert len(drawn) <= 20 and len(set(drawn)) == len(drawn)
+            assert {box(map(float, c)) for c in here} == set(drawn)
+    assert thinned

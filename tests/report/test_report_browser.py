@@ -130,6 +130,13 @@ SOLUTIONS = {
     "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
     "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),
+    "pictures": lambda: ace.solve(ace.catalog.get("corridor", horizon=3)),
+    "compared": lambda: ace.solve(ace.catalog.get("intersection"), ace.CE()),
+}
+OPTIONS = {
+    "compared": lambda: {"against": ace.solve(ace.catalog.get("intersection", horizon=5, budget=4), ace.CCE())},
+    "hostile": lambda: {"render": lambda state: "<svg onload='alert(1)'><script>alert(2)</script></svg>"},
+    "large": lambda: {"render": lambda state: None},
 }
 
 
@@ -149,7 +156,7 @@ def shown(tmp_path_factory):
         if name not in made:
             path = folder / f"{name.replace(' ', '-')}.html"
             solution = SOLUTIONS[name]()
-            solution.report(path, episodes=200, rng=1)
+            solution.report(path, episodes=200, rng=1, **OPTIONS.get(name, dict)())
             made[name] = solution, path
         return made[name]
 
@@ -232,7 +239,7 @@ def check_situation(page, solution):
         [read(x) for x in page.texts(".situation-value")], policy.values(t, state, spent), rtol=1e-5, atol=1e-9
     )
     rows = page.get(
-        "[...document.querySelectorAll('#joint-actions tbody tr')].map((r) => "
+        "[...document.querySelectorAll('#joint-actions tbody tr[data-row]')].map((r) => "
         "[r.children[0].textContent, r.className, r.querySelector('.probability')?.textContent ?? null])"
     )
     safe = feasible(game).actions(t, state, spent)
@@ -363,13 +370,13 @@ def test_reasons_name_the_outcome_and_the_budget(opened):
     page.press("End")
     _, _, spent = situation(page, solution.game)
     now = page.texts("#joint-actions .reason")
-    assert now and all(re.search(r"unsafe now: .*it brings risk to \d+, over its budget of 6\.", x) for x in now)
+    assert now and all(re.search(r"infeasible now: .*it brings risk to \d+, over its budget of 6\.", x) for x in now)
     assert spent == [6] or spent == [5]
     page.focus("#time")
     page.press("ArrowLeft", 2)
     page.focus("#spent-0")
     page.press("End")
-    later = [x for x in page.texts("#joint-actions .reason") if "unsafe later" in x]
+    later = [x for x in page.texts("#joint-actions .reason") if "infeasible later" in x]
     assert later and all(
         re.search(r"leads to state \w+ with \d+ of risk spent, where risk needs \d+ more and has \d+ left\.", x)
         for x in later
@@ -382,7 +389,7 @@ def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
     page.press("Home")
     (said,) = page.texts("#joint-actions .reason")
     assert said == (
-        "unsafe later: for certain it leads to state field with 2 of fuel spent, "
+        "infeasible later: for certain it leads to state field with 2 of fuel spent, "
         "where fuel needs more than its budgets leave."
     )
 
@@ -418,7 +425,7 @@ def test_the_map_follows_and_opens_situations(opened):
         choose(page, "map-what", choice)
         wanted = ("Value of red", "Value of blue", "Sum of values", "Recommended joint action")[choice]
         assert page.text("#map-body figcaption").startswith(wanted)
-        assert "situations. The table below" in page.get(
+        assert "cells. The table below" in page.get(
             "document.querySelector('#map-body .plot').getAttribute('aria-label')"
         )
     lines = numbers(page, "#map-body")
@@ -446,7 +453,7 @@ def test_with_three_budgets_any_two_can_be_chosen(opened):
                 choose(page, f"{holder}-{which}", value)
         assert [page.get(f"+document.getElementById('map-{k}').value") for k in "xy"] == [across, up]
         names = solution.game.constraints
-        assert f"of {names[across]} and {names[up]}:" in page.get(
+        assert f"cumulative cost of {names[across]} and cumulative cost of {names[up]}:" in page.get(
             "document.querySelector('#map-body .plot').getAttribute('aria-label')"
         )
         assert f"Budgets of {names[across]} and {names[up]}" in page.text("#frontier-body figcaption")
@@ -455,7 +462,7 @@ def test_with_three_budgets_any_two_can_be_chosen(opened):
 def test_smallest_budgets_and_the_value_of_budget(opened):
     solution, page = opened("ce")
     least = ace.feasibility(solution.game).minimal_budgets
-    assert f"at least risk {least[0, 0]:g}" in page.text("#minimal")
+    assert f"suffice: risk {least[0, 0]:g}." in page.text("#minimal")
     lines = numbers(page, "#curve-body")
     curve = solution.budget_curve()
     np.testing.assert_allclose(
@@ -478,7 +485,7 @@ def test_the_titles_of_episodes_are_not_clipped(opened, width):
         "c.font = getComputedStyle(s).font; "
         "return Math.max(...[...s.options].map((o) => c.measureText(o.textContent).width)) - s.clientWidth + 50; })()"
     )
-    assert any("tightest" in x for x in page.texts("#episode-which option")) and long < 0
+    assert any("least left" in x for x in page.texts("#episode-which option")) and long < 0
 
 
 def test_an_episode_is_played_back(opened):
@@ -573,7 +580,7 @@ def test_a_reservoir_is_drawn_as_a_battery(opened):
     levels = [read(line[0]) for line in numbers(page, "#map-body")]
     assert sorted(levels) == sorted(6 - float(c[0]) for _, c in ace.feasibility(solution.game).states(2))
     assert "capacity of battery 6" in page.text("#minimal") and "capacity of battery" in page.text("#curve-body")
-    assert page.text("#spending-title") == "What is left at the end"
+    assert page.text("#spending-title") == "Levels at the end"
 
 
 def test_batteries_as_an_episode_is_played(opened):
@@ -590,7 +597,7 @@ def test_batteries_as_an_episode_is_played(opened):
             f"{name}: {x:g} of 5 left, reserve 1" for name, x in zip(game.constraints, left, strict=False)
         ]
         assert f"cab battery at {left[0]:g} of 5" in page.text("#episode-step")
-    assert page.text("#spending-title") == "What is left or spent at the end"
+    assert page.text("#spending-title") == "Cumulative costs and levels at the end"
     last = 5 - rollouts.spent[:, -1, 0]
     amounts, count = np.unique(last, return_counts=True)
     lines = numbers(page, "#spending-body")
@@ -603,7 +610,7 @@ def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):
     solution, page = opened("large")
     path = shown("large")[1]
     assert path.stat().st_size < 3_000_000
-    assert "Thinned: " in page.text("#notes") and "--most" in page.text("#notes")
+    assert "Thinned: " in page.text("#notes") and "--most" in page.text("#notes code")
     page.focus("#time")
     page.press("End")
     moved = page.get(
@@ -618,9 +625,221 @@ def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):
 
 def test_hostile_labels_stay_text(opened):
     _, page = opened("hostile")
-    assert page.get("document.querySelectorAll('img, main b').length") == 0
+    assert page.get("document.querySelectorAll('img:not(.picture), main b').length") == 0
+    assert page.get("document.querySelectorAll('img.picture').length") == 2
     assert HOSTILE in page.text("#game") and HOSTILE in page.text("#here")
     page.focus("#time")
     page.press("End")
     assert page.text("#state option") == HOSTILE
     assert json.loads(page.text("#data"))["players"][0] == HOSTILE
+
+
+def test_the_page_opens_at_the_start(opened):
+    for name in ("ce", "reservoirs", "a battery"):
+        solution, page = opened(name)
+        game = solution.game
+        assert situation(page, game) == (0, game.states[game.initial[0][0]], [float(c) for c in game.spent_at_start])
+
+
+def test_it_says_why_the_best_joint_action_is_not_recommended_for_sure(opened):
+    solution, page = opened("ce")
+    best = worth(solution, 0, "dry", [0], ("yield", "yield"))
+    gain = worth(solution, 0, "dry", [0], ("dare", "yield"))[0] - best[0]
+    said = page.text("#why")
+    assert said.startswith("Why not always yield, yield?") and f"north would gain {gain:.6g} by playing dare" in said
+    assert f"is {best.sum():.6g}, and that of the recommended draw {solution.values.sum():.6g}." in said
+    lines = dict(
+        page.get(
+            "[...document.querySelectorAll('#joint-actions tr[data-row]')].map((r) => "
+            "[r.children[0].textContent, r.querySelector('.why').textContent])"
+        )
+    )
+    assert "no equilibrium on its own: north would gain" in lines["yield, yield"]
+    assert "east would gain" in lines["dare, dare"]
+    lone = worth(solution, 0, "dry", [0], ("yield", "dare")).sum()
+    assert f"but worth less: sum of values {lone:.6g}, not {solution.values.sum():.6g}" in lines["yield, dare"]
+
+
+def test_under_cce_a_player_commits_beforehand(opened):
+    _, page = opened("two budgets")
+    page.wait("document.querySelectorAll('#joint-actions .why').length > 0")
+    said = [x for x in page.texts("#joint-actions .why") if "would gain" in x and "no equilibrium" in x]
+    assert said and all("by committing beforehand to" in x for x in said)
+
+
+def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
+    solution, page = opened("ce")
+    assert page.get("location.hash") == ""
+    page.focus("#time")
+    page.press("ArrowRight", 3)
+    page.wait("location.hash !== ''")
+    first = page.get("location.hash")
+    assert first.startswith("#t=3&s=")
+    page.focus("#spent-0")
+    page.press("End")
+    page.wait(f"location.hash !== {json.dumps(first)}")
+    second, there = page.get("location.hash"), situation(page, solution.game)
+    page.get("history.back()")
+    page.wait(f"location.hash === {json.dumps(first)}")
+    page.wait("document.getElementById('spent-0').value === '0'")
+    assert situation(page, solution.game)[0] == 3 and situation(page, solution.game) != there
+    page.get(f"location.hash = {json.dumps(second)}")
+    page.wait("document.getElementById('spent-0').value !== '0'")
+    assert situation(page, solution.game) == there
+    for wrong in ("#t=99&s=0&c=0", "#t=1&s=0", "#t=1&s=0&c=x", "#summary", "#t=1&s=77&c=0"):
+        page.get(f"location.hash = {json.dumps(wrong)}")
+        assert situation(page, solution.game) == there
+    page.wait("document.getElementById('not-here')?.textContent.includes('not in this page')")
+    assert page.get("address()") == second
+    page.get("location.hash = '#t=3&s=0&c=99'")
+    page.wait("document.getElementById('not-here')?.textContent.includes('the nearest one')")
+    assert situation(page, solution.game)[0] == 3
+    page.focus("#time")
+    page.press("ArrowRight")
+    assert page.get("document.getElementById('not-here')") is None
+
+
+def test_a_link_opens_its_situation(browser, shown):
+    solution, path = shown("two budgets")
+    place = next((t, s, c) for t, s, c in reversed(list(pairs_of(solution))) if t == 3)
+    linked = browser.open(path)
+    index = solution.game.state_index(place[1])
+    linked.call(
+        "Page.navigate", url=f"{path.absolute().as_uri()}?#t=3&s={index}&c={','.join(f'{x:g}' for x in place[2])}"
+    )
+    linked.wait("location.search === '?' || location.href.includes('?#')")
+    linked.wait("document.documentElement?.hasAttribute('data-ready')")
+    assert situation(linked, solution.game) == place
+    linked.close()
+
+
+def pairs_of(solution):
+    found = ace.feasibility(solution.game)
+    for t in range(solution.game.horizon):
+        for state, spent in found.states(t):
+            yield t, state, [float(c) for c in spent]
+
+
+def search(page, text):
+    page.get(
+        f"(() => {{ const s = document.getElementById('search'); s.value = {json.dumps(text)}; s.dispatchEvent(new Event('input')); }})()"
+    )
+    return page.texts("#found li")
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("t=2 risk>=3", lambda t, s, c: t == 2 and c[0] >= 3),
+        ("ICE", lambda t, s, c: s == "ice"),
+        ("ice risk<2 t>3", lambda t, s, c: s == "ice" and c[0] < 2 and t > 3),
+        ("risk = 5", lambda t, s, c: c[0] == 5),
+        ("no such state", lambda t, s, c: False),
+    ],
+)
+def test_situations_are_found(opened, text, fits):
+    solution, page = opened("ce")
+    found = search(page, text)
+    expected = [x for x in pairs_of(solution) if fits(*x)]
+    assert len(found) == len(expected) and len(found) < 30
+    if not found:
+        assert "No situation" in page.text("#found")
+        return
+    page.click("#found li button")
+    assert situation(page, solution.game) in expected
+
+
+def test_reservoirs_are_searched_by_their_levels(opened):
+    solution, page = opened("a battery")
+    found = search(page, "battery<=1 t=3")
+    assert len(found) == sum(1 for t, _, c in pairs_of(solution) if t == 3 and 6 - c[0] <= 1) > 0
+
+
+def test_pictures_follow_the_situation_and_the_episode(opened):
+    solution, page = opened("pictures")
+    alt = "document.querySelector('#{} .picture').alt"
+    assert page.get(alt.format("situation-body")) == "Picture of state 0 · 3"
+    assert page.get("document.querySelector('#situation-body .picture').naturalWidth") == 240, "it was drawn"
+    rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    page.focus("#scene")
+    for t in range(solution.game.horizon + 1):
+        state = spelled(solution.game.states[rollouts.state[0, t]])
+        assert page.get(alt.format("episode-picture")) == f"Picture of state {state}"
+        page.press("ArrowRight")
+    page.press("Home")
+    assert page.get("+document.getElementById('episode-at').value") == 0
+    page.press(" ")
+    assert page.text("#episode-play") == "Pause"
+    page.wait("+document.getElementById('episode-at').value >= 1")
+    page.press(" ")
+    assert page.text("#episode-play") == "Play"
+    page.press("End")
+    assert "The end" in page.text("#episode-step")
+
+
+def test_two_solutions_side_by_side(opened):
+    solution, page = opened("compared")
+    second = OPTIONS["compared"]()["against"]
+    lines = page.get(
+        "[...document.querySelectorAll('#comparison tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
+    )
+    told = {what: (a, b) for what, a, b in lines}
+    assert told["steps"] == ("6", "5") and told["budget of risk"] == ("6", "4")
+    assert read(told["value of north"][1]) == pytest.approx(float(second.values[0]), rel=1e-5)
+    for _ in range(5):
+        t, state, spent = situation(page, solution.game)
+        here = page.get(
+            "[...document.querySelectorAll('#beside tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
+        )
+        shown_there = {a: read(b) / 100 for a, _, b in here if "value of" not in a and b != "–"}
+        expected = {", ".join(a): p for a, p in second.policy.distribution(t, state, spent).items()}
+        assert shown_there == pytest.approx(expected, abs=0.00051)
+        page.focus("#time")
+        page.press("ArrowRight")
+    assert "it is over before this time" in page.text("#beside")
+    page.press("ArrowLeft")
+    page.focus("#spent-0")
+    page.press("End")
+    assert "not reachable under feasible play" in page.text("#beside")
+
+
+@pytest.mark.parametrize("name", ["large", "two budgets", "three budgets", "reservoirs"])
+def test_the_frame_is_around_a_drawn_cell_and_the_axes_reach_the_budget(opened, name):
+    _, page = opened(name)
+    wrong = page.get(
+        "DATA.situations.flatMap((at, t) => at.filter((_, k) => k % 37 === 0).map((r) => { open.t = t; open.record = r; "
+        "const { drawn, xs, ys } = cells(), own = r[SPENT].map(level); "
+        "const x = rangeOf(xs.sides, own[view.x]), y = rangeOf(ys.sides, own[view.y]); "
+        "const inside = xs.of[x][0] <= own[view.x] && own[view.x] <= xs.of[x][1] && "
+        "ys.of[y][0] <= own[view.y] && own[view.y] <= ys.of[y][1]; "
+        "const ends = [[xs, view.x], [ys, view.y]].every(([side, m]) => stored(m) || DATA.budgets[0][m] <= side.most); "
+        "return inside && ends && drawn.some((c) => c.x === x && c.y === y); })).filter((ok) => !ok).length"
+    )
+    assert wrong == 0
+
+
+def test_commands_can_be_copied(opened):
+    _, page = opened("large")
+    command = page.text("#notes code")
+    assert command.startswith("acegames report FILE --most ")
+    page.get("window.copied = null; navigator.clipboard.writeText = async (x) => { window.copied = x; }; null")
+    page.click("#notes .copy")
+    page.wait("window.copied !== null")
+    assert page.get("window.copied") == command and page.text("#notes .copy") == "Copied"
+    page.get(
+        "navigator.clipboard.writeText = async () => { throw new Error('no'); }; document.execCommand = () => false; null"
+    )
+    page.click(
+        "#curve-body .copy" if page.get("document.querySelector('#curve-body .copy') !== null") else "#notes .copy"
+    )
+    page.wait("[...document.querySelectorAll('.copy')].some((b) => b.textContent === 'Not copied')")
+
+
+def test_what_is_wasted_is_in_the_page(opened):
+    solution, page = opened("reservoirs")
+    rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    said = page.texts("#summary .wasted")
+    assert len(said) == 2
+    for m, text in enumerate(said):
+        lost = rollouts.wasted[:, m]
+        assert ("Nothing was wasted" in text) if not lost.any() else f"{lost.mean():.6g} was wasted" in " ".join(said)

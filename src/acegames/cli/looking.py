@@ -12,6 +12,8 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, say_written, table, with_bar, working
 
 SOURCE = "A solution or policy file, a game file, or a catalog game."
+AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
+PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
 
 
@@ -38,7 +40,9 @@ def export(
 def report(
     file: opt.SolutionFile,
     output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
-    against: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
+    game: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
+    against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
+    pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = 1000,
     seed: Annotated[int, Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")] = 0,
     most: Annotated[int | None, Option(min=1, help=MOST)] = None,
@@ -50,9 +54,13 @@ def report(
 
     opt.refuse_game(file)
     opt.check_place(output)
-    answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
-    game = None if against is None else opt.read_game(against)
-    options: dict[str, Any] = {"game": game, "episodes": episodes, "rng": seed, "most": most}
+    answer = ace.Solution.load(file) if game is None else ace.Policy.load(file)
+    options: dict[str, Any] = {"episodes": episodes, "rng": seed, "most": most, "render": pictures}
+    if game is not None:
+        options["game"] = opt.read_game(game)
+    if against is not None:
+        opt.refuse_game(against)
+        options["against"] = ace.Solution.load(against)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
     out.print(f"{written.situations:,} of {written.of:,} situations are in it.")

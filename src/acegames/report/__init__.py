@@ -2,9 +2,10 @@
 
 `write` collects everything as JSON and makes the file with `page`. `situations` chooses what is
 shown, `reasons` says why joint actions are infeasible there, `deviations` what leaving the
-recommendation would lose, `freedom` how often safety took away what a player would have liked,
-`budgets` which budgets would do and what they are worth, `episodes` what play looks like, and
-`summary` puts the answer into words.
+recommendation would lose, `alternatives` why feasible joint actions are not recommended for sure,
+`freedom` how often budgets made a preferred action infeasible, `budgets` which budgets suffice and
+what they are worth, `episodes` what play looks like, `pictures` what states look like, `against`
+how another solution compares, and `summary` puts the answer into words.
 """
 
 from acegames.report.write import Written, write_report

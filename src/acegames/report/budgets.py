@@ -1,8 +1,9 @@
-"""Which budgets would do, and what a budget is worth; or why that is not in the page."""
+"""Which budgets suffice, and what a budget is worth; or why that is not in the page."""
 
 from __future__ import annotations
 
-from typing import Any
+import shlex
+from typing import Any, NamedTuple
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.budgets import has_schedule
@@ -22,40 +23,53 @@ FRONTIER_PAIRS = 2_000_000
 MOST_CURVES = 6
 POINTS = 61
 MOST_MINIMAL = 400
+SHOWS = "This command shows it:"
 
 
-def minimal(view: View, progress: OnProgress | None = None) -> tuple[Frontier | None, str]:
+class Note(NamedTuple):
+    """A sentence of the page, and a command that can be copied from it; "" for none."""
+
+    words: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words} {self.command}" if self.command else self.words
+
+
+def minimal(view: View, progress: OnProgress | None = None) -> tuple[Frontier | None, Note]:
     """Minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
-        return None, "This game has no budgets."
+        return None, Note("This game has no budgets.")
     pairs = count_pairs(view.policy.layers)
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
-        return None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it."
+        return None, Note(f"Left out: the solve had {pairs:,} stage games. {SHOWS}", "acegames frontier GAME")
     try:
-        return Frontier(view.counted, progress), ""
+        return Frontier(view.counted, progress), Note("")
     except TooLarge as error:
-        return None, f"Left out: {error}."
+        return None, Note(f"Left out: {error}.")
 
 
-def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str, Any]:
+def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str, Any]:
     """The minimal budgets at the start, for the page."""
     if frontier is None:
-        return {"rows": [], "note": note, "number": 0}
+        return {"rows": [], "notes": [note], "number": 0}
     rows, said = frontier.at_root(), []
     kept = spread(0, len(rows) - 1, MOST_MINIMAL)
     if len(kept) < len(rows):
-        said.append(f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread.")
+        said.append(f"Thinned: {len(kept):,} of {len(rows):,} smallest budgets, evenly spread.")
     if has_schedule(view.game):
         said.append(
-            "The budget is a schedule: each amount stands for its last finite entry, the others are shifted along."
+            "The budget changes with time. Each amount here is its last limit; the earlier limits are raised or "
+            "lowered by as much."
         )
     if not view.policy.tracker.exact:
-        said.append("Costs are as the policy counts them, that is, rounded.")
-    return {"rows": [[shown(x) for x in rows[k]] for k in kept], "note": " ".join(said), "number": len(rows)}
+        said.append("Costs are rounded, as the policy counts them.")
+    notes = [Note(words) for words in said]
+    return {"rows": [[shown(x) for x in rows[k]] for k in kept], "notes": notes, "number": len(rows)}
 
 
 def curves(
-    view: View, solution: Solution, frontier: Frontier | None, note: str, progress: OnProgress | None = None
+    view: View, solution: Solution, frontier: Frontier | None, note: Note, progress: OnProgress | None = None
 ) -> list[dict[str, Any]]:
     """What each budget is worth, the others as they are; or a note on why that is left out.
 
@@ -67,22 +81,23 @@ def curves(
 
 
 def _curve(
-    solution: Solution, m: int, frontier: Frontier | None, note: str, progress: OnProgress | None
+    solution: Solution, m: int, frontier: Frontier | None, note: Note, progress: OnProgress | None
 ) -> dict[str, Any]:
     label, pairs = solution.game.constraints[m], count_pairs(solution.policy.layers)
     if all(isinstance(row[m], float) for row in solution.game.budgets):
-        return {"notes": ["This constraint has no limit."]}
+        return {"notes": [Note("This constraint has no limit.")]}
     if pairs > MOST_PAIRS:
-        left_out = f"Left out: it takes another solve, and this one has {pairs:,} stage games. "
-        return {"notes": [f"{left_out}`acegames frontier GAME --curve --constraint {called(label)}` shows it."]}
+        left_out = f"Left out: it takes another solve, and this one had {pairs:,} stage games. {SHOWS}"
+        command = f"acegames frontier GAME --curve --constraint {shlex.quote(called(label))}"
+        return {"notes": [Note(left_out, command)]}
     if frontier is None:
-        return {"notes": [note.removesuffix(".")]}
+        return {"notes": [note]}
     try:
         curve = curve_of(solution, label, points=POINTS, frontier=frontier, progress=progress)
     except AceError as error:
-        return {"notes": [f"Left out: {error}"]}
+        return {"notes": [Note(f"Left out: {error}")]}
     return {
         "budgets": [shown(x) for x in curve.budgets[:, m]],
         "values": [[shown(x) for x in row] for row in curve.values],
-        "notes": [note.replace("; points= shows more", "") for note in curve.notes],
+        "notes": [Note(note.replace("; points= shows more", "")) for note in curve.notes],
     }

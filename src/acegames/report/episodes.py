@@ -29,13 +29,13 @@ def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
         if np.isfinite(slack[:, m]).all():
             e = int(slack[:, m].argmin())
             before = chosen.get(e, "")
-            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: tightest"
+            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: least left of"
             chosen[e] += f" {called(label)}"
     return chosen
 
 
 def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> list[dict[str, Any]]:
-    """States, joint actions, rewards, and what was spent and counted after each step."""
+    """States, joint actions, rewards, cumulative costs after each step, and what was wasted."""
     found = []
     for e, title in episodes.items():
         rewards = []
@@ -49,14 +49,16 @@ def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> li
             "reward": rewards,
             "spent": [[shown(x) for x in row] for row in rollouts.spent[e]],
         }
+        if any(view.game.reservoirs):
+            entry["wasted"] = [shown(x) for x in rollouts.wasted[e]]
         if not view.policy.tracker.exact:
             entry["counted"] = [[shown(x) for x in row] for row in rollouts.counted[e]]
         found.append(entry)
     return found
 
 
-def final_spending(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """How often each amount, or interval where there are many, was spent at the end."""
+def final_costs(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
+    """How often each cumulative cost, or interval where there are many, occurred at the end."""
     found = []
     for m in range(len(view.game.constraints)):
         last = rollouts.spent[:, -1, m]

@@ -14,7 +14,20 @@ import json
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("dom.js", "charts.js", "summary.js", "situation.js", "map.js", "budgets.js", "episodes.js", "main.js")
+SCRIPTS = (
+    *(
+        "dom.js",
+        "charts.js",
+        "picture.js",
+        "summary.js",
+        "against.js",
+        "situation.js",
+        "why.js",
+        "link.js",
+        "search.js",
+    ),
+    *("map.js", "budgets.js", "episodes.js", "main.js"),
+)
 LIBRARY = "uplot.min.js"
 
 

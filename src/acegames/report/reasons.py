@@ -1,4 +1,4 @@
-"""Why joint actions are infeasible, and which budgets would be needed where they lead."""
+"""Why joint actions are infeasible, and which budgets would suffice where they lead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reasons:
 
     def __init__(self, view: View, frontier: Frontier | None) -> None:
         self.view, self.frontier = view, frontier
-        self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that are enough, one list per way
+        self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that suffice, one list per way
 
     def of(self, stage: Stage, e: int) -> list[Any]:
         """The outcome that rules an entry out: when, chance, next state, spent, budgets broken."""

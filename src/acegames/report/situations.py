@@ -1,8 +1,8 @@
 """Which situations (t, state, spent) are in the page, and everything that is said about each.
 
 All of them where they fit. Else a share of each: the start, the places named in the certificate,
-the sample episodes, the extremes of spending of each state that play visits, what play visits most
-often, and an even sample of the rest.
+the sample episodes, the extremes of cumulative cost of each state that play visits, what play
+visits most often, and an even sample of the rest.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import Ints, in_pair_order
+from acegames.model.arrays import Ints, in_order, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
+from acegames.report.alternatives import alternatives, best_deviations
 from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
 from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier
@@ -60,7 +61,7 @@ SHARES = (
     (0.2, "the start", "some of the initial states"),
     (0.1, "the places named in the certificate", "some places named in the certificate"),
     (0.25, "the sample episodes", "parts of the sample episodes"),
-    (0.2, "the extremes of spending", "some extremes of spending"),
+    (0.2, "the extremes of cumulative cost", "some extremes of cumulative cost"),
     (0.15, "what play visits", "what play visits most often"),
 )
 """Of the room, and what to call all or some of them. The rest is for an even sample."""
@@ -98,7 +99,7 @@ def _often(view: View, visits: dict[Key, int]) -> list[Key]:
 
 
 def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
-    """Situations besides those kept, evenly over times and, in each, over states and spendings."""
+    """Situations besides those kept, evenly over times and, in each, over states and amounts."""
     found: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
         state, total = view.listed(t)
@@ -108,7 +109,7 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
-    """The least and the largest spending of each constraint, for each visited state and time."""
+    """The least and the largest cumulative cost of each constraint, by visited time and state."""
     found: list[Key] = []
     for t, places in groupby(sorted({key[:2] for key in visits}), key=lambda place: place[0]):
         state, total = view.listed(t)
@@ -125,7 +126,7 @@ def describe(
     """Records of the situations, a list per time, and what they refer to.
 
     "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
-    amounts left that are enough at "t,state".
+    amounts left that suffice at "t,state".
     """
     reasons, rows = Reasons(view, frontier), {}
     records: list[list[list[Any]]] = []
@@ -144,7 +145,7 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
     values = view.values(stage.t, stage.state, stage.total)
     pair = view.policy.pairs(stage.t, stage.state, stage.total)
     ptr, row, prob = view.policy.layers[stage.t].strategies(stage.state, pair)
-    found = []
+    found, leaving = [], best_deviations(view, stage)
     for p, s in enumerate(stage.state.tolist()):
         begin, here = int(layer.row_ptr[s]), slice(ptr[p], ptr[p + 1])
         played = dict(zip(row[here].tolist(), prob[here].tolist(), strict=True))
@@ -162,6 +163,14 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
                     [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
                     for d in deviations(view, stage, p, played)
                 ],
+                [
+                    [
+                        int(stage.row[e]) - begin,
+                        *(x if isinstance(x, int) else [*x[:2], shown(float(f"{x[2]:.6g}"))] for x in said),
+                    ]
+                    for e, *said in alternatives(view, stage, p, values[p], leaving)
+                    if played.keys() != {int(stage.row[e])}
+                ],
             ]
         )
     return found
@@ -175,7 +184,7 @@ def _outcome(found: Deviation, begin: int) -> list[Any]:
 
 
 def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]]]:
-    """For each time and state in the page: spending, values, the likeliest joint action."""
+    """For each time and state in the page: cumulative costs, values, the likeliest joint action."""
     groups = sum(len(np.unique(state)) for state, _ in chosen.at)
     room = max(20, most // max(1, groups))
     found = []
@@ -184,23 +193,44 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
         shares = {}
         for s in np.unique(here).tolist():
             of_state = total[slice(*np.searchsorted(state, [s, s + 1]))]
-            shares[str(s)] = _cells(view, t, s, _coarser(of_state, room)) | {"of": len(of_state)}
+            cells, ranges = _coarser(of_state, room)
+            shares[str(s)] = _cells(view, t, s, cells) | {"of": len(of_state)}
+            if ranges is not None:
+                shares[str(s)]["r"] = _in_amounts(view, ranges)
         found.append(shares)
     return found
 
 
-def _coarser(total: Ints, most: int) -> Ints:
-    """Every k-th amount of each constraint; k leaves at most `most` situations, not many fewer."""
+def _coarser(total: Ints, most: int) -> tuple[Ints, list[Ints] | None]:
+    """One situation of each box of k amounts in each constraint; k leaves at most `most` boxes.
+
+    A box is left out only if none of its situations can occur. Also the least and the largest
+    amount (B, 2) of each range that makes the boxes, by constraint; None where nothing is left out.
+    """
     if len(total) <= most or not total.shape[1]:
-        return total
+        return total, None
     place = np.column_stack([_ranks(column) for column in total.T])
-    first = int((len(total) / most) ** (1 / total.shape[1]))  # a smaller one leaves more of an even spread
-    for stride in range(max(2, first), int(place.max()) + 2):
-        kept: Ints = total[(place % stride == 0).all(axis=1)]
-        if 0 < len(kept) <= most:
-            return kept
-    some: Ints = total[spread(0, len(total) - 1, most)]
-    return some
+    stride = max(2, int((len(total) / most) ** (1 / total.shape[1])))  # a smaller one leaves more
+    while True:
+        order, begins = in_order(list((place // stride).T))
+        if begins.sum() <= most:
+            break
+        stride += max(1, stride // 8)
+    ranges = []
+    for column, rank in zip(total.T, place.T, strict=True):
+        amounts = np.empty(int(rank.max()) + 1, dtype=np.int64)
+        amounts[rank] = column
+        low = np.arange(0, len(amounts), stride)
+        ranges.append(np.column_stack([amounts[low], amounts[np.minimum(low + stride, len(amounts)) - 1]]))
+    return total[np.sort(order[begins])], ranges
+
+
+def _in_amounts(view: View, ranges: list[Ints]) -> list[list[list[float]]]:
+    """Ranges of whole units in the user's own."""
+    lattice = np.zeros((max(map(len, ranges)), 2, len(ranges)), dtype=np.int64)
+    for m, part in enumerate(ranges):
+        lattice[: len(part), :, m] = part
+    return [[[view.spent(x)[m] for x in lattice[k]] for k in range(len(part))] for m, part in enumerate(ranges)]
 
 
 def _ranks(column: Ints) -> Ints:

@@ -16,7 +16,7 @@ from acegames.report.freedom import Freedom, percent
 from acegames.solving.pipeline import Solution
 from acegames.verifier import Certificate
 
-ALONE = "With one player this is a policy of the largest expected reward among all safe ones."
+ALONE = "With one player this is a safe policy with the largest expected reward."
 
 
 def summary_data(
@@ -27,7 +27,7 @@ def summary_data(
     played = rollouts.summary()
     return {
         "game": _game_words(view),
-        "concept": f"{words.title}, chosen for {_objective(solution.concept)}",
+        "concept": f"{words.title}, chosen for {objective_words(solution.concept)}",
         "meaning": ALONE if alone else words.meaning,
         "values": [shown(v) for v in solution.values],
         "verified": [shown(v) for v in certificate.values],
@@ -49,19 +49,18 @@ def summary_data(
 
 def _game_words(view: View) -> str:
     game = view.game
-    name = f"{game.name}: " if game.name else ""
     states = f"{len(game.states):,} state{'s' * (len(game.states) != 1)}"
     players = ", ".join(map(called, game.players))
     who = f"{len(game.players)} players ({players})" if len(game.players) > 1 else f"one player ({players})"
-    limits = budgets_listed({called(c): budget for c, budget in own_budget(game).items()}, _limit)
+    limits = budgets_listed({called(c): budget for c, budget in own_budget(game).items()}, limit_words)
     budgets = f"hard budgets: {limits}" if limits else "no budgets"
-    return f"{name}{who}, {states}, {game.horizon} step{'s' * (game.horizon != 1)}, {budgets}."
+    return f"{who[0].upper()}{who[1:]}, {states}, {game.horizon} step{'s' * (game.horizon != 1)}, {budgets}."
 
 
-def _limit(budget: Any) -> str:
+def limit_words(budget: Any) -> str:
     """A budget in words."""
     if isinstance(budget, Holds):
-        return ", ".join(reservoir_parts(budget, _limit))
+        return ", ".join(reservoir_parts(budget, limit_words))
     if not isinstance(budget, list):
         return "without limit" if budget == np.inf else _text(budget)
     if is_almost_sure(budget):
@@ -74,7 +73,8 @@ def _text(x: Any) -> str:
     return "no limit" if x == np.inf else spelled(x)
 
 
-def _objective(concept: Concept) -> str:
+def objective_words(concept: Concept) -> str:
+    """What an equilibrium is chosen for."""
     wanted = concept.objective
     if concept.criterion is not WEIGHTED:
         return concept.criterion.sentence
@@ -95,27 +95,28 @@ def _counting(view: View) -> str:
         if rule is not None
     ]
     return (
-        f"This policy counts rounded costs: {'; '.join(said)}. Wherever this page says what has been spent, it is the sum of "
-        "the rounded costs, except where it says true spending; feasibility and losses are those of the game with rounded costs."
+        f"This policy counts rounded costs: {'; '.join(said)}. Cumulative costs on this page are sums of the rounded "
+        "costs, except where it says true costs. Feasible joint actions and losses are those of the game with rounded costs."
     )
 
 
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """Worst spending against budget, the tightest first; of a schedule, over simulated episodes."""
+    """Largest cumulative costs against budgets, the tightest first; of a schedule, as simulated."""
     budgets = budget_table(view)
     found: list[tuple[float, int, dict[str, Any]]] = []
     for m, (label, budget) in enumerate(own_budget(view.game).items()):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
-        entry = {"constraint": m, "budget": _limit(budget), "worst": shown(worst), "slack": None, "used": None}
+        entry = {"constraint": m, "budget": limit_words(budget), "worst": shown(worst), "slack": None, "used": None}
         if isinstance(budget, Holds):
             tight = _stored(entry, called(label), budget, worst, float((limits - rollouts.spent[..., m]).min()))
+            entry["wasted"] = _wasted(rollouts, m)
         elif not isinstance(budget, list) and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
             tight = _left(limits[0] - worst, limits[0], worst)
-            over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
+            over = " of true cost, which is within its rounding" if limits[0] < worst and certificate.ok else ""
             entry["words"] = (
-                f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
+                f"On some possible history the cumulative cost of {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
             )
         elif np.isfinite(limits).any():
             slack = float((limits - rollouts.spent[..., m]).min())
@@ -140,9 +141,20 @@ def _stored(entry: dict[str, Any], name: str, kept: Holds, worst: float, seen: f
     slack = seen if isinstance(kept.reserve, list) else lowest - float(kept.reserve)
     entry |= {"level": shown(lowest), "limit": shown(capacity), "slack": shown(slack)}
     entry["used"] = shown(lowest / capacity) if capacity > 0 else None
-    kept_back = "" if kept.reserve == 0 else f", reserve {_limit(kept.reserve)}"
+    kept_back = "" if kept.reserve == 0 else f", reserve {limit_words(kept.reserve)}"
     entry["words"] = f"On some possible history {name} falls to {_text(lowest)} of {_text(capacity)}{kept_back}."
     return _left(slack, capacity)
+
+
+def _wasted(rollouts: Rollouts, m: int) -> str:
+    """What did not fit into a reservoir."""
+    lost = rollouts.wasted[:, m]
+    if not lost.any():
+        return f"Nothing was wasted in {len(lost):,} simulated episodes."
+    return (
+        f"In {len(lost):,} simulated episodes {spelled(lost.mean())} was wasted on average because it was full, "
+        f"at most {spelled(lost.max())} in one episode."
+    )
 
 
 def _left(slack: float, *amounts: float) -> float:
@@ -152,14 +164,15 @@ def _left(slack: float, *amounts: float) -> float:
 
 def _freedom_words(view: View, free: Freedom | None) -> list[str]:
     if free is None:
-        return ["There are no budgets, so safety takes nothing away."]
+        return ["There are no budgets, so every legal joint action is feasible."]
     each = ", ".join(
         f"{called(p)} in {percent(float(x))}" for p, x in zip(view.game.players, free.removed, strict=True)
     )
     against = " against what the others were told" if len(view.game.players) > 1 else ""
     said = [
-        f"Safety took away a player's preferred action: {each} of {free.steps:,} steps played ({free.episodes:,} episodes). "
-        f"Preferred is the legal action that would be best for the player{against} if there were no budgets from there on."
+        f"The budgets made a player's preferred action infeasible: for {each} of {free.steps:,} simulated steps "
+        f"({free.episodes:,} episodes). A player prefers the legal action that would be best for it{against} if there were "
+        "no budgets from there on."
     ]
     if type(free.concept) is not type(view.policy.concept):
         said.append(

@@ -16,16 +16,19 @@ from acegames.errors import InvalidOption
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.user_functions import check_optional
-from acegames.model.words import called, shown
+from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
-from acegames.report.budgets import curves, frontier_data, minimal
-from acegames.report.episodes import episode_data, final_spending, sample
+from acegames.report.against import beside, check_comparable, check_counting, comparison
+from acegames.report.alternatives import objective_data
+from acegames.report.budgets import Note, curves, frontier_data, minimal
+from acegames.report.episodes import episode_data, final_costs, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import json_for_script, page
+from acegames.report.pictures import Pictures, Render
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
 from acegames.report.summary import summary_data
 from acegames.safety.frontier import Frontier
@@ -65,6 +68,8 @@ def write_report(
     rng: np.random.Generator | int | None = 0,
     most: int | None = None,
     seed: int | None = None,
+    render: Render | None = None,
+    against: Solution | None = None,
     progress: OnProgress | None = None,
 ) -> Written:
     """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
@@ -81,6 +86,12 @@ def write_report(
         most: show at most this many situations (t, state, spent). By default as many as keep the
             page below 3 MB. The page says what is left out.
         seed: the earlier name of `rng`.
+        render: pictures of states: a function of the state, or a mapping from states, to an SVG
+            text, the bytes of an SVG or PNG file, or None; or a folder of files STATE.svg or
+            STATE.png. Some catalog games bring their own. They are shown as images: no script in
+            them runs.
+        against: another solution of the same game to compare with. Its concept, budgets and horizon
+            may differ.
         progress: called with a `Progress` after each layer of the check, of the minimal budgets, of
             the solves for the values of budgets, and of the description; its `step` says which.
 
@@ -95,7 +106,7 @@ def write_report(
     check_optional("progress", progress, ("progress",))
     check_place(path)
     with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
-        return _written(answer, path, game, episodes, rng, most, progress)
+        return _written(answer, path, game, episodes, rng, most, render, against, progress)
 
 
 def _written(
@@ -105,18 +116,25 @@ def _written(
     episodes: int,
     rng: np.random.Generator | int | None,
     most: int | None,
+    render: Render | None,
+    against: Solution | None,
     progress: OnProgress | None,
 ) -> Written:
     solution = _as_solution(answer, game)
-    if not solution.policy.keeps_values:
-        raise InvalidOption(f"report: shows what every situation is worth. {NO_VALUES}")
+    if against is not None and not isinstance(against, Solution):
+        raise InvalidOption(f"against: got {type(against).__name__}, must be a Solution")
+    for one in filter(None, (solution, against)):
+        if not one.policy.keeps_values:
+            raise InvalidOption(f"report: shows what every situation is worth. {NO_VALUES}")
     most = None if most is None else check_count("most", most)
     episodes, drawn = check_count("episodes", episodes), np.random.default_rng(rng)
-    data, chosen, certificate = collect(solution, episodes=episodes, rng=drawn, most=most, progress=progress)
+    data, chosen, certificate = collect(
+        solution, episodes=episodes, rng=drawn, most=most, render=render, against=against, progress=progress
+    )
     text = page(data)
     target = Path(fspath(path))
     write_parts(target, [text])
-    return Written(target, len(text), chosen.shown, chosen.number, certificate.ok, tuple(data["notes"]))
+    return Written(target, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])))
 
 
 def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution:
@@ -143,10 +161,13 @@ def collect(
     episodes: int,
     rng: np.random.Generator,
     most: int | None,
+    render: Render | None = None,
+    against: Solution | None = None,
     progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
     """Everything that the page shows, ready for JSON."""
-    view = View.of(solution.game, solution.policy)
+    view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
+    other = None if against is None else _other(view, against)
     certificate = verify(view.game, view.policy, solution.concept, progress=progress)
     rollouts = simulate(view.game, view.policy, episodes=episodes, rng=rng)
     frontier, note = minimal(view, progress)
@@ -157,9 +178,13 @@ def collect(
         "frontier": frontier_data(view, frontier, note),
         "curves": curves(view, solution, frontier, note, progress),
         "episodes": episode_data(view, rollouts, played),
-        "final": final_spending(view, rollouts),
+        "final": final_costs(view, rollouts),
+        "against": None,
         **_labels(view, frontier),
     }
+    if other is not None:
+        second = verify(other.game, other.policy, other.policy.concept, progress=progress)
+        fixed["against"] = comparison(view, other, (certificate, second))
     wanted = [*_wanted_most(view, certificate), list(visited(view, rollouts, list(played)))]
     told = {s for episode in fixed["episodes"] for s in episode["state"]}
     room = max(LEAST_ROOM * FITS, FITS - len(json_for_script(fixed)))
@@ -167,11 +192,17 @@ def collect(
     while True:
         chosen = choose(view, limit, wanted, visits)
         described = _described(view, frontier, chosen, limit, told, progress)
+        described["pictures"], short = pictures.first(dict.fromkeys([*sorted(told), *map(int, described["states"])]))
+        described["beside"] = None if other is None else beside(view, other, chosen)
         size = len(json_for_script(described))
         if most is not None or size <= room or limit < 10:
             break
         limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
     notes = _notes(view, chosen, described["maps"])
+    if short:
+        notes.append(
+            Note(f"Pictures of {len(described['pictures']):,} states are in this page; the others do not fit.")
+        )
     return {**fixed, **described, "notes": notes, "thinned": chosen.thinned}, chosen, certificate
 
 
@@ -184,6 +215,13 @@ def _described(
     named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
     states = {str(s): called(view.game.states[s]) for s in sorted(named | told)}
     return {**found, "states": states, "maps": maps(view, chosen, CELLS_PER_SITUATION * limit)}
+
+
+def _other(view: View, against: Solution) -> View:
+    check_comparable(view.game, against.game)
+    other = View.of(against.game, against.policy)
+    check_counting(view, other)
+    return other
 
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
@@ -201,9 +239,9 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
     return {
         "name": game.name or "A game",
         "digest": game.digest,
-        "players": list(map(called, game.players)),
+        "players": [x if isinstance(x, str) else f"player {called(x)}" for x in game.players],
         "actions": [list(map(called, labels)) for labels in game.actions],
-        "constraints": list(map(called, game.constraints)),
+        "constraints": list(map(constraint_called, game.constraints)),
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
         "budgets": [[shown(x) for x in row] for row in game.budgets],
@@ -211,6 +249,8 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
         "start": list(map(shown, game.spent_at_start)),
         "reference": list(map(shown, frontier.reference)) if frontier else [None] * len(game.constraints),
         "exact": view.policy.tracker.exact,
+        "alike": view.policy.reached is None,
+        "objective": objective_data(view),
         "told": view.policy.concept.told,
         "product": view.policy.concept.product,
     }
@@ -220,18 +260,20 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{',' * (len(words) > 2)} and {words[-1]}"
 
 
-def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -> list[str]:
+def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -> list[Note]:
     """What the page leaves out, in sentences."""
     said = []
     if chosen.thinned:
-        said.append(
-            f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, spent) are in this page: "
-            f"{_listed(chosen.kinds or ('none of them fits',))}. "
-            f"`acegames report FILE --most {min(chosen.number, 10 * chosen.shown)}` shows more, in a larger file."
+        words = (
+            f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, cumulative cost) are in this page: "
+            f"{_listed(chosen.kinds or ('none of them fits',))}. This command writes a larger page:"
         )
+        said.append(Note(words, f"acegames report FILE --most {min(chosen.number, 10 * chosen.shown)}"))
     cells, of = (sum(f(x) for at in drawn for x in at.values()) for f in (lambda x: len(x["a"]), lambda x: x["of"]))
     if cells < of:
-        said.append(f"Maps are drawn from every few amounts only: {cells:,} of the {of:,} situations of their states.")
+        said.append(Note(f"The maps have {cells:,} cells for the {of:,} situations of their states."))
     if view.policy.reached is None:
-        said.append("Spending so low that a budget cannot bind any more is all alike and is shown once.")
+        said.append(
+            Note("Cumulative costs so low that no budget can bind any more are all alike, and one of them is shown.")
+        )
     return said

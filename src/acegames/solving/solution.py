@@ -73,6 +73,8 @@ class Solution:
         rng: np.random.Generator | int | None = 0,
         most: int | None = None,
         seed: int | None = None,
+        render: Any = None,
+        against: Solution | None = None,
         progress: OnProgress | None = None,
     ) -> Written:
         """Write one HTML page that shows the solution, readable from disk without a network.
@@ -83,11 +85,26 @@ class Solution:
             rng: a Generator or a seed; the same seed gives the same page.
             most: number of situations to show at most; by default, what keeps the page below 3 MB.
             seed: the earlier name of `rng`.
+            render: pictures of states: a function of the state, or a mapping from states, to an SVG
+                text, the bytes of an SVG or PNG file, or None; or a folder of files STATE.svg or
+                STATE.png. Some catalog games bring their own.
+            against: another solution to compare with, of the same game; its concept, budgets and
+                horizon may differ.
             progress: called with a `Progress` now and then; its `step` says what is being done.
         """
         from acegames.report import write_report
 
-        return write_report(self, path, episodes=episodes, rng=rng, most=most, seed=seed, progress=progress)
+        return write_report(
+            self,
+            path,
+            episodes=episodes,
+            rng=rng,
+            most=most,
+            seed=seed,
+            render=render,
+            against=against,
+            progress=progress,
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

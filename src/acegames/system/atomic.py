@@ -38,8 +38,20 @@ def check_place(path: Path, name: str = "path") -> None:
     if os.path.isdir(target):
         raise IsADirectoryError(f"{name} {target}: is a folder, must be the name of a file")
     ordinary = os.path.isfile(target) or not os.path.exists(target)  # a device or a pipe needs nothing of its folder
-    if not os.access(folder if ordinary else target, os.W_OK):
+    if not os.access(folder if ordinary else target, os.W_OK) or (ordinary and not _takes_files(folder)):
         raise PermissionError(f"{name} {target}: {f'the folder {folder}' if ordinary else 'it'} cannot be written")
+
+
+def _takes_files(folder: str) -> bool:
+    """Whether a file can be made there: some file systems say so and then refuse."""
+    try:
+        name, handle = _create(os.path.join(folder, TEMPORARY), None)
+    except OSError:
+        return False
+    os.close(handle)
+    with suppress(FileNotFoundError):
+        os.unlink(name)
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-// The smallest budgets with which safe play is possible, and what a budget is worth.
+// The smallest budgets that suffice, and what a budget is worth.
 const pareto = { x: 0, y: 1 };
 const ownBudget = (m) => (DATA.reference[m] === undefined ? null : DATA.reference[m]);
 const bounded = (m) => DATA.budgets.some((row) => row[m] !== null);
@@ -16,25 +16,24 @@ function showFrontierControls() {
 }
 
 function frontierTable() {
-  return table("Each line is enough, nothing below it is", DATA.constraints.map((_, m) => budgetOf(m)), DATA.frontier.rows.map((row) => row.map((x, m) => (x === null ? "no limit" : amount(x, m)))), DATA.constraints.map((_, m) => m));
+  return table("The budgets of each line suffice; if one of them is smaller, they do not", DATA.constraints.map((_, m) => budgetOf(m)), DATA.frontier.rows.map((row) => row.map((x, m) => (x === null ? "no limit" : amount(x, m)))), DATA.constraints.map((_, m) => m));
 }
 
 function showFrontier() {
-  const { rows, note } = DATA.frontier;
-  const notes = note ? [el("p", { class: "hint" }, note)] : [];
+  const { rows } = DATA.frontier, notes = DATA.frontier.notes.map(noted("hint"));
   if (!rows.length) { showCharts("frontier-body", [], ...notes); return; }
   const called = (m) => (stored(m) ? budgetOf(m) : DATA.constraints[m]);
   const own = DATA.constraints.map((_, m) => `${called(m)} ${bounded(m) ? amount(ownBudget(m), m) : "no limit"}`).join(", ");
   if (M === 1 || rows.length === 1) {
     const least = rows.map((row) => row.map((x, m) => `${called(m)} ${x === null ? "no limit" : amount(x, m)}`).join(", ")).join("; ");
-    showCharts("frontier-body", [], el("p", { id: "minimal" }, `With at least ${least} the game can be played safely, with less it cannot. The game's own: ${own}.`), ...notes);
+    showCharts("frontier-body", [], el("p", { id: "minimal" }, `The smallest budgets that suffice: ${least}. With less no play is feasible. The game's own: ${own}.`), ...notes);
     return;
   }
   const { x, y } = pareto;
   const points = rows.filter((row) => row[x] !== null && row[y] !== null).map((row) => [row[x], row[y]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const stairs = points.filter((point, k) => points.slice(0, k).every((before) => before[1] > point[1]));
   const drawable = stairs.length && bounded(x) && bounded(y);
-  const words = el("p", { id: "minimal" }, `${times(DATA.frontier.number, "smallest budget")}: with at least one of them in every entry the game can be played safely, with less it cannot. The game's own: ${own}.`);
+  const words = el("p", { id: "minimal" }, `Budgets suffice if each is at least as large as in one of these ${DATA.frontier.number.toLocaleString("en")} smallest combinations; otherwise no play is feasible. The game's own: ${own}.`);
   if (!drawable) { showCharts("frontier-body", [], words, ...notes, scrolling(frontierTable())); return; }
   showCharts("frontier-body", [frontierChart(stairs, x, y)], words, ...notes);
 }
@@ -88,7 +87,7 @@ function frontierChart(stairs, x, y) {
   const kind = stored(x) ? "Capacities" : "Budgets";
   const both = stored(x) === stored(y) ? `${kind} of ${DATA.constraints[x]} and ${DATA.constraints[y]}` : `${capital(budgetOf(x))} and ${budgetOf(y)}`;
   const shadow = M > 2 ? ", the others being as large as needed" : "";
-  return new Chart(`${both} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
+  return new Chart(`${both} that suffice (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
 }
 
 let curveShown = 0;
@@ -100,7 +99,7 @@ function showCurveControls() {
 function showCurve() {
   if (!DATA.curves.length) { showCharts("curve-body", [], el("p", { class: "hint" }, "This game has no budgets.")); return; }
   const curve = DATA.curves[curveShown], name = budgetOf(curve.constraint);
-  const notes = curve.notes.map((note) => el("p", { class: "hint" }, note));
+  const notes = curve.notes.map(noted("hint"));
   if (!curve.budgets.length) { showCharts("curve-body", [], ...notes); return; }
   const all = curve.values.flat().filter((v) => v !== null);
   const draw = () => [{

@@ -10,12 +10,12 @@ function el(tag, attributes, ...children) {
     if (name === "on") for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  node.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== ""));
   return node;
 }
 
 function fill(id, ...children) {
-  byId(id).replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  byId(id).replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined));
 }
 
 /* The largest of numbers in lists of lists, without signs. */
@@ -33,7 +33,7 @@ function written(x, size) {
   return text.replaceAll("-", "−");
 }
 const number = (x) => written(x, WORTH); // rewards and values
-const amount = (x, m) => written(x, SIZES[m]); // costs, spending and budgets
+const amount = (x, m) => written(x, SIZES[m]); // costs and budgets
 /* So many digits, or all of those left of the point. */
 const rounded = (x, digits) => (Math.abs(x) >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits)));
 
@@ -53,7 +53,7 @@ const level = (c, m) => (stored(m) ? DATA.capacities[m] - c : c);
 const reserveAt = (t, m) => DATA.capacities[m] - DATA.budgets[t][m];
 const ofWhole = (c, m) => `${amount(level(c, m), m)} of ${amount(DATA.capacities[m], m)} left`;
 const budgetOf = (m) => (stored(m) ? `capacity of ${DATA.constraints[m]}` : `budget of ${DATA.constraints[m]}`);
-const levelOf = (m) => (stored(m) ? `${DATA.constraints[m]}, level` : `${DATA.constraints[m]}, spent`);
+const levelOf = (m) => (stored(m) ? `level of ${DATA.constraints[m]}` : `cumulative cost of ${DATA.constraints[m]}`);
 /* What was spent and what is left, in one phrase; `word` is what has become of a plain budget. */
 const holding = (spent, word) => DATA.constraints.map((name, m) => (stored(m) ? `${name} at ${amount(level(spent[m], m), m)} of ${amount(DATA.capacities[m], m)}` : `${amount(spent[m], m)} of ${name} ${word}`)).join(" and ");
 
@@ -73,6 +73,33 @@ function table(caption, headings, rows, numeric = []) {
   const body = rows.map((row) => el("tr", {}, row.map((content, k) => cell(k === 0 ? "th" : "td", content, k))));
   return el("table", {}, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
 }
+
+/* A button that copies a text. Pages opened from disk may not have the clipboard: then a selected text is copied. */
+function copyButton(text, label, id) {
+  const said = label || "Copy";
+  const button = el("button", { type: "button", class: "copy", id, on: { click: () => copyText(text()).then((done) => {
+    button.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => { button.textContent = said; }, 1500);
+  }) } }, said);
+  return button;
+}
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = el("textarea", { class: "aside", "aria-hidden": "true" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
+/* A sentence, with the command that it ends in, if any. */
+const noted = (kind) => ([words, command]) => el("p", { class: kind }, words, command ? [" ", el("code", {}, command), " ", copyButton(() => command)] : null);
 
 const scrolling = (node) => el("div", { class: "scroll" }, node);
 

@@ -1,4 +1,4 @@
-// Sample episodes, played back, and what many episodes have spent at the end.
+// Sample episodes, played back, and the cumulative costs of many episodes at the end.
 const playing = { episode: 0, step: 0, timer: null };
 const PACE = 900; // milliseconds per step
 const current = () => DATA.episodes[playing.episode];
@@ -44,19 +44,34 @@ function showEpisode(anew) {
   const e = current(), t = playing.step;
   const so = M ? ` with ${holding(spentBefore(t), `${DATA.exact ? "" : "truly "}spent`)}` : "";
   const total = DATA.players.map((p, i) => `${p} ${number(e.reward.slice(0, t).reduce((sum, row) => sum + row[i], 0))}`).join(", ");
-  let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.`;
+  let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.${lost(e)}`;
   if (t < H) {
     const gain = DATA.players.map((p, i) => `${p} ${number(e.reward[t][i])}`).join(", ");
     said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That ${changes(t)} and` : " That"} leads to ${DATA.states[e.state[t + 1]]}. Reward of this step: ${gain}; before it: ${total}.`;
   }
   byId("episode-step").textContent = said;
+  if (pictured) byId("episode-picture").replaceChildren(picture(e.state[t]) || el("p", { class: "hint" }, "There is no picture of this state."));
   fill("episode-levels", DATA.constraints.map((name, m) => m).filter(stored).map((m) => el("div", { class: "control" },
     el("div", { class: "label" }, el("span", {}, DATA.constraints[m]), el("output", {}, ofWhole(spentBefore(t)[m], m))), battery(spentBefore(t)[m], m, reserveAt(Math.max(0, t - 1), m)))));
   if (!anew && held["episode-body"]) { held["episode-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
   playing.slider.set(t);
   const open_ = el("button", { type: "button", id: "episode-open", on: { click: openPlayed } }, "Open this situation above");
-  showCharts("episode-body", DATA.constraints.map((name, m) => spendingChart(m)), el("p", {}, open_), steps());
+  showCharts("episode-body", DATA.constraints.map((name, m) => costChart(m)), el("p", {}, open_), steps());
 }
+
+/* What reservoirs wasted in an episode. */
+function lost(e) {
+  const some = DATA.constraints.map((_, m) => m).filter((m) => stored(m) && e.wasted[m] > 0);
+  return some.length ? ` Wasted, because it was full: ${some.map((m) => `${amount(e.wasted[m], m)} of ${DATA.constraints[m]}`).join(", ")}.` : "";
+}
+
+/* Arrow keys step through the episode and the space bar plays it, wherever the focus is in this section but on a control of its own. */
+byId("episode").addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, button, summary, a") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const to = { ArrowRight: playing.step + 1, ArrowLeft: playing.step - 1, Home: 0, End: H }[event.key];
+  if (to !== undefined) { pause(); move(to); event.preventDefault(); }
+  else if (event.key === " ") { if (playing.timer) pause(); else play(); event.preventDefault(); }
+});
 
 /* The step that is shown, among the situations above. */
 function openPlayed() {
@@ -81,8 +96,8 @@ function steps() {
   return el("details", {}, el("summary", {}, "The whole episode in a table"), el("div", { class: "tall" }, scrolling(table("", headings, lines, headings.map((_, k) => k).filter((k) => k > 2)))));
 }
 
-/* Spending after each step, against the budget. */
-function spendingChart(m) {
+/* The cumulative cost after each step, against the budget. */
+function costChart(m) {
   const e = current(), name = DATA.constraints[m];
   const over = (rows) => [DATA.start, ...rows].map((row) => level(row[m], m)); // time
   const spent = over(e.spent), counted = e.counted ? over(e.counted) : null;
@@ -102,13 +117,13 @@ function spendingChart(m) {
   }, [spent.map((_, k) => k), ...lines.map(([, values]) => values)]];
   const numbers = () => table("", ["steps played", ...lines.map(([label]) => label)], spent.map((_, k) => [String(k), ...lines.map(([, values]) => (values[k] === null ? (k ? "no limit" : "–") : amount(values[k], m)))]), lines.map((_, k) => k + 1));
   const key = () => lines.map(([label, , k]) => (label === limit ? lineKey(label, colour("--bad"), [7, 4]) : lineKey(label, seriesColour(k), DASHES[k])));
-  const caption = stored(m) ? `${name}: level of ${amount(DATA.capacities[m], m)}, against its reserve` : `${name}: spending against the budget`;
-  return new Chart(caption, `${stored(m) ? "Level" : "Spending"} of ${name} after each step: ${spent.slice(1).map((c) => amount(c, m)).join(", ")}; ${limit}: ${budget.slice(1).map((b) => (b === null ? "none" : amount(b, m))).join(", ")}.`, draw, numbers, key);
+  const caption = stored(m) ? `${name}: level of ${amount(DATA.capacities[m], m)}, against its reserve` : `${name}: cumulative cost against the budget`;
+  return new Chart(caption, `${stored(m) ? "Level" : "Cumulative cost"} of ${name} after each step: ${spent.slice(1).map((c) => amount(c, m)).join(", ")}; ${limit}: ${budget.slice(1).map((b) => (b === null ? "none" : amount(b, m))).join(", ")}.`, draw, numbers, key);
 }
 
 function showFinal() {
   const s = DATA.summary, kinds = new Set(DATA.constraints.map((_, m) => (stored(m) ? "left" : "spent")));
-  if (kinds.has("left")) byId("spending-title").textContent = `What is ${[...kinds].join(" or ")} at the end`;
+  if (kinds.has("left")) byId("spending-title").textContent = kinds.size > 1 ? "Cumulative costs and levels at the end" : "Levels at the end";
   const words = M ? `Of ${times(s.episodes, "simulated episode")}, ${s.violations === 0 ? "none" : s.violations.toLocaleString("en")} broke a budget${s.violations ? `, ${s.beyond.toLocaleString("en")} by more than the rounding allows` : ""}.` : "This game has no budgets.";
   showCharts("spending-body", DATA.final.map((final, m) => finalChart(final, m)), el("p", { id: "violations" }, words));
 }

@@ -2,8 +2,11 @@
 showSummary();
 showAbout();
 showMapControls();
+showSearch();
+listeners.push(() => fill("here-link", linkButton()));
 listeners.push(showMap);
 openFirst();
+listeners.push(remember);
 showFrontierControls();
 showFrontier();
 showCurveControls();

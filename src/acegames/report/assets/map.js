@@ -1,32 +1,50 @@
-// Values and the recommended joint action over what has been spent, for the time and state that are open.
+// Values and the recommended joint action over the cumulative costs, for the time and state that are open.
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const view = { what: 0, x: 0, y: 1 };
 const WHAT = [...DATA.players.map((p) => `Value of ${p}`), ...(N > 1 ? ["Sum of values"] : []), "Recommended joint action"];
 const ACTION = WHAT.length - 1;
 
-/* The cells to draw: {x, y, value, action, p}, of the open time and state; with more than two constraints those with the other amounts as they are. */
-function cells() {
-  const map = DATA.maps[open.t][String(open.record[STATE])];
-  const found = [];
-  for (let k = 0; k < map.a.length; k++) {
-    const apart = DATA.constraints.some((_, m) => m !== view.x && m !== view.y && map.c[m][k] !== open.record[SPENT][m]); // of what no axis shows
-    if (M > 2 && apart) continue;
-    const values = map.v.map((column) => column[k]);
-    const value = view.what < N ? values[view.what] : values.reduce((a, b) => a + b, 0);
-    found.push({ x: level(map.c[view.x][k], view.x), y: M > 1 ? level(map.c[view.y][k], view.y) : 0, values, value, action: map.a[k], p: map.p[k] });
-  }
-  return found;
+/* The ranges of amounts that cells stand for, [least, most], from low to high as they are shown; a range is one amount where no situation is left out. */
+function ranges(map, m) {
+  const shown = map.r ? map.r[m].map(([a, b]) => [level(a, m), level(b, m)].sort((x, y) => x - y)) : [...new Set(map.c[m])].map((c) => [level(c, m), level(c, m)]);
+  return shown.sort((a, b) => a[0] - b[0]);
+}
+/* The number of the range that an amount lies in, or of the nearest. */
+function rangeOf(sides, x) {
+  const away = ([a, b]) => Math.max(a - x, x - b, 0);
+  return sides.reduce((best, side, k) => (away(side) < away(sides[best]) ? k : best), 0);
 }
 
-/* Borders halfway between neighbouring amounts, no further than half the usual gap. `own` is in the range, if not among them. */
-function borders(amounts, own) {
-  const sorted = [...new Set(amounts)].sort((a, b) => a - b);
-  const gaps = sorted.slice(1).map((x, k) => x - sorted[k]).sort((a, b) => a - b);
-  const gap = gaps.length ? gaps[Math.floor(gaps.length / 2)] : 1;
-  const half = new Map();
-  sorted.forEach((x, k) => half.set(x, [x - Math.min(gap, k ? x - sorted[k - 1] : gap) / 2, x + Math.min(gap, k + 1 < sorted.length ? sorted[k + 1] - x : gap) / 2]));
-  return { of: half, least: Math.min(own, sorted[0]) - gap / 2, most: Math.max(own, sorted[sorted.length - 1]) + gap / 2, gap };
+/* The cells to draw: {x, y: numbers of ranges, values, value, action, p}, of the open time and state; with more than two constraints those with the other amounts as they are. */
+function cells() {
+  const map = DATA.maps[open.t][String(open.record[STATE])], own = open.record[SPENT];
+  const sides = DATA.constraints.map((_, m) => ranges(map, m)), found = [];
+  const number_ = sides.map((side, m) => { const known = new Map(); return (c) => { if (!known.has(c)) known.set(c, rangeOf(side, level(c, m))); return known.get(c); }; });
+  const hidden = DATA.constraints.map((_, m) => m).filter((m) => m !== view.x && (m !== view.y || M === 1));
+  const wanted = hidden.map((m) => number_[m](own[m]));
+  for (let k = 0; k < map.a.length; k++) {
+    if (M > 2 && hidden.some((m, j) => number_[m](map.c[m][k]) !== wanted[j])) continue; // of what no axis shows
+    const values = map.v.map((column) => column[k]);
+    const value = view.what < N ? values[view.what] : values.reduce((a, b) => a + b, 0);
+    found.push({ x: number_[view.x](map.c[view.x][k]), y: M > 1 ? number_[view.y](map.c[view.y][k]) : 0, values, value, action: map.a[k], p: map.p[k] });
+  }
+  return { drawn: found, xs: borders(sides[view.x], view.x), ys: M > 1 ? borders(sides[view.y], view.y) : null };
 }
+
+/* What bounds a cumulative cost before the step at the open time. */
+const boundBefore = (m) => DATA.budgets[Math.max(0, open.t - 1)][m];
+
+/* Where cells end: halfway to the neighbouring amounts, no further than half the usual gap; and where the axis ends: at the budget, or at what a reservoir holds. */
+function borders(sides, m) {
+  const gaps = sides.slice(1).map(([a], k) => a - sides[k][1]).sort((a, b) => a - b);
+  const gap = gaps.length ? gaps[Math.floor(gaps.length / 2)] : 1;
+  const of = sides.map(([a, b], k) => [a - Math.min(gap, k ? a - sides[k - 1][1] : gap) / 2, b + Math.min(gap, k + 1 < sides.length ? sides[k + 1][0] - b : gap) / 2]);
+  const bound = boundBefore(m);
+  const ends = stored(m) ? [0, DATA.capacities[m]] : bound === null ? [] : [bound];
+  const low = sides[0][0], high = sides[sides.length - 1][1];
+  return { of, sides, ends, least: Math.min(low, ...ends) - gap / 2, most: Math.max(high, ...ends) + gap / 2, cell: Math.max(gap, (high - low + gap) / sides.length) };
+}
+const spelledRange = ([a, b], m) => (a === b ? amount(a, m) : `${amount(a, m)} to ${amount(b, m)}`);
 
 const channels = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 function ramp(share) {
@@ -66,7 +84,7 @@ function paint(u, drawn, xs, ys, range, letters) {
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   for (const cell of drawn) {
-    const [a, b] = xs.of.get(cell.x), [c, d] = M > 1 ? ys.of.get(cell.y) : [0, 1];
+    const [a, b] = xs.of[cell.x], [c, d] = ys ? ys.of[cell.y] : [0, 1];
     const x = u.valToPos(a, "x", true), y = u.valToPos(d, "y", true);
     const w = u.valToPos(b, "x", true) - x, h = u.valToPos(c, "y", true) - y;
     let text, ink;
@@ -98,24 +116,30 @@ function paint(u, drawn, xs, ys, range, letters) {
       ctx.fillText(text, x + w / 2, y + h / 2);
     }
   }
-  const own = open.record[SPENT].map(level), half = (side, c) => side.of.get(c) || [c - side.gap / 2, c + side.gap / 2];
-  const [a, b] = half(xs, own[view.x]), [c, d] = M > 1 ? half(ys, own[view.y]) : [0, 1];
-  ctx.strokeStyle = colour("--ink");
-  ctx.lineWidth = 3 * ratio;
-  ctx.strokeRect(u.valToPos(a, "x", true), u.valToPos(d, "y", true), u.valToPos(b, "x", true) - u.valToPos(a, "x", true), u.valToPos(c, "y", true) - u.valToPos(d, "y", true));
+  frame(u, drawn, xs, ys);
   ctx.restore();
 }
 
+/* The frame around the cell that the open situation belongs to. */
+function frame(u, drawn, xs, ys) {
+  const { ctx } = u, own = open.record[SPENT].map(level);
+  const x = rangeOf(xs.sides, own[view.x]), y = ys ? rangeOf(ys.sides, own[view.y]) : 0;
+  const cell = drawn.find((one) => one.x === x && one.y === y);
+  if (!cell) return;
+  const [a, b] = xs.of[x], [c, d] = ys ? ys.of[y] : [0, 1];
+  ctx.strokeStyle = colour("--ink");
+  ctx.lineWidth = 3 * devicePixelRatio;
+  ctx.strokeRect(u.valToPos(a, "x", true), u.valToPos(d, "y", true), u.valToPos(b, "x", true) - u.valToPos(a, "x", true), u.valToPos(c, "y", true) - u.valToPos(d, "y", true));
+}
+
 function mapChart() {
-  const drawn = cells(), rows = rowsOf(open.t, open.record[STATE]);
+  const { drawn, xs, ys } = cells(), rows = rowsOf(open.t, open.record[STATE]);
   if (!drawn.length) return null;
   const counts = new Map();
   drawn.forEach((cell) => counts.set(cell.action, (counts.get(cell.action) || 0) + 1));
   const ordered = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a) || a - b);
   const letters = new Map(ordered.map((action, k) => [action, k]));
   const least = drawn.reduce((a, cell) => Math.min(a, cell.value), Infinity), most = drawn.reduce((a, cell) => Math.max(a, cell.value), -Infinity);
-  const own = open.record[SPENT].map(level);
-  const xs = borders(drawn.map((cell) => cell.x), own[view.x]), ys = M > 1 ? borders(drawn.map((cell) => cell.y), own[view.y]) : null;
   const draw = (width) => {
     const hooks = { draw: [(u) => paint(u, drawn, xs, ys, [least, most], letters)] };
     hooks.ready = [(u) => u.over.addEventListener("click", () => {
@@ -125,9 +149,9 @@ function mapChart() {
       if (M > 1) wanted[view.y] = level(u.posToVal(u.cursor.top, "y"), view.y);
       openSituation(open.t, nearest(group(), wanted));
     })];
-    const many = ys ? Math.round((ys.most - ys.least) / ys.gap) : 1;
+    const many = ys ? Math.round((ys.most - ys.least) / ys.cell) : 1;
     const height = M > 1 ? Math.min(420, Math.max(190, 80 + 34 * many), Math.max(220, width)) : 120;
-    const axes = [xAxis(`${levelOf(view.x)} before the step`, drawn.map((cell) => cell.x)), M > 1 ? yAxis(levelOf(view.y), drawn.map((cell) => cell.y)) : { show: false }];
+    const axes = [xAxis(`${levelOf(view.x)} before the step`, xs.sides.flat()), M > 1 ? yAxis(DATA.constraints[view.y], ys.sides.flat()) : { show: false }];
     const scales = { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => (M > 1 ? [ys.least, ys.most] : [-0.06, 1.06]) } };
     const options = { height, axes, scales, hooks, cursor: { drag: { x: false, y: false }, points: { show: false } }, series: [{}, { show: true, stroke: "transparent", points: { show: false } }] };
     return [options, [[xs.least, xs.most], [null, null]]];
@@ -135,13 +159,13 @@ function mapChart() {
   const key = () => (view.what === ACTION ? actionKey(ordered, rows, drawn) : rampKey(least, most));
   const numbers = () => {
     const amounts = (M > 1 ? [view.x, view.y] : [view.x]).map(levelOf);
-    const lines = drawn.map((cell) => [amount(cell.x, view.x), ...(M > 1 ? [amount(cell.y, view.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
+    const lines = drawn.map((cell) => [spelledRange(xs.sides[cell.x], view.x), ...(M > 1 ? [spelledRange(ys.sides[cell.y], view.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
     return table("", [...amounts, ...DATA.players.map((p) => `value of ${p}`), "likeliest joint action"], lines, DATA.players.map((_, i) => amounts.length + i));
   };
   const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
   const shown = M > 1 ? [view.x, view.y] : [view.x];
-  const over = shown.some(stored) ? shown.map(levelOf).join(", and ") : `what has been spent of ${shown.map((m) => DATA.constraints[m]).join(" and ")}`;
-  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${drawn.length} situations. The table below has the numbers.`, draw, numbers, key);
+  const over = shown.map(levelOf).join(" and ");
+  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${times(drawn.length, "cell")}. The table below has the numbers.`, draw, numbers, key);
 }
 
 function actionKey(ordered, rows, drawn) {
@@ -151,37 +175,44 @@ function actionKey(ordered, rows, drawn) {
     return el("li", {}, swatch, el("span", {}, el("strong", {}, LETTERS[k] || "…"), ` ${joint(rows[action])}`));
   });
   if (drawn.some((cell) => cell.p < 1)) entries.push(el("li", {}, "* drawn at random; the likeliest is shown"));
-  return [...entries, el("li", {}, "thick frame: the situation above")];
+  return [...entries, ...signs()];
 }
 
 function rampKey(least, most) {
   const strip = el("span", { style: `display:inline-block;width:6rem;height:.8rem;border:1px solid ${colour("--line")};background:linear-gradient(90deg,${css(ramp(0))},${css(ramp(1))})` });
-  return [least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most)), el("li", {}, "thick frame: the situation above"), ...(M > 1 ? [el("li", {}, "blank: safe play does not come here, or not shown")] : [])];
+  return [least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most)), ...signs()];
+}
+
+/* What the frame and the blanks mean. */
+function signs() {
+  const bounds = (M > 1 ? [view.x, view.y] : [view.x]).filter((m) => !stored(m) && boundBefore(m) !== null).map((m) => `${DATA.constraints[m]}: ${amount(boundBefore(m), m)}`);
+  return [el("li", {}, "thick frame: the situation above"), el("li", {}, "blank: not reachable under feasible play"), bounds.length ? el("li", {}, `axes end at the budget: ${bounds.join(", ")}`) : null].filter((x) => x);
 }
 
 /* With one constraint: the values as lines over what has been spent. */
 function valueLines() {
-  const drawn = cells().sort((a, b) => a.x - b.x);
+  const { drawn, xs } = cells(), at = (cell) => (xs.sides[cell.x][0] + xs.sides[cell.x][1]) / 2;
+  drawn.sort((a, b) => a.x - b.x);
   const all = drawn.flatMap((cell) => cell.values);
   const draw = () => [{
     height: 220,
-    axes: [xAxis(`${levelOf(0)} before the step`, drawn.map((cell) => cell.x)), yAxis("value", [0.5])],
-    scales: { x: { time: false, range: () => around(drawn[0].x, drawn[drawn.length - 1].x) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))) } },
+    axes: [xAxis(`${levelOf(0)} before the step`, xs.sides.flat()), yAxis("value", [0.5])],
+    scales: { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))) } },
     hooks: { draw: [(u) => mark(u, "x", level(open.record[SPENT][0], 0), "here", true)] },
     cursor: { drag: { x: false, y: false } },
     series: [{}, ...DATA.players.map((p, i) => series(p, i))],
-  }, [drawn.map((cell) => cell.x), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
-  const numbers = () => table("", [levelOf(0), ...DATA.players], drawn.map((cell) => [amount(cell.x, 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
+  }, [drawn.map(at), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
+  const numbers = () => table("", [levelOf(0), ...DATA.players], drawn.map((cell) => [spelledRange(xs.sides[cell.x], 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
-  return new Chart(`Values by ${stored(0) ? "the level" : "what has been spent"}, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount: ${levelOf(0)}. The table below has the numbers.`, draw, numbers, key);
+  return new Chart(`Values by ${levelOf(0)}, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount: ${levelOf(0)}. The table below has the numbers.`, draw, numbers, key);
 }
 
 function showMap(changed) {
   if (!M) return;
   if (!changed && M <= 2 && held["map-body"]) { held["map-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
   const here = DATA.maps[open.t][String(open.record[STATE])];
-  const kept = here.a.length < here.of ? ` Drawn from ${here.a.length.toLocaleString("en")} of ${here.of.toLocaleString("en")} situations of this time and state; each cell stands for those around it.` : "";
-  byId("map-hint").textContent = `For the time and state chosen above; click a cell to open it.${kept}`;
+  const kept = here.a.length < here.of ? ` The map has ${times(here.a.length, "cell")} for ${here.of.toLocaleString("en")} situations of this time and state; a cell covers a range of amounts and shows one situation in it.` : "";
+  byId("map-hint").textContent = `For the time and state chosen above. Click a cell to open it.${kept}${DATA.alike ? " Lower amounts than the lowest shown are all alike." : ""}`;
   const main = mapChart();
   if (main === null) { showCharts("map-body", [], el("p", {}, "No situation in this page has just these amounts of the other constraints; move a slider above.")); return; }
   showCharts("map-body", M === 1 ? [main, valueLines()] : [main]);

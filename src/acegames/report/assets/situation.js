@@ -1,6 +1,6 @@
-// One situation at a time: what is safe, what is recommended, what deviations would lose, and why the rest is ruled out.
-// A record is [state, spent, values, [[row, probability]], [[row, worth...]] safe, [[row, kind, probability, next, after, over]] unsafe, deviations].
-const STATE = 0, SPENT = 1, VALUES = 2, PLAYED = 3, SAFE = 4, UNSAFE = 5, LEAVING = 6;
+// One situation at a time: what is feasible, what is recommended, why nothing else is, and what deviations would lose.
+// A record is [state, spent, values, [[row, probability]], [[row, worth...]] safe, [[row, kind, probability, next, after, over]] unsafe, deviations, alternatives].
+const STATE = 0, SPENT = 1, VALUES = 2, PLAYED = 3, SAFE = 4, UNSAFE = 5, LEAVING = 6, WHY = 7;
 const MOST_ROWS = 12, MOST_MATRIX = 8;
 
 const open = { t: null, record: null };
@@ -34,24 +34,16 @@ function openSituation(t, record) {
   listeners.forEach((listener) => listener(changed));
 }
 
-/* The situation with this spending, or the nearest one that is in the page. */
+/* The situation with these cumulative costs, or the nearest one that is in the page. */
 function openNearest(t, state, spent, first) {
   const at = groups[t];
   openSituation(t, nearest(at.get(state) || [...at.values()].flat(), spent, first));
 }
 
-/* Begin where a sample episode first meets something that safety rules out; else where that happens at all; else at the start. */
+/* The situation that the address names, if it names one; else the start. */
 function openFirst() {
-  for (const e of DATA.episodes) {
-    const before = e.counted || e.spent;
-    for (let t = 1; t < H; t++) {
-      const at = groups[t].get(e.state[t]), record = at && nearest(at, before[t - 1]);
-      if (record && record[UNSAFE].length) { openSituation(t, record); return; }
-    }
-  }
-  const t = timesShown.find((time) => DATA.situations[time].some((record) => record[UNSAFE].length));
-  if (t !== undefined) openSituation(t, DATA.situations[t].find((record) => record[UNSAFE].length));
-  else openSituation(timesShown[0], DATA.situations[timesShown[0]][0]);
+  openNearest(timesShown[0], DATA.situations[timesShown[0]][0][STATE], DATA.start);
+  openNamed();
 }
 
 let sliders = [];
@@ -91,15 +83,16 @@ function showSituation() {
   const counted = DATA.exact ? "spent" : "counted as spent";
   const spent = M ? ` with ${holding(record[SPENT], counted)}` : "";
   const safe = record[SAFE].length;
-  const said = safe === rows.length ? `all ${times(rows.length, "legal joint action")} ${rows.length === 1 ? "is" : "are"} safe` : `${safe} of ${times(rows.length, "legal joint action")} ${safe === 1 ? "is" : "are"} safe`;
+  const said = safe === rows.length ? `all ${times(rows.length, "legal joint action")} ${rows.length === 1 ? "is" : "are"} feasible` : `${safe} of ${times(rows.length, "legal joint action")} ${safe === 1 ? "is" : "are"} feasible`;
   const advice = record[PLAYED].length === 1 ? `Recommended: ${joint(rows[record[PLAYED][0][0]])}.` : `Recommended: a draw between ${record[PLAYED].length} joint actions.`;
   byId("here").textContent = `At t = ${open.t} in state ${DATA.states[record[STATE]]}${spent}, ${said.replace(/^all 1 legal/, "the only legal")}. ${advice}`;
   fill("situation-body",
     el("div", { class: "columns" },
-      el("div", {}, el("h3", {}, "Values from here on"), scrolling(table("", ["player", "value"], DATA.players.map((p, i) => [p, el("span", { class: "situation-value", "data-player": i }, number(record[VALUES][i]))]), [1]))),
+      el("div", {}, el("h3", {}, "Values from here on"), scrolling(table("", ["player", "value"], DATA.players.map((p, i) => [p, el("span", { class: "situation-value", "data-player": i }, number(record[VALUES][i]))]), [1])), pictured ? [el("h3", {}, "State"), picture(record[STATE]) || el("p", { class: "hint" }, "There is no picture of this state.")] : null),
       N === 2 ? matrix(record, rows) : null),
-    el("h3", {}, "Joint actions"), jointActions(record, rows),
-    el("h3", {}, "What leaving the recommendation would lose"), leaving(record, rows));
+    besideThis(record, rows),
+    el("h3", {}, "Joint actions"), whyNotBest(record, rows), jointActions(record, rows),
+    el("h3", {}, "What a player loses by a deviation"), leaving(record, rows));
 }
 
 /* Two players: a table with one's actions down and the other's across. */
@@ -111,20 +104,22 @@ function matrix(record, rows) {
   const cell = (a, b) => {
     const r = at.get([a, b].join());
     if (r === undefined) return el("td", { class: "illegal" }, "not legal");
-    if (!safe.has(r)) return el("td", { class: "unsafe" }, "✕ unsafe");
-    return played.has(r) ? el("td", { class: "played" }, percent(played.get(r))) : el("td", {}, "safe");
+    if (!safe.has(r)) return el("td", { class: "unsafe" }, "✕ infeasible");
+    return played.has(r) ? el("td", { class: "played" }, percent(played.get(r))) : el("td", {}, "feasible");
   };
   const head = el("tr", {}, el("th", { class: "corner", scope: "col" }, `${DATA.players[0]} ↓  ${DATA.players[1]} →`), used[1].map((b) => el("th", { scope: "col" }, DATA.actions[1][b])));
   const body = used[0].map((a) => el("tr", {}, el("th", { scope: "row" }, DATA.actions[0][a]), used[1].map((b) => cell(a, b))));
-  return el("div", {}, el("h3", {}, "Safe against legal, and what is recommended"), scrolling(el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, body))));
+  return el("div", {}, el("h3", {}, "Which joint actions are feasible, and how likely each is recommended"), scrolling(el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, body))));
 }
 
 function jointActions(record, rows) {
   const played = new Map(record[PLAYED]);
   const safe = record[SAFE].slice().sort((a, b) => (played.get(b[0]) || 0) - (played.get(a[0]) || 0));
-  const lines = [...safe.map((entry) => safeLine(entry, rows, played)), ...record[UNSAFE].map((entry) => unsafeLine(entry, rows))];
+  const said = new Map(record[WHY].map(([r, ...rest]) => [r, rest]));
+  const whole_ = record[PLAYED].length > 1 ? [drawLine(record)] : [];
+  const lines = [...whole_, ...safe.map((entry) => safeLine(entry, rows, played, said, record)), ...record[UNSAFE].map((entry) => unsafeLine(entry, rows))];
   const head = el("tr", {}, el("th", { scope: "col" }, "joint action"), el("th", { scope: "col" }, "recommended"),
-    DATA.players.map((p) => el("th", { scope: "col", class: "number" }, `worth to ${p}`)), el("th", { scope: "col" }, "safe?"));
+    DATA.players.map((p) => el("th", { scope: "col", class: "number" }, `worth to ${p}`)), OWN_COLUMN ? el("th", { scope: "col", class: "number" }, objective.name) : null, el("th", { scope: "col" }, "why not for sure?"));
   const body = el("tbody", {}, lines.slice(0, MOST_ROWS));
   const whole = scrolling(el("table", { class: "wide", id: "joint-actions" }, el("thead", {}, head), body));
   if (lines.length <= MOST_ROWS) return whole;
@@ -132,16 +127,26 @@ function jointActions(record, rows) {
   return [whole, more];
 }
 
-function safeLine([r, ...worth], rows, played) {
+const OWN_COLUMN = DATA.objective && DATA.objective.column && N > 1;
+const numberCell = (x, label, more = {}) => el("td", { class: "number", "data-label": label, ...more }, number(x));
+
+/* What the whole draw is worth. */
+function drawLine(record) {
+  return el("tr", { class: "draw" }, el("th", { scope: "row" }, "the recommended draw"), el("td", {}, ""),
+    record[VALUES].map((v, i) => numberCell(v, `worth to ${DATA.players[i]}`)), OWN_COLUMN ? numberCell(aim(record[VALUES]), objective.name) : null, el("td", {}, ""));
+}
+
+function safeLine([r, ...worth], rows, played, said, record) {
   const p = played.get(r);
   const share = p === undefined ? "–" : [el("span", { class: "bar", style: `width:${Math.max(0.05, 3.5 * p)}rem`, "aria-hidden": "true" }), el("span", { class: "probability" }, percent(p))];
   return el("tr", { class: p === undefined ? "safe" : "safe played", "data-row": r }, el("th", { scope: "row" }, joint(rows[r])), el("td", { "data-label": "recommended" }, share),
-    worth.map((q, i) => el("td", { class: "number worth", "data-player": i, "data-label": `worth to ${DATA.players[i]}` }, number(q))), el("td", { "data-label": "safe?" }, el("span", { class: "tag good" }, "safe")));
+    worth.map((q, i) => el("td", { class: "number worth", "data-player": i, "data-label": `worth to ${DATA.players[i]}` }, number(q))), OWN_COLUMN ? numberCell(aim(worth), objective.name) : null,
+    el("td", { class: "why" }, el("span", { class: "tag good" }, "feasible"), said.has(r) ? `: ${whyNot(said.get(r), worth, record)}.` : ""));
 }
 
 function unsafeLine([r, ...reason], rows) {
   return el("tr", { class: "unsafe", "data-row": r }, el("th", { scope: "row" }, joint(rows[r])),
-    el("td", { colspan: N + 2, class: "reason" }, el("span", { class: "tag bad" }, reason[0] === 0 ? "unsafe now: " : "unsafe later: "), why(open.t, reason)));
+    el("td", { colspan: N + (OWN_COLUMN ? 3 : 2), class: "reason" }, el("span", { class: "tag bad" }, reason[0] === 0 ? "infeasible now: " : "infeasible later: "), why(open.t, reason)));
 }
 
 /* Budgets with several limits: what is needed is counted from the last of them, so no amount can be told. */
@@ -159,25 +164,25 @@ function why(t, [kind, probability, next, after, over]) {
   const left = after.map((c, m) => (DATA.reference[m] === null ? null : DATA.reference[m] - c));
   const place = `${chance} it leads to state ${DATA.states[next]} with ${holding(after, "spent")}`;
   const needs = DATA.needs[`${t + 1},${next}`];
-  if (!needs) return `${place}, from where no play surely keeps every budget.`;
+  if (!needs) return `${place}, from where no play keeps every budget with probability one.`;
   const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + ROUNDING * SIZES[m])
     .map(([x, m]) => lacking(x, left[m], m)).join(" and "));
   const listed = [...new Set(ways.filter((way) => way))];
   const rest = needs.some((need) => !need.length) ? "; other ways need too much as well" : "";
-  return listed.length > 1 ? `${place}. Whatever is done from there, a budget can break: either ${listed.join("; or ")}${rest}.` : `${place}, where ${listed[0] || "no play surely keeps every budget"}${rest}.`;
+  return listed.length > 1 ? `${place}. Whatever is done from there, a budget can break: either ${listed.join("; or ")}${rest}.` : `${place}, where ${listed[0] || "no play keeps every budget with probability one"}${rest}.`;
 }
 
 function leaving(record, rows) {
-  if (!record[LEAVING].length) return el("p", {}, "Nobody has another action here.");
+  if (!record[LEAVING].length) return el("p", {}, "No player has another action here.");
   const told = DATA.told;
   const lines = record[LEAVING].map(([i, from, chance, to, loss, bar]) => {
     const when = told ? `told ${DATA.actions[i][from]}${chance < 1 ? ` (${percent(chance)})` : ""}` : null;
     const effect = loss !== null ? el("span", { class: "loss" }, loss < -ROUNDING * WORTH ? `gains ${number(-loss)}` : number(loss)) : "–";
-    const status = loss !== null ? el("span", { class: "tag good" }, "safe") : el("span", {}, el("span", { class: "tag bad" }, "no option: "), bar < 0 ? "it can lead to a joint action that is not legal" : `it can lead to ${joint(rows[bar])}, which is unsafe`);
+    const status = loss !== null ? el("span", { class: "tag good" }, "safe") : el("span", {}, el("span", { class: "tag bad" }, "not safe: "), bar < 0 ? "it can lead to a joint action that is not legal" : `it can lead to ${joint(rows[bar])}, which is infeasible`);
     return el("tr", { class: loss === null ? "unsafe" : "safe", "data-player": i, "data-told": from, "data-action": to },
       el("th", { scope: "row" }, DATA.players[i]), told ? el("td", { "data-label": "when" }, when) : null, el("td", { "data-label": "plays instead" }, DATA.actions[i][to]), el("td", { class: "number", "data-label": "loses" }, effect), el("td", { class: "reason" }, status));
   });
-  const headings = [["player"], ...(told ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe?"]];
+  const headings = [["player"], ...(told ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe deviation?"]];
   const body = el("tbody", {}, lines.slice(0, 2 * MOST_ROWS));
   const caption = told ? "Against a recommendation, as the average over what the others may have been told" : DATA.product ? "Whatever the others draw" : "Committing to the action beforehand, whatever is recommended";
   const whole = scrolling(el("table", { class: "wide", id: "deviations" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, headings.map(([text, kind]) => el("th", { scope: "col", class: kind || null }, text)))), body));

@@ -1,0 +1,114 @@
+"""Pictures of states, made by a function of the user and shown as images, never as markup.
+
+A picture goes into the page as a `data:` address of an image element. There a browser runs no
+script of an SVG and loads nothing for it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from acegames.catalog.pictures import picture_of
+from acegames.errors import InvalidOption
+from acegames.model.game import MarkovGame
+from acegames.model.words import called
+
+Render = Callable[[Any], Any] | Mapping[Any, Any] | str | PathLike[str]
+"""A function of the state, a mapping from states, or a folder of pictures named by states."""
+
+ROOM = 900_000
+"""Characters that all pictures of a page may fill."""
+PNG = b"\x89PNG\r\n\x1a\n"
+ENDINGS = (".svg", ".png")
+KINDS = "must be text with an <svg> element, the bytes of an SVG or PNG file, or None"
+
+
+class Pictures:
+    """Pictures of states, each drawn once and only when it is asked for."""
+
+    def __init__(self, game: MarkovGame, render: Render | None) -> None:
+        self.game, self.drawn = game, dict[int, str | None]()
+        self.draw = picture_of(game) if render is None else _function(render)
+
+    def of(self, state: int) -> str | None:
+        """The address of a state's picture, None where there is none."""
+        if self.draw is None:
+            return None
+        if state not in self.drawn:
+            self.drawn[state] = self._address(self.game.states[state])
+        return self.drawn[state]
+
+    def first(self, states: Iterable[int]) -> tuple[dict[str, str], bool]:
+        """Addresses of the first states' pictures that have room, and whether some did not."""
+        found: dict[str, str] = {}
+        left = ROOM
+        for state in states:
+            address = self.of(state) if left > 0 else None
+            if address is not None and len(address) <= left:
+                found[str(state)] = address
+                left -= len(address)
+            elif address is not None or (left <= 0 and self.draw is not None):
+                return found, True
+        return found, False
+
+    def _address(self, label: Any) -> str | None:
+        assert self.draw is not None
+        try:
+            made = self.draw(label)
+        except Exception as error:
+            error.add_note(f"render: raised this for the state {called(label)!r:.80}")
+            raise
+        return None if made is None else _encoded(made, f"render: for the state {called(label)!r:.80}")
+
+
+def _function(render: Render) -> Callable[[Any], Any]:
+    if isinstance(render, Mapping):
+        return render.get
+    if isinstance(render, (str, PathLike)):
+        return _from_folder(Path(fspath(render)))
+    if not callable(render):
+        raise InvalidOption(
+            f"render: got {type(render).__name__}, must be a function of the state, a mapping from states, or a folder"
+        )
+    return render
+
+
+def _from_folder(folder: Path) -> Callable[[Any], bytes | None]:
+    """Pictures STATE.svg or STATE.png of a folder, found by the state's label."""
+    if not folder.is_dir():
+        raise InvalidOption(f"render: {folder} is no folder; it must hold files such as STATE.svg or STATE.png")
+    files = {path.name: path for path in sorted(folder.iterdir()) if path.suffix in ENDINGS}
+    if not files:
+        raise InvalidOption(f"render: {folder} holds no pictures; their names must end in {' or '.join(ENDINGS)}")
+
+    def read(label: Any) -> bytes | None:
+        found = next((files[name] for e in ENDINGS if (name := file_name(label) + e) in files), None)
+        return None if found is None else found.read_bytes()
+
+    return read
+
+
+def file_name(label: Any) -> str:
+    """The label as the page shows it; characters that many systems refuse in names become `_`."""
+    return "".join("_" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in called(label))
+
+
+def _encoded(made: Any, where: str) -> str:
+    """A picture as a `data:` address."""
+    if not isinstance(made, (str, bytes)):  # what notebooks can show, such as an image of Pillow
+        shown = next((f() for way in ("_repr_svg_", "_repr_png_") if (f := getattr(made, way, None))), None)
+        if shown is None:
+            raise InvalidOption(f"{where}: got {type(made).__name__}, {KINDS}")
+        made = shown
+    data = made.encode(errors="replace") if isinstance(made, str) else made
+    kind = "png" if data.startswith(PNG) else "svg+xml" if b"<svg" in data else None
+    if kind is None:
+        raise InvalidOption(f"{where}: got {made[:20]!r}, {KINDS}")
+    address = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    if len(address) > ROOM:
+        raise InvalidOption(f"{where}: the picture has {len(data):,} bytes; at most {ROOM * 3 // 4:,} fit in a page")
+    return address
