@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from acegames.errors import InvalidOption
 from acegames.plot import drawing as draw
@@ -10,7 +11,7 @@ from acegames.plot.budgets import budget_curve
 from acegames.solving.curve import BudgetCurve
 
 NAMES = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-LOOKS = {**dict.fromkeys(NAMES, draw.INK), "svg.hashsalt": "acegames", "font.size": 9}
+LOOKS: Any = {**dict.fromkeys(NAMES, draw.INK), "svg.hashsalt": "acegames", "font.size": 9}
 """Whatever is black becomes, in the end, of the colour of the text around the picture."""
 
 
@@ -22,12 +23,14 @@ def curve_svg(curve: BudgetCurve) -> str:
     except ImportError:
         return ""
     text = io.StringIO()
-    with rc_context(LOOKS):  # type: ignore[arg-type]
-        figure = Figure(figsize=(5.2, 2.8), layout="constrained")
+    with rc_context(LOOKS):
+        figure = Figure(figsize=(6.8, 2.8), layout="constrained")
         try:
-            budget_curve(curve, ax=figure.add_subplot())
+            ax = budget_curve(curve, ax=figure.add_subplot())
         except InvalidOption:
             return ""
+        if len(curve.constraint) == 1:
+            draw.legend(ax, loc="center left", bbox_to_anchor=(1.02, 0.5))  # beside the lines
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     drawn = text.getvalue()
     return drawn[drawn.index("<svg") :].replace(draw.INK, "currentColor")

@@ -60,8 +60,8 @@ class Written(Shown):
     def __str__(self) -> str:
         size, held = f"{self.size / 1e6:.2f} MB", f"{self.situations:,} of {self.of:,} situations are in it."
         if self.path is None:
-            how = "A notebook shows it as the result of a cell; report(path) writes it to a file."
-            return "\n".join([f"The explorer ({size}): {held}", how, *self.notes])
+            how = f"The explorer ({size}), for a notebook to show; report(path) writes it to a file."
+            return "\n".join([how, held, *self.notes])
         return "\n".join([f"Written to {self.path} ({size}); open it in a browser.", held, *self.notes])
 
     def _repr_html_(self) -> str:

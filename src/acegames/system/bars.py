@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from acegames.system.compiling import watched
@@ -122,11 +123,9 @@ class _Drawn:
     """What a notebook displays, as words where it shows no HTML."""
 
     def __init__(self, text: str) -> None:
-        from IPython.display import display
-
         self.share: float | None = None
         self.text, self.drawn = text, time.perf_counter()
-        self.handle: Any = display(self, display_id=True)  # type: ignore[no-untyped-call]
+        self.handle = import_module("IPython.display").display(self, display_id=True)
 
     def draw(self, share: float | None, text: str, *, at_once: bool) -> None:
         self.share, self.text = share, text
