@@ -178,7 +178,7 @@ class MarkovGame(Shown):
         named = zip(self.players, self.actions, strict=True)
         budgets = {called(label): budget for label, budget in own_budget(self).items()}
         lines = {
-            "Game": f"{self.name or 'without a name'}, {counted(self.horizon, 'step')}, digest {self.digest[:12]}",
+            "Game": ", ".join(filter(None, [self.name, counted(self.horizon, "step"), f"digest {self.digest[:12]}"])),
             "Players": listed(self.players),
             "Actions": "; ".join(f"{called(player)}: {listed(actions)}" for player, actions in named),
             "States": listed(self.states),

@@ -90,9 +90,10 @@ def constraint_called(label: Label, between: str = " · ") -> str:
 
 
 def listed(labels: Sequence[Label], most: int = 8) -> str:
-    """Labels in one line; of many, the first ones and how many more there are."""
-    more = [f"and {len(labels) - most:,} more"] if len(labels) > most else []
-    return ", ".join([*map(called, labels[:most]), *more])
+    """Labels in one line; of many, how many there are and some of them."""
+    if len(labels) <= most:
+        return ", ".join(map(_part, labels))
+    return f"{len(labels):,}, such as {', '.join(map(_part, labels[:3]))}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -227,7 +227,7 @@ class Policy(Shown):
 
     def __str__(self) -> str:
         games = counted(count_pairs(self.layers), "stage game")
-        return f"Policy: {self.concept}, {counted(self.horizon, 'step')}, {games} after clipping.\nGame: {self.game_digest[:12]}"
+        return f"Policy: {self.concept}, {counted(self.horizon, 'step')}, {games} after clipping, for game {self.game_digest[:12]}"
 
     def __repr__(self) -> str:
         pairs = count_pairs(self.layers)
