@@ -28,7 +28,8 @@ def executed(path: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         here = {} if os.name == "nt" else {"transport": "ipc", "ip": f"{folder}/kernel"}  # not over the network
         kernel = AsyncKernelManager(kernel_name="python3", **here)
-        client = NotebookClient(notebook, km=kernel, timeout=600, resources={"metadata": {"path": folder}})
+        options = {"timeout": 600, "coalesce_streams": True, "resources": {"metadata": {"path": folder}}}
+        client = NotebookClient(notebook, km=kernel, **options)
         client.execute(cleanup_kc=True)
     cells = json.loads(nbformat.writes(notebook))["cells"]
     return {**json.loads(path.read_text()), "cells": [tidied(cell) for cell in cells]}
