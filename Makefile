@@ -8,7 +8,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -68,6 +68,9 @@ bench: install  ## remake benchmarks/README.md, in under ten minutes
 
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py
+
+notebooks: install  ## run the notebooks of examples/notebooks and store what they show, in about a minute
+	$(BIN)/python examples/run_notebooks.py
 
 learners: install  ## remake the Q-learning curves and both pictures of its page, in about a minute
 	$(BIN)/python examples/q_learning.py docs/images

@@ -30,7 +30,9 @@ from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, exact, is_scalar
+from acegames.model.words import called, to_digits
 from acegames.model.written import check_known, read_at
+from acegames.system.showing import Shown
 
 MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
 
@@ -47,6 +49,11 @@ class Rounding:
     direction: str
     lowest: Fraction | None = None  # a multiple of the cell; below it costs make no difference any more
 
+    def __str__(self) -> str:
+        if self.direction == "ignore":
+            return "not counted"
+        return f"rounded {self.direction} to multiples of {to_digits(self.cell, 6)}"
+
     def of(self, cost: Fraction) -> Fraction:
         """The rounded cost."""
         if self.direction == "ignore":
@@ -56,13 +63,18 @@ class Rounding:
         return counted if self.lowest is None else max(counted, self.lowest)
 
 
-@dataclass(frozen=True, eq=False)
-class Rounded:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rounded(Shown):
     """A game with rounded costs: `game` has finitely many, so whatever is exact can take it."""
 
     original: MarkovGame
     game: MarkovGame
     rounding: tuple[Rounding | None, ...]  # M, None where costs are as they were
+
+    def __str__(self) -> str:
+        each = zip(map(called, self.original.constraints), self.rounding, strict=True)
+        said = "; ".join(f"{name} {'as they are' if rule is None else rule}" for name, rule in each)
+        return f"Costs: {said}.\n{self.original}"
 
 
 def round_costs(

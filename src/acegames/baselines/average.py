@@ -35,10 +35,11 @@ from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, re
 from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
 from acegames.stage.highs import quiet_highs, status_of
+from acegames.system.showing import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class ExpectedBudgets:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedBudgets(Shown):
     """A policy by time and state that keeps every budget on average, not in single episodes."""
 
     game: MarkovGame
@@ -47,6 +48,9 @@ class ExpectedBudgets:
     shares: tuple[Floats, ...]
     values: Floats  # (N,) each player's expected total reward
     expected_spent: Floats  # (T, M) expected cumulative cost after acting at t
+
+    def __str__(self) -> str:
+        return self.statement
 
     @property
     def value(self) -> float:

@@ -16,13 +16,14 @@ from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
+from acegames.system.showing import Shown, table_html
 
 NO_BUDGETS, ON_AVERAGE = "no budgets", "budgets kept on average"
 AS_A_TEAM, IN_EQUILIBRIUM = "at every moment, as a team", "at every moment, in equilibrium"
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
+@dataclass(frozen=True, eq=False, repr=False)
+class Compared(Shown):
     """One policy of a comparison."""
 
     name: str
@@ -31,14 +32,17 @@ class Compared:
     values: Floats | None  # (N,) computed; None where only the sum was
     rollouts: Rollouts  # of this policy, in the game with its budgets
 
+    def __str__(self) -> str:
+        return f"{self.name}: worth {self.total:.2f} in all; {_percent(self.broken)} of the episodes exceed a budget."
+
     @property
     def broken(self) -> float:
         """The share of episodes that exceed some budget at some time."""
         return self.rollouts.violations / len(self.rollouts.returns)
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """Policies of one game side by side. `print` it for a table in Markdown."""
 
     game: MarkovGame
@@ -55,11 +59,26 @@ class Comparison:
         row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
         return replace(self, rows=(*self.rows, row))
 
-    def __str__(self) -> str:
+    @property
+    def heads(self) -> list[str]:
+        """The columns of `lines`."""
         named = zip(self.game.constraints, self.game.reservoirs, strict=True)
         spent = [f"most {'spent' if kept is None else 'missing'}: {c}" for c, kept in named]
-        heads = ["policy", *map(str, self.game.players), "total", *spent, "episodes over budget"]
-        return _table(heads, [self._cells(row) for row in self.rows])
+        return ["policy", *map(str, self.game.players), "total", *spent, "episodes over budget"]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The comparison as text, one line per policy."""
+        return [self._cells(row) for row in self.rows]
+
+    def __str__(self) -> str:
+        return _table(self.heads, self.lines)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {'; '.join(f'{row.name} {row.total:.2f}' for row in self.rows)}>"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.heads, self.lines, left=1)
 
     def _cells(self, row: Compared) -> list[str]:
         """Name, values, the spending that came closest to each budget, and how often one broke."""

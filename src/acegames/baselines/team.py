@@ -16,6 +16,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution, solve
+from acegames.system.showing import Shown
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:
@@ -58,11 +59,14 @@ def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
     return replace(game, players=("team",), actions=actions, layers=layers, name=f"{game.name or 'game'} as a team")
 
 
-@dataclass(frozen=True, eq=False)
-class TeamOptimum:
+@dataclass(frozen=True, eq=False, repr=False)
+class TeamOptimum(Shown):
     """The best play that keeps the budgets at every moment. Its players may gain by deviating."""
 
     solution: Solution  # of the team's game
+
+    def __str__(self) -> str:
+        return f"Team optimum: worth {self.value:.6g} in all; its players may gain by deviating.\n{self.solution.stats}"
 
     @property
     def value(self) -> float:

@@ -105,7 +105,7 @@ def frontier(
     wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
 
-    def find(bar: ace.OnProgress) -> tuple[ace.Feasibility, Any]:
+    def find(bar: ace.OnProgress | None) -> tuple[ace.Feasibility, Any]:
         found = ace.feasibility(model, progress=bar)
         return found, found.minimal_budgets
 

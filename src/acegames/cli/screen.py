@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from rich import markup
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.system.compiling import watched
+from acegames.model.watching import EXPLORING
+from acegames.system.bars import saying_when_it_compiles, terminal_bar
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -61,30 +62,7 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def saying_when_it_compiles(bar: Progress, task: TaskID) -> Iterator[None]:
-    """Have the only task of a bar say so while kernels are compiled, which the first run does."""
-    before = ""
-
-    def tell(begun: bool) -> None:
-        nonlocal before
-        before = bar.tasks[0].description if begun else before
-        bar.update(task, description="compiling kernels" if begun else before)
-
-    with watched(tell):
-        yield
-
-
-EXPLORING = "finding the situations that safe play can reach"
-UNITS = {"solving": "stage games", "finding minimal budgets": "states"}
-"""What each step of the work counts, where it is not situations."""
-
-
-BAR_ROOM = 45
-"""Columns of a terminal that a bar and the name of its step take."""
-
-
-def with_bar(work: Callable[[ace.OnProgress], T], step: str = "solving", begins: str = EXPLORING) -> T:
+def with_bar(work: Callable[[ace.OnProgress | None], T], step: str = "solving", begins: str = EXPLORING) -> T:
     """Do work that tells of its progress with a bar on a terminal, which goes when it is done.
 
     Args:
@@ -92,33 +70,10 @@ def with_bar(work: Callable[[ace.OnProgress], T], step: str = "solving", begins:
         step: the first step of the work.
         begins: what is done before it tells anything.
     """
-    columns = (TextColumn("{task.fields[step]}"), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
-        task = bar.add_task(begins, total=None, step=step)
-
-        def show(state: ace.Progress) -> None:
-            done = f"{state.pairs_done:,}/{state.pairs:,} {UNITS.get(state.step, 'situations')}"
-            pace, memory = f"{state.pace:,.0f}/s", f"{memory_used() / 2**20:,.0f} MiB"
-            layer = f"layer {state.layers_done:,}/{state.layers:,}"
-            parts = [layer, done, pace, memory, f"{state.seconds_left:,.0f} s left"]
-            for least in (memory, pace, done):  # on a narrow terminal what matters least goes
-                if len(", ".join(parts)) > err.width - BAR_ROOM:
-                    parts.remove(least)
-            text = ", ".join(parts)
-            bar.update(task, completed=state.pairs_done, total=state.pairs, description=text, step=state.step)
-
-        with saying_when_it_compiles(bar, task):
-            return work(show)
-
-
-def memory_used() -> int:
-    """Largest memory that this process has held so far, in bytes."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    if unwatched():
+        return work(None)
+    with terminal_bar(err, step, begins) as show:
+        return work(show)
 
 
 def say_written(output: Any) -> str | None:

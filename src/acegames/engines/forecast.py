@@ -19,6 +19,7 @@ from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
 from acegames.safety.space import Space
 from acegames.system.machine import available_memory, processors
+from acegames.system.showing import Shown
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
@@ -31,8 +32,8 @@ DEVIATION_SECONDS = 1e-7  # per entry of that table
 RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Shown):
     """What a solve would take. The fields are also those of `acegames check --json`.
 
     A stage game is a pair: a time, a state and what is spent by then, as far as safe play reaches

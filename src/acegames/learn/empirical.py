@@ -30,10 +30,11 @@ from acegames.learn.policy_support import PolicySupport, policy_support
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.system.showing import Shown
 
 
-@dataclass(frozen=True)
-class PairSupport:
+@dataclass(frozen=True, repr=False)
+class PairSupport(Shown):
     """The data about one pair. `t` is None where all times are counted together."""
 
     t: int | None
@@ -62,7 +63,7 @@ class Possible:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Empirical:
+class Empirical(Shown):
     """A game estimated from samples; printed, it says what the data supports."""
 
     tally: Tally

@@ -29,10 +29,11 @@ from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
 from acegames.model.checks import check_count
 from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.system.showing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Exploration:
+class Exploration(Shown):
     """What was collected and what is still missing, in words when printed."""
 
     empirical: Empirical

@@ -22,6 +22,7 @@ from acegames.learn.confidence import ruled_out, uncovered
 from acegames.learn.facts import END, Cost, Place, dominated
 from acegames.learn.safe_policy import SafePolicy
 from acegames.model.game import JointAction, Label, place
+from acegames.system.showing import Shown
 
 if TYPE_CHECKING:
     from acegames.learn.empirical import Empirical, Possible
@@ -39,8 +40,8 @@ class PlayedPair:
     excess: float  # bound on the probability of what the policy does not allow for, for all pairs at once
 
 
-@dataclass(frozen=True)
-class PolicySupport:
+@dataclass(frozen=True, repr=False)
+class PolicySupport(Shown):
     """What the data says about a policy, in words when printed."""
 
     pairs: tuple[PlayedPair, ...]

@@ -14,10 +14,11 @@ from acegames.learn.safe_policy import SafePolicy, SafeRunner
 from acegames.learn.sources import GameModel, World, conventions, world_of
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame
+from acegames.system.showing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Episodes:
+class Episodes(Shown):
     """E episodes of a learned policy in the true game."""
 
     returns: NDArray[np.float64]

@@ -46,10 +46,11 @@ from acegames.model.written import read_at
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.feasible import Feasibility, feasibility
+from acegames.system.showing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SafePolicy:
+class SafePolicy(Shown):
     """A policy that reads an unknown cumulative cost as the next larger one that it knows.
 
     `spent` is the total cost, or the sum of costs rounded up if the policy rounds.
@@ -107,6 +108,9 @@ class SafePolicy:
             parts = np.split(spent, first[1:])
             self._cache[t] = {self.game.states[int(state[k])]: part for k, part in zip(first, parts, strict=True)}
         return self._cache[t]
+
+    def __str__(self) -> str:
+        return f"Safe policy: also where costs occur that the data has not shown.\n{self.inner}"
 
     def __repr__(self) -> str:
         return f"<SafePolicy of {self.inner!r}>"

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from acegames.model.user_functions import check_optional
-
 SMALLER_GAME = "fewer states, joint actions or outcomes take less, as does a shorter horizon"
 """What helps where there is not enough memory for a game."""
 PAUSE = 0.1
@@ -23,6 +21,18 @@ class Building:
     states_done: int  # of the states at this time
     states: int
     seconds: float
+    step = "building"
+
+    @property
+    def share(self) -> float:
+        """How much is done, from 0 to 1, as if all times had as many states."""
+        within = self.states_done / self.states if self.states_done < self.states else 0.0
+        return (self.times_done + within) / self.times
+
+    @property
+    def parts(self) -> list[str]:
+        """The same in words, the most important first."""
+        return [f"time {self.times_done:,}/{self.times:,}", f"{self.states_done:,}/{self.states:,} states of a time"]
 
 
 OnBuilding = Callable[[Building], None]
@@ -33,7 +43,6 @@ class Teller:
     """Tells the callback, where there is one, and not too often."""
 
     def __init__(self, progress: OnBuilding | None, times: int) -> None:
-        check_optional("progress", progress, ("building",))
         self.progress, self.times = progress, times
         self.begun = self.told = time.perf_counter()
 

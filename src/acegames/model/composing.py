@@ -29,6 +29,7 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.user_functions import check_function
+from acegames.model.watching import takes_progress
 from acegames.system.machine import available_memory, check_memory
 from acegames.system.memory import within_memory
 
@@ -48,6 +49,7 @@ _CASE_BYTES = 48
 _MOST_STATES = 2**31 - 1
 
 
+@takes_progress("building", "finding the states that can occur")
 @within_memory("building the game", SMALLER_GAME)
 def compose(
     agents: Iterable[MarkovGame],
@@ -58,7 +60,7 @@ def compose(
     cost: Callable[[Cases, Cases, Cases], Mapping[Label, Any]] | None = None,
     budget: Mapping[Label, Any] | None = None,
     name: str = "",
-    progress: OnBuilding | None = None,
+    progress: OnBuilding | bool | None = None,
 ) -> MarkovGame:
     """Build the joint game of agents that move on their own.
 
@@ -84,13 +86,15 @@ def compose(
         budget: {constraint: budget}, for every constraint that several agents have (their costs
             add up) or that only `cost` knows. The agents bring the other budgets.
         name: a name for people.
-        progress: called with a `Building` now and then, and after each time.
+        progress: True for a bar, or a function that is called with a `Building` now and then, and
+            after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
         TooLarge: there are more than 2**31 joint states, or one of them has more joint actions than
             fit into memory.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     agents = _read_agents(agents)
     teller = Teller(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)

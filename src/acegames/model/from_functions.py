@@ -21,6 +21,7 @@ from acegames.model.checks import JointAction, Label, check_horizon, check_label
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.user_functions import check_function, does_without_first
+from acegames.model.watching import takes_progress
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
 from acegames.system.memory import within_memory
@@ -46,6 +47,7 @@ Table = tuple[list[int], dict[Label, Block]]
 """Times, and what happens at them in each state."""
 
 
+@takes_progress("building", "finding the states that can occur")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_functions(
     *,
@@ -60,7 +62,7 @@ def game_from_functions(
     constraints: Sequence[Label] | None = None,
     stationary: bool = False,
     name: str = "",
-    progress: OnBuilding | None = None,
+    progress: OnBuilding | bool | None = None,
 ) -> MarkovGame:
     """Build a game from functions; states are any hashables and are discovered from `initial`.
 
@@ -84,12 +86,14 @@ def game_from_functions(
         stationary: True where no answer depends on `t`, also of functions that take it: they are
             asked at the first time only.
         name: a name for people.
-        progress: called with a `Building` now and then, and after each time.
+        progress: True for a bar, or a function that is called with a `Building` now and then, and
+            after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
         TooLarge: a state has more joint actions than fit into memory.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     horizon = check_horizon(horizon)
     teller = Teller(progress, horizon)
     player_labels = check_labels("players", players)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption
-from acegames.model.budgets import Reservoirs, spent_at_start
+from acegames.model.budgets import Reservoirs, own_budget, spent_at_start
 from acegames.model.checks import JointAction, Label, place
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.from_arrays import game_from_arrays
@@ -39,6 +39,8 @@ from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
 from acegames.model.to_arrays import game_to_arrays
 from acegames.model.to_table import game_to_table
+from acegames.model.words import budgets_listed, called, counted, listed
+from acegames.system.showing import Shown, shortened
 
 __all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
 __all__ += ["STATED_TYPES", "check_game", "exact_costs", "place", "reachable_states"]
@@ -48,7 +50,7 @@ _HASHED = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarkovGame:
+class MarkovGame(Shown):
     """A finite-horizon Markov game with hard budgets.
 
     Build one with `from_functions`, `from_arrays`, `from_sparse` or `from_table`, or from agents
@@ -171,6 +173,18 @@ class MarkovGame:
 
         layers = [[of(getattr(layer, field), dtype) for field, dtype in STATED_TYPES.items()] for layer in self.layers]
         return hashlib.sha256(json.dumps({**self.content(), "layers": layers}, sort_keys=True).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        named = zip(self.players, self.actions, strict=True)
+        budgets = {called(label): budget for label, budget in own_budget(self).items()}
+        lines = {
+            "Game": ", ".join(filter(None, [self.name, counted(self.horizon, "step"), f"digest {self.digest[:12]}"])),
+            "Players": listed(self.players),
+            "Actions": "; ".join(f"{called(player)}: {listed(actions)}" for player, actions in named),
+            "States": listed(self.states),
+            "Budgets": budgets_listed(budgets) or "none",
+        }
+        return "\n".join(shortened(" ".join(f"{head}: {said}".split()), 300) for head, said in lines.items())
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -87,6 +87,18 @@ def called(label: Label, between: str = " · ") -> str:
 def constraint_called(label: Label, between: str = " · ") -> str:
     """The label of a constraint; one that is no text is said to be a constraint."""
     return label if isinstance(label, str) else f"constraint {called(label, between)}"
+
+
+def listed(labels: Sequence[Label], most: int = 8) -> str:
+    """Labels in one line; of many, how many there are and some of them."""
+    if len(labels) <= most:
+        return ", ".join(map(_part, labels))
+    return f"{len(labels):,}, such as {', '.join(map(_part, labels[:3]))}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, as `1 state` or `2 states`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _part(label: Any) -> str:

@@ -21,16 +21,18 @@ from acegames.model.amounts import read_pair
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, CostTracker
+from acegames.system.showing import Shown
 
 __all__ = ["Policy", "Runner"]
 
 
-@dataclass(frozen=True, eq=False)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Shown):
     """A joint policy that reads (t, state, spent). It needs no game to be run.
 
     `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
@@ -222,6 +224,10 @@ class Policy:
     def state_numbers(self) -> dict[Label, int]:
         """Number of each state."""
         return {s: i for i, s in enumerate(self.states)}
+
+    def __str__(self) -> str:
+        games = counted(count_pairs(self.layers), "stage game")
+        return f"Policy: {self.concept}, {counted(self.horizon, 'step')}, {games} after clipping, for game {self.game_digest[:12]}"
 
     def __repr__(self) -> str:
         pairs = count_pairs(self.layers)

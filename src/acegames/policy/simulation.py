@@ -32,10 +32,11 @@ from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
 from acegames.policy.player_records import RowIndex
 from acegames.system.memory import within_memory
+from acegames.system.showing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rollouts:
+class Rollouts(Shown):
     """E played episodes of one policy. Indices refer to `game.states` and `game.actions`."""
 
     returns: Floats
@@ -58,6 +59,18 @@ class Rollouts:
     """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
     wasted: Floats
     """(E, M) what did not fit into each reservoir, in all; 0 of a plain budget."""
+
+    def __str__(self) -> str:
+        said = self.summary()
+        each = ", ".join(f"{m:.6g} ± {e:.2g}" for m, e in zip(said["mean"], said["std_error"], strict=True))
+        most = ", ".join(f"{x:.6g}" for x in said["max_spent"])
+        lines = [
+            f"Episodes: {self.returns.shape[0]:,}, {self.violations:,} exceeded a budget.",
+            f"Mean returns: {each} (± standard error).",
+            f"Largest cumulative cost: {most}." if most else "",
+            f"Wasted on average: {', '.join(f'{x:.6g}' for x in said['wasted'])}." if self.wasted.any() else "",
+        ]
+        return "\n".join(filter(None, lines))
 
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))

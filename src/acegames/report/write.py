@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
@@ -37,6 +37,7 @@ from acegames.solving.pipeline import Solution, Stats
 from acegames.system.atomic import check_place, write_parts
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
+from acegames.system.showing import Shown, frame_html
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000
@@ -47,21 +48,33 @@ AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
 
 
-@dataclass(frozen=True)
-class Written:
+@dataclass(frozen=True, repr=False)
+class Written(Shown):
     """What was written: where, how large, and how much of the game it shows."""
 
-    path: Path
+    path: Path | None  # None where it was not written to a file
     size: int  # bytes
     situations: int  # in the page
     of: int  # that there are
     ok: bool  # whether the policy was certified
     notes: tuple[str, ...]  # what was left out, one sentence each
+    page: bytes = b""  # the page itself, where it was not written to a file
+
+    def __str__(self) -> str:
+        size, held = f"{self.size / 1e6:.2f} MB", f"{self.situations:,} of {self.of:,} situations are in it."
+        if self.path is None:
+            how = f"The explorer ({size}), for a notebook to show; report(path) writes it to a file."
+            return "\n".join([how, held, *self.notes])
+        return "\n".join([f"Written to {self.path} ({size}); open it in a browser.", held, *self.notes])
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self.path is not None else frame_html(self.page)
 
 
+@takes_progress("checking")
 def write_report(
     answer: Solution | Policy,
-    path: str | PathLike[str],
+    path: str | PathLike[str] | None = None,
     *,
     game: MarkovGame | None = None,
     episodes: int = 1000,
@@ -70,7 +83,7 @@ def write_report(
     seed: int | None = None,
     render: Render | None = None,
     against: Solution | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> Written:
     """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
 
@@ -79,7 +92,7 @@ def write_report(
 
     Args:
         answer: the solution; or a policy, with `game`.
-        path: where to write the page.
+        path: where to write the page; without it, a notebook shows the page as a cell's result.
         game: the game of the policy, where `answer` is one.
         episodes: how many episodes to simulate.
         rng: a Generator or a seed; the same seed gives the same page.
@@ -92,8 +105,9 @@ def write_report(
             them runs.
         against: another solution of the same game to compare with. Its concept, budgets and horizon
             may differ.
-        progress: called with a `Progress` after each layer of the check, of the minimal budgets, of
-            the solves for the values of budgets, and of the description; its `step` says which.
+        progress: True for a bar, or a function that is called with a `Progress` after each layer of
+            the check, of the minimal budgets, of the solves for the values of budgets, and of the
+            description; its `step` says which.
 
     Raises:
         InvalidOption: naming the option and the rule.
@@ -103,15 +117,16 @@ def write_report(
     if seed is not None:
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
-    check_optional("progress", progress, ("progress",))
-    check_place(path)
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    if path is not None:
+        check_place(path)
     with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
         return _written(answer, path, game, episodes, rng, most, render, against, progress)
 
 
 def _written(
     answer: Solution | Policy,
-    path: str | PathLike[str],
+    path: str | PathLike[str] | None,
     game: MarkovGame | None,
     episodes: int,
     rng: np.random.Generator | int | None,
@@ -132,9 +147,12 @@ def _written(
         solution, episodes=episodes, rng=drawn, most=most, render=render, against=against, progress=progress
     )
     text = page(data)
+    found = Written(None, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])), text)
+    if path is None:
+        return found
     target = Path(fspath(path))
     write_parts(target, [text])
-    return Written(target, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])))
+    return replace(found, path=target, page=b"")
 
 
 def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution:

@@ -15,13 +15,14 @@ from acegames.model.amounts import read_pair, rows_from_units, to_units
 from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
-from acegames.model.user_functions import check_optional
+from acegames.model.watching import check_progress, told
 from acegames.safety.explore import explore
-from acegames.safety.frontier import Frontier, minimal_elements
+from acegames.safety.frontier import FINDING, Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
+from acegames.system.showing import Shown
 
 REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon have fewer situations"
 """What takes less memory where every pair is listed."""
@@ -29,7 +30,7 @@ Spent = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Feasibility:
+class Feasibility(Shown):
     """The answer: the verdict, the feasible pairs and joint actions, and the minimal budgets.
 
     A *pair* is a (state, spent) at a time t. `states` and `actions` are those of policies that keep
@@ -39,7 +40,7 @@ class Feasibility:
     game: MarkovGame
     lattice: Lattice
     space: Space  # every pair is a cell of it: nothing is clipped
-    progress: OnProgress | None = None  # told of when the minimal budgets are found
+    progress: OnProgress | bool | None = None  # told of when the minimal budgets are found
 
     @property
     def feasible(self) -> bool:
@@ -82,7 +83,8 @@ class Feasibility:
     @cached_property
     def frontier(self) -> Frontier:
         """Minimal budgets of every (t, state)."""
-        return Frontier(self.game, self.progress)
+        with told(self.progress, FINDING) as progress:
+            return Frontier(self.game, progress)
 
     @cached_property
     def minimal_budgets(self) -> NDArray[Any]:
@@ -135,13 +137,18 @@ class Feasibility:
             raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
         return index, total[0]
 
+    def __str__(self) -> str:
+        if not self.feasible:
+            return "Infeasible: no policy keeps every budget with probability one."
+        return f"Feasible: some policy keeps every budget with probability one.\nSituations: {self.pairs:,} reachable under feasible play."
+
     def __repr__(self) -> str:
         verdict = f"feasible, {self.pairs:,} pairs" if self.feasible else "infeasible"
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
 @within_memory("what safe play can reach", REMEDY)
-def feasibility(game: MarkovGame, *, progress: OnProgress | None = None) -> Feasibility:
+def feasibility(game: MarkovGame, *, progress: OnProgress | bool | None = None) -> Feasibility:
     """Decide whether the game can be played safely, and find every feasible pair and joint action.
 
     Time and memory are linear in pairs times joint actions times outcomes.
@@ -153,9 +160,9 @@ def feasibility(game: MarkovGame, *, progress: OnProgress | None = None) -> Feas
 
     Raises:
         TooLarge: when costs are too fine for 64-bit integers, or there is not enough memory.
-        InvalidOption: `progress` is no function of one argument.
+        InvalidOption: `progress` is neither True, False nor a function of one argument.
     """
     check_game(game)
-    check_optional("progress", progress, ("progress",))
+    check_progress(progress)
     whole = lattice(game)
     return Feasibility(game, whole, explore(plan(game, whole, clip=False)), progress)

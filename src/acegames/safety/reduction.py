@@ -23,10 +23,11 @@ from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
 from acegames.safety.infeasible import infeasible
 from acegames.system.memory import within_memory
+from acegames.system.showing import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Reduction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduction(Shown):
     """A game with budgets as an action-constrained game, with its inverse.
 
     `game` can be solved, saved or handed to any method for games with action masks.
@@ -69,6 +70,9 @@ class Reduction:
             budgets=Budgets(((),) * game.horizon),
             name=game.name,
         )
+
+    def __str__(self) -> str:
+        return f"Without budgets: a game with action masks in place of the budgets of this one.\n{self.original}"
 
     def lift(self, policy: Any) -> LiftedPolicy:
         """Read a policy of the reduced game as one of the original game."""

@@ -28,6 +28,7 @@ from acegames.model.amounts import read_pair
 from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.words import counted
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import REMEDY, Feasibility
@@ -41,9 +42,10 @@ from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
 from acegames.system.memory import within_memory
+from acegames.system.showing import Shown
 
 
-class Shield(Sealed):
+class Shield(Shown, Sealed):
     """Masks, products and repairs that keep every budget, for players who learn or have own rules.
 
     Masks run over *all* actions of a player, `shield.actions[i]`, in the game's order; True means
@@ -324,6 +326,10 @@ class Shield(Sealed):
         if number not in self._products:
             self._products[number] = tuple(map(sealed, product_sets(self._sets[number], self.shape, self.criterion)))
         return self._products[number]
+
+    def __str__(self) -> str:
+        pairs, masks = int(self.first[-2]), len(self._sets) - 1
+        return f"Shield: {counted(pairs, 'situation')} reachable under feasible play, {counted(masks, 'distinct mask')}.\n{self.game}"
 
     def __repr__(self) -> str:
         pairs, masks = int(self.first[-2]), len(self._sets) - 1

@@ -12,14 +12,16 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
+from acegames.model.watching import takes_progress
 from acegames.model.words import rounded_up
 from acegames.solving.pipeline import solve
 from acegames.solving.solution import Solution
 from acegames.system.deprecation import deprecated
+from acegames.system.showing import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Bracket:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bracket(Shown):
     """The solutions with costs rounded down and up, and what they say together.
 
     With one player the true optimum lies between the two values. With more players it need not:
@@ -82,6 +84,7 @@ def _taking_the_old_order(function: Callable[P, Bracket]) -> Callable[P, Bracket
 
 
 @_taking_the_old_order
+@takes_progress("solving")
 def bracket(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -89,7 +92,7 @@ def bracket(
     epsilon: Any = None,
     relative: bool = False,
     engine: Engine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> Bracket:
     """Solve with costs rounded down and rounded up, and say what is known of the true game.
 

@@ -43,6 +43,7 @@ from acegames.model.budgets import has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
+from acegames.model.watching import takes_progress
 from acegames.model.words import number
 from acegames.policy.layer import project
 from acegames.safety.frontier import Frontier
@@ -51,6 +52,7 @@ from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_
 from acegames.solving.pipeline import check_asked
 from acegames.solving.solution import Solution
 from acegames.system.memory import within_memory
+from acegames.system.showing import Shown, table_html
 
 FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
 NAMED = 5  # budgets that a note names, at most
@@ -58,8 +60,8 @@ SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, t
 NOT_COMPARABLE = "Without an objective each budget has the values of some equilibrium, which need not be comparable."
 
 
-@dataclass(frozen=True, eq=False)
-class BudgetCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetCurve(Shown):
     """Equilibrium values by initial budget. `print` it for a table."""
 
     players: tuple[Label, ...]
@@ -115,14 +117,32 @@ class BudgetCurve:
             for budget, values, gone in zip(self.budgets, self.values, missing, strict=True)
         ]
 
+    @property
+    def _marked(self) -> list[list[str]]:
+        """The lines, with a last column that says which budgets are minimal."""
+        return [[*line, "minimal" * bool(x)] for line, x in zip(self.lines, self.is_minimal, strict=True)]
+
+    def __repr__(self) -> str:
+        varied = ", ".join(map(str, self.constraint))
+        return f"<BudgetCurve: {len(self.budgets):,} budgets of {varied}, {int(self.feasible.sum()):,} feasible; {self.concept}>"
+
+    def _repr_html_(self) -> str:
+        return table_html([*self.heads, ""], self._marked, self.notes, picture=self.picture())
+
+    def picture(self) -> str:
+        """The curve drawn as SVG; empty without matplotlib, and where it cannot be drawn."""
+        from acegames.plot.inline import curve_svg
+
+        return curve_svg(self)
+
     def __str__(self) -> str:
-        marked = [[*line, "minimal" * bool(x)] for line, x in zip(self.lines, self.is_minimal, strict=True)]
-        lines = [[*self.heads, ""], *marked]
+        lines = [[*self.heads, ""], *self._marked]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
 
 
+@takes_progress("solving")
 def budget_curve(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -134,7 +154,7 @@ def budget_curve(
     relative: bool = False,
     rounding: str | None = None,
     engine: Engine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> BudgetCurve:
     """Equilibrium values as a function of the initial budget, all from one solve.
 
@@ -164,10 +184,12 @@ def budget_curve(
         InvalidOption: the constraint is unknown, or the budgets cannot be read.
         TooLarge: as in `solve`, or there are too many minimal budgets.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     within = Within(epsilon, relative, rounding)
     return _curve(game, concept, constraint, within, budgets, points, engine, progress)
 
 
+@takes_progress("solving")
 def curve_of(
     solution: Solution,
     constraint: Any = None,
@@ -175,10 +197,11 @@ def curve_of(
     budgets: Any = None,
     points: int = 100,
     engine: Engine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
     """`Solution.budget_curve`; `frontier` is that of the game as counted, where it is known."""
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     game, rules = solution.game, solution.policy.tracker.rounding
     options = Within(), budgets, points, engine, progress, frontier
     if solution.policy.tracker.exact:
@@ -210,7 +233,7 @@ def _curve(
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
     """`budget_curve`; a known frontier is taken, unless costs are yet to be rounded."""
-    concept = check_asked(game, concept, engine, progress)
+    concept = check_asked(game, concept, engine)
     check_rewards(game, concept)
     if not game.constraints:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")

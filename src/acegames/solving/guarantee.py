@@ -11,12 +11,13 @@ from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, plain
 from acegames.model.words import constraint_called, rounded_up, to_digits
+from acegames.system.showing import Shown
 
 Number = int | float | Fraction
 
 
-@dataclass(frozen=True)
-class Guarantee:
+@dataclass(frozen=True, repr=False)
+class Guarantee(Shown):
     """The promise in words, and `excess`: the most by which each budget may be exceeded."""
 
     text: str

@@ -21,7 +21,8 @@ from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import check_function, check_optional
+from acegames.model.user_functions import check_function
+from acegames.model.watching import takes_progress
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
@@ -32,6 +33,7 @@ from acegames.system.memory import within_memory
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
+@takes_progress("solving")
 @within_memory(
     "solving the game",
     "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
@@ -45,7 +47,7 @@ def solve(
     relative: bool = False,
     rounding: str | None = None,
     engine: Engine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     keep_values: bool = True,
 ) -> Solution:
@@ -63,7 +65,8 @@ def solve(
         rounding: "down" (the default for equilibria; what is infeasible then is so in truth) or
             "up" (the default of `Shield`; what is feasible then is so in truth).
         engine: where layers are computed; by default on this machine.
-        progress: called with a `Progress` after each layer.
+        progress: True for a bar, on a terminal or in a notebook; or a function that is called with
+            a `Progress` after each layer.
         checkpoint: a folder in which layers are stored as they are solved. The same call goes on
             where another one was broken off, and gives the same answer to the last bit. The policy
             stays there, mapped, so it may be larger than memory.
@@ -79,7 +82,8 @@ def solve(
         InvalidOption: naming the option and the rule.
         CheckpointError: the folder is in use, cannot be written, or is full; what is stored stays.
     """
-    concept = check_asked(game, concept, engine, progress, checkpoint, keep_values=keep_values)
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)
     check_rewards(game, concept)
     started = time.perf_counter()
     within = Within(epsilon, relative, rounding)
@@ -131,9 +135,7 @@ def estimate(
     return found if keep_values else found.without_values()
 
 
-def check_asked(
-    game: Any, concept: Any, engine: Any, progress: Any = None, checkpoint: Any = None, *, keep_values: Any = True
-) -> Concept:
+def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *, keep_values: Any = True) -> Concept:
     """Refuse, before the work, what no solve can do; return the concept, by default `CCE()`."""
     check_game(game)
     asked = CCE() if concept is None else check_concept(concept)
@@ -147,7 +149,6 @@ def check_asked(
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
         stored = [] if checkpoint is None and keep_values else ["store"]
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
-    check_optional("progress", progress, ("progress",))
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, must be the path of a folder")
     return asked

@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.model.game import MarkovGame
+from acegames.model.words import counted
 from acegames.policy.policy import Policy
 from acegames.solving.guarantee import Guarantee
+from acegames.system.showing import Shown, lines_html
 
 if TYPE_CHECKING:
     from acegames.report import Written
     from acegames.solving.curve import BudgetCurve
 
 
-@dataclass(frozen=True)
-class Stats:
+@dataclass(frozen=True, repr=False)
+class Stats(Shown):
     """The work that a solve took."""
 
     pairs: int  # stage games (t, state, spent); spending that no longer matters counts once
@@ -29,9 +31,16 @@ class Stats:
     repaired: int  # of these, solved in exact arithmetic because floats were not certified
     seconds: float | None = None  # None after loading: files are the same for the same solve
 
+    def __str__(self) -> str:
+        took = "" if self.seconds is None else f", in {self.seconds:.2g} s"
+        exact = f", {self.repaired:,} in exact arithmetic" if self.repaired else ""
+        return (
+            f"{counted(self.pairs, 'stage game')} after clipping, {self.programs:,} by a linear program{exact}{took}."
+        )
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Shown):
     """An equilibrium policy, the question it answers, and its guarantee."""
 
     game: MarkovGame
@@ -44,8 +53,14 @@ class Solution:
     checkpoint: str | None = None
 
     def __str__(self) -> str:
+        return " ".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return lines_html(self._lines())
+
+    def _lines(self) -> list[str]:
         worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
-        return f"{self.concept}: values {worth}. {self.guarantee}"
+        return [f"{self.concept}: values {worth}.", str(self.guarantee)]
 
     def budget_curve(
         self,
@@ -54,7 +69,7 @@ class Solution:
         budgets: Any = None,
         points: int = 100,
         engine: Engine | None = None,
-        progress: OnProgress | None = None,
+        progress: OnProgress | bool | None = None,
     ) -> BudgetCurve:
         """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
 
@@ -67,7 +82,7 @@ class Solution:
 
     def report(
         self,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | None = None,
         *,
         episodes: int = 1000,
         rng: np.random.Generator | int | None = 0,
@@ -75,12 +90,14 @@ class Solution:
         seed: int | None = None,
         render: Any = None,
         against: Solution | None = None,
-        progress: OnProgress | None = None,
+        progress: OnProgress | bool | None = None,
     ) -> Written:
         """Write one HTML page that shows the solution, readable from disk without a network.
 
+        In a notebook, `solution.report()` shows the page as the result of its cell.
+
         Args:
-            path: where to write the page.
+            path: where to write the page; None to write no file.
             episodes: number of episodes to simulate.
             rng: a Generator or a seed; the same seed gives the same page.
             most: number of situations to show at most; by default, what keeps the page below 3 MB.
@@ -90,7 +107,8 @@ class Solution:
                 STATE.png. Some catalog games bring their own.
             against: another solution to compare with, of the same game; its concept, budgets and
                 horizon may differ.
-            progress: called with a `Progress` now and then; its `step` says what is being done.
+            progress: True for a bar, or a function that is called with a `Progress` now and then;
+                its `step` says what is being done.
         """
         from acegames.report import write_report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from acegames.errors import TooLarge
@@ -63,3 +64,13 @@ def _number(path: str, key: str = "") -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     return None
+
+
+def memory_used() -> int:
+    """Largest memory that this process has held so far, in bytes; 0 where nobody says (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 PAUSE = 0.1
 """Seconds between two calls within a layer, at least."""
+UNITS = {"solving": "stage games", "finding minimal budgets": "states"}
+"""What each step of the work counts, where it is not situations."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,21 @@ class Progress:
     def seconds_left(self) -> float:
         """Estimate from the pace so far."""
         return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done - self.resumed, 1)
+
+    @property
+    def share(self) -> float:
+        """How much of this step is done, from 0 to 1."""
+        return self.pairs_done / self.pairs if self.pairs else 1.0
+
+    @property
+    def parts(self) -> list[str]:
+        """The same in words, the most important first."""
+        return [
+            f"layer {self.layers_done:,}/{self.layers:,}",
+            f"{self.pairs_done:,}/{self.pairs:,} {UNITS.get(self.step, 'situations')}",
+            f"{self.seconds_left:,.0f} s left",
+            f"{self.pace:,.0f}/s",
+        ]
 
 
 OnProgress = Callable[[Progress], None]

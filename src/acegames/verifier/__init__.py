@@ -55,7 +55,7 @@ import numpy as np
 from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.numerics import VERIFY
 from acegames.system.announce import announce
 from acegames.system.memory import within_memory
@@ -75,6 +75,7 @@ from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
+@takes_progress("checking")
 @within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
 def verify(
     game: MarkovGame,
@@ -83,7 +84,7 @@ def verify(
     *,
     tol: float | None = None,
     engine: Any = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> Certificate:
     """Check a policy against a game, independently of how the policy was found.
 
@@ -103,8 +104,9 @@ def verify(
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. The certificate does not depend on it. A policy
             is asked by several threads if its class says `thread_safe = True`.
-        progress: called with a `Progress` after each time that is judged, the last time first; of a
-            small game, whose times are judged at once, after that.
+        progress: True for a bar, or a function that is called with a `Progress` after each time
+            that is judged, the last time first; of a small game, whose times are judged at once,
+            after that.
 
     Returns: A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False,
         no exception.
@@ -117,7 +119,7 @@ def verify(
         TooLarge: random costs fall into too many cells, or there is not enough memory.
     """
     concept = read_arguments(policy, concept, tol, engine)
-    check_optional("progress", progress, ("progress",))
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:

@@ -15,11 +15,12 @@ from acegames.concepts import Concept
 from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, plain, text
+from acegames.system.showing import Shown
 from acegames.verifier.walk import Witness
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Shown):
     """What the verifier found. `print(certificate)` says it in plain words."""
 
     ok: bool

@@ -33,7 +33,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
-from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
@@ -41,6 +41,7 @@ from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress, Teller
+from acegames.system.showing import Shown
 from acegames.verifier import Certificate, read_arguments, verify
 from acegames.verifier.arrays import Floats, Ints, offsets, owners
 from acegames.verifier.counted import Counted
@@ -62,8 +63,8 @@ _MARGIN = 8.0
 moves its bounds outward with every mean, also where nothing is added up."""
 
 
-@dataclass(frozen=True, eq=False)
-class Proof:
+@dataclass(frozen=True, eq=False, repr=False)
+class Proof(Shown):
     """What was written: where, about which game, and the claims that the checker confirms."""
 
     path: Path
@@ -94,9 +95,14 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     return prove(solution, path, tol=tol)
 
 
+@takes_progress("checking")
 @within_memory("the proof", "it lists every situation; coarser costs (epsilon=) have fewer")
 def prove(
-    solution: Solution, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | None = None
+    solution: Solution,
+    path: str | PathLike[str],
+    *,
+    tol: float | None = None,
+    progress: OnProgress | bool | None = None,
 ) -> Proof:
     """Write a proof of a solution, for `python checker/ace_check.py PROOF` to confirm.
 
@@ -108,8 +114,8 @@ def prove(
         path: where to write the proof.
         tol: the largest gain by a deviation that is accepted anywhere, as in `verify`. The checker
             has a limit of its own.
-        progress: called with a `Progress` after each time that is checked, and then written; its
-            `step` says which.
+        progress: True for a bar, or a function that is called with a `Progress` after each time
+            that is checked, and then written; its `step` says which.
 
     Raises:
         InvalidOption: costs of the game are drawn from distributions, or the solution does not pass
@@ -117,6 +123,7 @@ def prove(
         TooLarge: there are too many situations to be listed, or there is not enough memory.
         OSError: no file can be written at `path`.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     if not isinstance(solution, Solution):
         raise InvalidOption(
             f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"
@@ -124,7 +131,6 @@ def prove(
     game = solution.game
     _check_costs(game)
     read_arguments(solution.policy, solution.concept, tol, None)
-    check_optional("progress", progress, ("progress",))
     check_place(path)
     listed = _List.of(solution)
     certificate = verify(game, solution.policy, solution.concept, tol=tol, progress=progress)

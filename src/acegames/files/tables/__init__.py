@@ -41,7 +41,7 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.table_columns import NumberedTable, column_lists, columns_of, cost_columns
 from acegames.model.to_table import column_names, table_pieces
-from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.model.written import label_to_data, read_at, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
@@ -68,17 +68,18 @@ def policy_frame(policy: Policy | Solution) -> Any:
 
 
 @within_memory("the table of the policy", SMALLER)
-def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgress | None = None) -> int:
+@takes_progress("writing", "the policy")
+def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgress | bool | None = None) -> int:
     """Write the policy to `.csv` or `.parquet`; returns the number of lines.
 
-    `progress` is called with a `Progress` after each time.
+    `progress` is True for a bar, or is called with a `Progress` after each time.
 
     Raises:
         TooLarge: the policy is too large to hold the list of its pairs.
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
     policy = _policy(policy)
-    check_optional("progress", progress, ("progress",))
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False, progress=progress))
     if kind_of(path) == CSV:
         with contextlib.suppress(BadFile):  # else a game's table was overwritten: what belonged to it goes

@@ -1,0 +1,94 @@
+"""The notebooks run without an error, show what they have stored, and say no number that no cell shows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+NAMED = {"ids": lambda path: path.stem}
+VARIES = [
+    (r"<svg.*?</svg>", "picture"),  # drawn by this or that version of matplotlib
+    (r"done in [0-9.]+ s", "done"),
+    (r"\b[0-9.]+e-[0-9]+", "tiny"),  # rounding
+    (r"[0-9,]+ bytes", "bytes"),
+    (r"[0-9.]+ MB", "MB"),
+]
+
+
+@pytest.fixture(scope="module")
+def run():
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("pettingzoo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "examples"))
+        yield importlib.import_module("run_notebooks").executed
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def shown(cell):
+    """What a cell shows, without what may differ from run to run."""
+    found = []
+    for output in cell.get("outputs", ()):
+        assert output["output_type"] != "error"
+        data = output.get("data", {"text/plain": output.get("text")})
+        text = {kind: "".join(said) for kind, said in data.items()}
+        for pattern, word in VARIES:
+            text = {kind: re.sub(pattern, word, said, flags=re.DOTALL) for kind, said in text.items()}
+        found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
+@pytest.mark.filterwarnings("default")
+def test_a_notebook_runs_and_shows_what_it_has_stored(path, run):
+    stored, now = read(path)["cells"], run(path)["cells"]
+    for kept, made in zip(stored, now, strict=True):
+        assert shown(kept) == shown(made), (
+            f"{path.name}: `make notebooks` stores what is shown now\n{''.join(kept['source'])}"
+        )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
+def test_a_notebook_is_stored_with_its_outputs_and_small(path):
+    assert path.stat().st_size < 150_000
+    code = [cell for cell in read(path)["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert sum(bool(cell["outputs"]) for cell in code) > len(code) / 2
+
+
+NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.]*\w)")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
+def test_numbers_in_the_text_are_shown_by_a_cell(path):
+    cells = read(path)["cells"]
+    told = "".join("".join(cell["source"]) + json.dumps(shown(cell)) for cell in cells if cell["cell_type"] == "code")
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            assert set(NUMBER.findall("".join(cell["source"]))) <= set(NUMBER.findall(told))
+
+
+def test_the_page_on_notebooks_lists_them_all():
+    page = (ROOT / "docs" / "howto" / "in-a-notebook.md").read_text()
+    listed = re.findall(r"examples/notebooks/(\w+)\.ipynb", page)
+    assert sorted(listed) == sorted(path.stem for path in NOTEBOOKS) and len(listed) == 4
+
+
+def test_a_page_is_made_of_each(monkeypatch):
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = importlib.import_module("_notebooks")
+    for path in NOTEBOOKS:
+        page = pages.page_of(read(path), path.name)
+        assert page.startswith("# ") and f"({path.name})" in page and page.count("<style>") <= 1
+        assert page.count("```python") == sum(cell["cell_type"] == "code" for cell in read(path)["cells"])

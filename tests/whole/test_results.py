@@ -1,0 +1,158 @@
+"""Every public result: a short repr, words for people, and the same words in a notebook, where no label can become markup."""
+
+from __future__ import annotations
+
+import inspect
+from html.parser import HTMLParser
+
+import pytest
+
+import acegames as ace
+from acegames.report import Written
+
+BAD = "<script>alert('&')</script>"
+NOT_RESULTS = {
+    *("CE", "CCE", "Nash", "LocalEngine", "ReferenceEngine", "Known", "GameEnv", "GameModel", "game_env", "game_model"),
+    *(
+        "Building",
+        "Progress",
+        "Runner",
+        "ShieldRunner",
+        "SafeRunner",
+        "CostTracker",
+        "RandomCost",
+        "CatalogEntry",
+        "Key",
+    ),
+}
+"""What users give, what callbacks are given, and what goes along with an episode."""
+
+
+def public_classes():
+    for module in (ace, ace.baselines, ace.learn, ace.plot, ace.catalog):
+        for name in getattr(module, "__all__", dir(module)):
+            kind = getattr(module, name)
+            if inspect.isclass(kind) and not issubclass(kind, BaseException) and kind.__module__.startswith("acegames"):
+                yield name, kind
+
+
+RESULTS = {name: kind for name, kind in public_classes() if name not in NOT_RESULTS} | {"Written": Written}
+
+
+def hostile(horizon=2):
+    """A game whose every label looks like markup."""
+    labels = {what: f"{what}{BAD}" for what in ("player", "state", "go", "stay", "risk")}
+    return ace.MarkovGame.from_functions(
+        name=f"game{BAD}",
+        players=[labels["player"], "other"],
+        horizon=horizon,
+        initial=labels["state"],
+        budget={labels["risk"]: 2},
+        actions=lambda t, s: [(labels["go"], labels["stay"])] * 2,
+        outcomes=lambda t, s, a: [(1, s, a.count(labels["go"]))],
+        reward=lambda t, s, a: [x == labels["go"] for x in a],
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder, game = tmp_path_factory.mktemp("results"), hostile()
+    solution = ace.solve(game)
+    learned = ace.learn.estimate(game, samples_per_pair=3, rng=0)
+    answer = ace.solve(learned.game)
+    policy = learned.policy(answer)
+    compared = ace.baselines.compare(game, episodes=5)
+    found = [game, solution, solution.guarantee, solution.stats, solution.policy, ace.verify(game, solution.policy)]
+    found += [ace.feasibility(game), ace.reduce(game), ace.round_costs(game, 0.5), ace.Shield(game)]
+    found += [ace.budget_curve(game, budgets=[1, 2]), ace.bracket(game, epsilon=1), ace.estimate(game)]
+    found += [ace.prove(solution, folder / BAD.replace("/", "")), ace.simulate(game, solution.policy, episodes=3)]
+    found += [compared, compared.rows[0], ace.baselines.team_optimum(game), ace.baselines.expected_budgets(game)]
+    found += [learned, learned.support[0], policy, learned.support_of(answer)]
+    found += [ace.learn.rollout(game, policy, episodes=2, rng=0), ace.learn.explore(game, samples_per_pair=2, rng=0)]
+    found += [solution.report(folder / "a.html")]
+    return {type(result).__name__: result for result in found}
+
+
+def test_every_public_result_is_shown(results):
+    assert len(RESULTS) > 20
+    assert set(results) == set(RESULTS), "add a new result to `results`, or say in NOT_RESULTS that it is none"
+
+
+class Text(HTMLParser):
+    """The words of HTML, and its tags; styles and pictures are no words."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.words, self.tags, self.open = "", [], []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in ("progress", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert tag == "progress" or self.open.pop() == tag
+        self.words += " " if tag in ("p", "td", "th") else ""
+
+    def handle_data(self, data):
+        self.words += "" if {"style", "svg"} & set(self.open) else data
+
+
+OURS = {"div", "style", "p", "b", "table", "tr", "th", "td"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_notebook_shows_the_words_of_print(name, results):
+    shown = results[name]
+    text = Text(shown._repr_html_())
+    printed = str(shown).replace("|", " ") if name == "Comparison" else str(shown)
+    rules = {word for word in printed.split() if name == "Comparison" and set(word) <= set("-:")}
+    assert text.words.split() == [word for word in printed.split() if word not in rules]
+    assert not text.open, "every tag is closed"
+    if name != "BudgetCurve":
+        assert set(text.tags) <= OURS
+    assert "script" not in text.tags
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_repr_is_one_short_line_and_print_is_for_people(name, results):
+    said = repr(results[name])
+    assert "\n" not in said and len(said) < 400 and said.startswith(f"<{name}")
+    assert not str(results[name]).startswith(("<", f"{name}("))
+
+
+def test_without_matplotlib_a_curve_is_a_table(results, monkeypatch):
+    import sys
+
+    curve = results["BudgetCurve"]
+    assert "<svg" in curve._repr_html_()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "<svg" not in curve._repr_html_() and "<table" in curve._repr_html_()
+
+
+def test_a_picture_has_no_colour_of_the_page(results):
+    drawn = results["BudgetCurve"].picture()
+    assert "currentColor" in drawn and "#222222" not in drawn and "#ffffff" not in drawn
+
+
+def test_a_report_without_a_path_is_a_page_in_a_frame(results):
+    solution = results["Solution"]
+    shown = solution.report()
+    assert shown.path is None and "report(path)" in repr(shown)
+    (frame,) = [dict(attrs) for tag, attrs in Frames(shown._repr_html_()).found]
+    assert frame["srcdoc"].encode() == shown.page and len(shown.page) == shown.size
+    written = results["Written"]
+    assert written.path.read_bytes() == shown.page and not written.page
+
+
+class Frames(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.found = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        assert tag == "iframe"
+        self.found.append((tag, attrs))
