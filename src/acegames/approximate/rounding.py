@@ -23,8 +23,7 @@ import numpy as np
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
-from acegames.model.assemble import Names, RawLayer, assemble
-from acegames.model.budgets import Budgets
+from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.checks import check_choice
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
@@ -198,20 +197,7 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
         cells.append((pointers([len(entry) for entry in found]), prob))
     raw = [_expanded(layer, cells, times) for layer, times in zip(game.layers, game.times, strict=True)]
-    return rebuilt(game, raw, values, game.horizon)
-
-
-def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], horizon: int) -> MarkovGame:
-    """The game with other layers and costs; later than its own horizon the last budgets hold."""
-    return assemble(
-        Names(game.players, game.states, game.actions, game.constraints),
-        raw,
-        values,
-        horizon=horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-        budgets=Budgets((*game.budgets, *[game.budgets[-1]] * horizon)[:horizon], game.reservoirs),
-        name=game.name,
-    )
+    return rebuilt(game, raw, values, horizon=game.horizon)
 
 
 def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:

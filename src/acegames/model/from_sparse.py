@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,14 @@ from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.costs.random import Cost
+from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@public("MarkovGame.from_sparse")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_sparse(
     *,
@@ -78,6 +81,8 @@ def game_from_sparse(
     if chances.ndim != 1:
         raise InvalidGame(f"prob has shape {chances.shape}, must be (outcomes,)")
     outcomes = len(chances)
+    _check_lengths("rows", reward=rewards, row_state=row_state, row_action=row_action)
+    _check_lengths("outcomes", prob=chances, out_row=out_row, next_state=next_state)
     state = _whole("row_state", row_state, (rows,), "rows")
     action = _whole("row_action", row_action, (rows, n), "rows, players")
     after = _whole("next_state", next_state, (outcomes,), "outcomes")
@@ -95,6 +100,18 @@ def game_from_sparse(
     whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes)
     layers = [whole] if row_t is None else _by_time(whole, _times(row_t, rows, horizon), horizon)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _check_lengths(of: str, **arrays: Any) -> None:
+    """Refuse arrays of different lengths, and name the one that differs from the others."""
+    lengths = {name: len(given) for name, given in arrays.items() if np.iterable(given) and hasattr(given, "__len__")}
+    (usual, _), *others = Counter(lengths.values()).most_common()
+    if others:
+        odd = [name for name, length in lengths.items() if length != usual]
+        each = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InvalidGame(
+            f"{' and '.join(odd)}: these arrays must have one entry per {of[:-1]}, all as many; they have {each}"
+        )
 
 
 def _floats(what: str, given: ArrayLike) -> Floats:

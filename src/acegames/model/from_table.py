@@ -21,12 +21,14 @@ from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.table_columns import Columns, Numbering, cost_columns
+from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@public("MarkovGame.from_table")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_table(
     outcomes: Any,
