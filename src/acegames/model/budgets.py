@@ -133,8 +133,8 @@ def between(low: Any, high: Any) -> Between:
     The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
     is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
     "stock", and "-stock" with the negated costs. Where costs or spendings are given, those of
-    "-stock" may be left out: they are minus those of "stock". Options with an entry for each
-    constraint, such as `epsilon`, want both.
+    "-stock" may be left out: they are minus those of "stock". An `epsilon` of "stock" serves both.
+    The budgets of a curve may leave out "-stock", whose limit then stays.
     """
     return Between(low, high)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ def game_from_sparse(
 
 def _check_lengths(of: str, **arrays: Any) -> None:
     """Refuse arrays of different lengths, and name the one that differs from the others."""
-    lengths = {name: len(given) for name, given in arrays.items() if np.iterable(given) and hasattr(given, "__len__")}
+    lengths = {name: len(given) for name, given in arrays.items() if isinstance(given, Sized)}
     (usual, _), *others = Counter(lengths.values()).most_common()
     if others:
         odd = [name for name, length in lengths.items() if length != usual]

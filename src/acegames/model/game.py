@@ -222,9 +222,9 @@ def _misfit(game: MarkovGame) -> str:
             or not all(isinstance(b, Rational) or b == math.inf for b in row)
         ):
             return f"budgets at t={t} are {row!r:.60}, must be a tuple of an exact number or inf for each of {m} constraints"
-    for what, given in (("cost_values", game.cost_values), ("reservoirs", game.reservoirs)):
-        if len(given) != m:
-            return f"{what} has {len(given)} entries, there are {m} constraints"
+    for what, entries in (("cost_values", len(game.cost_values)), ("reservoirs", len(game.reservoirs))):
+        if entries != m:
+            return f"{what} has {entries} entries, there are {m} constraints"
     if len(game.actions) != n:
         return f"actions has {len(game.actions)} entries, there are {n} players"
     if not all(0 <= k < len(game.layers) for k in game.layer_at) or not all(

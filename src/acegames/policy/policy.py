@@ -23,8 +23,9 @@ from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.on_demand import count_pairs
+from acegames.policy.possible import Possible
 from acegames.policy.spending import Spending
-from acegames.policy.tracker import AT_AN_END, CostTracker
+from acegames.policy.tracker import CostTracker
 
 __all__ = ["Policy", "Runner"]
 
@@ -32,6 +33,8 @@ __all__ = ["Policy", "Runner"]
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A joint policy that reads (t, state, spent). It needs no game to be run.
+
+    The policy of a solution has its `game`, by which runners refuse what cannot happen.
 
     `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
     approximate one the sum of the rounded costs.
@@ -55,6 +58,7 @@ class Policy:
     concept: Concept
     game_digest: str
     reached: Reached | None = None
+    game: MarkovGame | None = None  # None: from a policy file, which holds no game
     thread_safe = True  # several threads may ask at once
 
     @property
@@ -215,8 +219,12 @@ class Policy:
         return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        hint = "" if self.tracker.exact else f" ({AT_AN_END})"
-        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{hint}")
+        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{self.tracker.hint(t)}")
+
+    @cached_property
+    def possible(self) -> Possible | None:
+        """What can happen in the game, where it is known."""
+        return None if self.game is None else Possible(self.game, self.tracker)
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:
@@ -232,7 +240,8 @@ class Runner(Spending):
     """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
-        super().__init__(policy.horizon, policy.tracker, state)
+        budgets = None if policy.game is None else policy.game.budgets
+        super().__init__(policy.horizon, policy.tracker, state, budgets)
         self.policy, self.rng = policy, rng
 
     def act(self) -> JointAction:
@@ -243,8 +252,14 @@ class Runner(Spending):
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
-        Whether this could happen in the game is not checked here; `act` raises where no feasible
-        play comes.
+        Costs are compared as the policy counts them. The policy of a policy file has no game to
+        compare with; then `act` raises where no feasible play comes.
+
+        Raises:
+            InvalidOption: an action, the cost or the state is none of the game. Nothing has
+                changed.
+            UnknownPair: no outcome of the joint action has this cost and next state; the message
+                names those that are possible. Nothing has changed.
         """
         self.check_running()
         policy = self.policy
@@ -253,7 +268,10 @@ class Runner(Spending):
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(policy.players)!r}")
         self.check_next_state(policy.state_numbers, next_state)
-        self.move(self.after(cost), next_state)
+        after = self.after(cost)
+        if policy.possible is not None:
+            policy.possible.check(self.t, self.state, action, cost, next_state)
+        self.move(after, next_state)
 
 
 def build_policy(
@@ -270,4 +288,4 @@ def build_policy(
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding, game.reservoirs)
     labels = (game.players, game.states, game.actions, game.initial)
-    return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)
+    return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached, game)

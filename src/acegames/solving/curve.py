@@ -149,9 +149,9 @@ def budget_curve(
             the values of some equilibrium.
         constraint: the constraint whose budget varies, or a list of two for a grid; the others keep
             the game's own. May be left out where there are no more than two.
-        budgets: numbers for the one constraint that varies, or sequences of one number per
-            constraint, `inf` allowed. By default all at which the values can change, from the
-            smallest feasible one to the game's own.
+        budgets: numbers for the one constraint that varies, sequences of one number per constraint,
+            or {constraint: number}, where the others keep the game's own; `inf` allowed. By default
+            all at which the values can change, from the smallest feasible one to the game's own.
         points: how many of these at most, evenly spread; the curve says when it is thinned.
         epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
         engine, progress: as in `solve`.
