@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -81,8 +80,8 @@ def game_from_sparse(
     if chances.ndim != 1:
         raise InvalidGame(f"prob has shape {chances.shape}, must be (outcomes,)")
     outcomes = len(chances)
-    _check_lengths("rows", reward=rewards, row_state=row_state, row_action=row_action)
-    _check_lengths("outcomes", prob=chances, out_row=out_row, next_state=next_state)
+    _check_length("reward", rewards, "rows", row_state=row_state, row_action=row_action)
+    _check_length("prob", chances, "outcomes", out_row=out_row, next_state=next_state)
     state = _whole("row_state", row_state, (rows,), "rows")
     action = _whole("row_action", row_action, (rows, n), "rows, players")
     after = _whole("next_state", next_state, (outcomes,), "outcomes")
@@ -102,16 +101,12 @@ def game_from_sparse(
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def _check_lengths(of: str, **arrays: Any) -> None:
-    """Refuse arrays of different lengths, and name the one that differs from the others."""
-    lengths = {name: len(given) for name, given in arrays.items() if isinstance(given, Sized)}
-    (usual, _), *others = Counter(lengths.values()).most_common()
-    if others:
-        odd = [name for name, length in lengths.items() if length != usual]
-        each = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise InvalidGame(
-            f"{' and '.join(odd)}: these arrays must have one entry per {of[:-1]}, all as many; they have {each}"
-        )
+def _check_length(what: str, array: Floats, of: str, **others: Any) -> None:
+    """Refuse an array that has another length than all others of the same axis."""
+    lengths = {len(given) for given in others.values() if isinstance(given, Sized)}
+    if len(lengths) == 1 and {len(array)} != lengths:
+        rule = f"must have {lengths.pop()} {of}, as {' and '.join(others)} have"
+        raise InvalidGame(f"{what} has shape {array.shape}, {rule}")
 
 
 def _floats(what: str, given: ArrayLike) -> Floats:

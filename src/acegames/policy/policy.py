@@ -252,8 +252,9 @@ class Runner(Spending):
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
-        Costs are compared as the policy counts them. The policy of a policy file has no game to
-        compare with; then `act` raises where no feasible play comes.
+        The cost must be one of the game's; where the policy rounds costs, a billionth more or less
+        is accepted if it counts the same. The policy of a policy file has no game to compare with;
+        then `act` raises where no feasible play comes.
 
         Raises:
             InvalidOption: an action, the cost or the state is none of the game. Nothing has

@@ -11,6 +11,7 @@ from acegames.model.amounts import read_amounts
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import Label, MarkovGame, place
 from acegames.model.numbers import nearest_float, plain
+from acegames.numerics import OBSERVED_COST
 from acegames.policy.tracker import AT_AN_END, CostTracker
 
 NAMED = 5  # outcomes that an error names, at most
@@ -20,7 +21,7 @@ Vector = tuple[Cost, ...]
 
 
 class Possible:
-    """The outcomes of a game. Costs are compared as a tracker counts them."""
+    """The outcomes of a game. Where costs are rounded, floats may be off by their own rounding."""
 
     def __init__(self, game: MarkovGame, tracker: CostTracker) -> None:
         self.game, self.tracker = game, tracker
@@ -66,12 +67,14 @@ class Possible:
             if cost.atoms is not None:
                 return any(self._may_be(amount, value, rule) for value, _ in cost.atoms)
             return nearest_float(cost.lower) <= nearest_float(amount) <= nearest_float(cost.upper)
-        if amount == cost or (rule is not None and rule.of(amount) == rule.of(cost)):
+        if amount == cost:
             return True
+        if rule is not None and abs(amount - cost) <= OBSERVED_COST * max(1, abs(cost)):
+            return bool(rule.of(amount) == rule.of(cost))
         tails = self.game.tails  # discounted costs with very many digits were cut by less than this
         return tails is not None and abs(amount - cost) <= tails.epsilon / (self.game.horizon + 1)
 
     def _shown(self, cost: Vector) -> str:
         each = [cost_text(c) if isinstance(c, RandomCost) else str(plain(c)) for c in cost]
-        named = [f"{label} {x}" for label, x in zip(self.game.constraints, each, strict=True)]
-        return ", ".join(named) or "no cost"
+        named = ", ".join(f"{label!r}: {x}" for label, x in zip(self.game.constraints, each, strict=True))
+        return f"a cost of {{{named}}}" if named else "no cost"
