@@ -108,6 +108,8 @@ def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
             raise InvalidGame(
                 f"budget of {label!r}: it is a reservoir; give reservoir(capacity, start=..., reserve=...)"
             )
+        if kept is not None and negated(label) in known:
+            raise InvalidGame(f"budget of {label!r}: it has limits on both sides, which a reservoir cannot have")
         if lower is not None and negated(label) in new:
             raise InvalidGame(f"budget of {label!r}: `between` gives both limits; leave out {negated(label)!r}")
     return new

@@ -69,7 +69,7 @@ class Possible:
             return nearest_float(cost.lower) <= nearest_float(amount) <= nearest_float(cost.upper)
         if amount == cost:
             return True
-        if rule is not None and abs(amount - cost) <= OBSERVED_COST * max(1, abs(cost)):
+        if rule is not None and abs(amount - cost) <= Fraction(OBSERVED_COST) * max(Fraction(1), abs(cost)):
             return bool(rule.of(amount) == rule.of(cost))
         tails = self.game.tails  # discounted costs with very many digits were cut by less than this
         return tails is not None and abs(amount - cost) <= tails.epsilon / (self.game.horizon + 1)
