@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -178,12 +179,19 @@ def _agree(one: Block, two: Block) -> bool:
     return all(x is y or x == y for x, y in zip(one, two, strict=True))
 
 
+LAZY = (GeneratorType, map, filter, zip)  # answers that are worked out when they are read
+
 ANSWERS = {
     "actions": "one sequence of labels per player",
     "outcomes": "(probability, next_state, cost) triples",
     "reward": "one number per player",
     "legal": "True or False",
 }
+
+
+def everything(*_: Any) -> bool:
+    """The rule of a game in which every joint action is legal."""
+    return True
 
 
 def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
@@ -203,7 +211,7 @@ class _Asked(NamedTuple):
     @staticmethod
     def of(what: str, function: Any, stationary: bool) -> _Asked:
         if function is None and what == "legal":
-            return _Asked(what, lambda *place: True, takes_t=False, depends_on_t=False)
+            return _Asked(what, everything, takes_t=False, depends_on_t=False)
         takes: tuple[str, ...] = ("t", "state") if what == "actions" else ("t", "state", "action")
         takes_next = what == "reward" and takes_one_more(function, takes)
         takes = (*takes, "next_state") if takes_next else takes
@@ -215,8 +223,8 @@ class _Asked(NamedTuple):
         """The user's answer; an error of the function gets a note that says where it was raised."""
         try:
             found = self.function(t, *where) if self.takes_t else self.function(*where)
-            if isinstance(found, Iterator):
-                found = list(found)  # what a generator raises is raised here
+            if type(found) in LAZY:
+                found = list(found)  # what it raises is raised here
         except Exception as error:
             error.add_note(f"raised by {self.what} at {asked_at(t, *where)}")
             raise
@@ -262,7 +270,9 @@ class _Questions:
         if number > ALWAYS_FINE and not self.legal.depends_on_t:  # else those that are not legal are not remembered
             what = f"{place(t, state)}: {number:,} joint actions of {len(self.players)} players"
             check_memory(what, JOINT_BYTES * number, "offer fewer actions where the state allows it")
-        joint = [a for a in itertools.product(*choices) if self._once(self.legal, self.legal.ask, t, state, a)]
+        every, rule = itertools.product(*choices), self.legal
+        free = rule.function is everything
+        joint = list(every) if free else [a for a in every if self._once(rule, rule.ask, t, state, a)]
         if not joint:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
         rewards: dict[JointAction, tuple[float, ...]] = {}
