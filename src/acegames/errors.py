@@ -22,7 +22,7 @@ class Infeasible(AceError):
 
     `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that would
     do (for a schedule: its last finite entry, the others shifted along). It is empty when no budget
-    would do, and None when it was not computed.
+    would do, and None when it was not computed. `game.with_budget(...)` gives the game another one.
     """
 
     def __init__(self, message: str, minimal_budgets: Any = None) -> None:

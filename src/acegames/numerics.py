@@ -153,6 +153,10 @@ WRITTEN_PRODUCT = 1e-12
 """How far a written probability may be from the product that it stands for: a joint one under Nash
 in a table, an outcome's in a game written as arrays. Multiplying and writing rounds."""
 
+OBSERVED_COST = 1e-9
+"""How far an observed cost may be from a cost of the game, as a share of it, where the policy
+rounds costs and both count the same: simulators add floats up. Exact policies take exact costs."""
+
 BACKEND_COARSE = 1e-4
 """How far from an equilibrium another library's candidate may be. Newton's method does the rest."""
 

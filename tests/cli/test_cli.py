@@ -433,6 +433,8 @@ def test_simulate(solution):
     values = ace.Solution.load(solution).values
     for player, value in zip(("north", "east"), values, strict=True):
         assert abs(told["mean_return"][player] - value) <= 6 * told["standard_error"][player] + 1e-9
+    played = ace.Solution.load(solution).simulate(2000, rng=3).summary()
+    assert list(told["standard_error"].values()) == pytest.approx(played["std_error"], rel=1e-12)
     assert answer("simulate", "policy.ace", "--game", "intersection", "--episodes", "5")["violations"] == 0
 
 

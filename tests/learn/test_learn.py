@@ -1257,3 +1257,18 @@ def test_a_runner_draws_as_its_policy_says(monkeypatch):
 def test_options_that_are_not_known_are_refused(learns):
     with pytest.raises(TypeError, match="horizn"):
         learns(learn.game_model(ace.catalog.get("intersection", horizon=2)), samples_per_pair=1, horizn=2)
+
+
+def test_a_legal_of_ones_own_is_added_to_that_of_the_game():
+    true = true_game()
+    start = next(iter(ace.feasibility(true).states(0)))[0]
+    asked, all_of_it = [], set(true.legal(0, start))
+
+    def legal(t, state, action):
+        asked.append((t, state, action))
+        return action != dropped
+
+    dropped = sorted(all_of_it)[0]
+    found = learn.estimate(true, samples_per_pair=3, rng=0, legal=legal)
+    assert set(found.game.legal(0, start)) == all_of_it - {dropped}
+    assert all(action in true.legal(t, state) for t, state, action in asked)

@@ -457,3 +457,16 @@ def test_joint_states_that_do_not_fit_are_refused_beforehand(monkeypatch):
         ace.compose(agents)
     ruled = ace.compose(agents, legal=lambda s, a: a["p"] == a["q"])  # how many there are is not known before
     assert len(ruled.layers[0].action) == 243
+
+
+def test_rules_that_fail_say_which_and_suggest_a_player():
+    rng = np.random.default_rng(0)
+    games = agent(rng, "left", limits=("l",)), agent(rng, "right", limits=("r",))
+    with pytest.raises(InvalidGame, match="unknown player 'rigth', did you mean 'right'") as caught:
+        ace.compose(games, legal=lambda s, a: s["rigth"] == 1)
+    assert caught.value.__notes__ == ["raised by the joint rule legal"]
+    with pytest.raises(ZeroDivisionError) as divided:
+        ace.compose(games, reward=lambda s, a: {"left": 1 / 0})
+    assert divided.value.__notes__ == ["raised by the joint rule reward"]
+    with pytest.raises(InvalidGame, match="name: got 3, must be text"):
+        ace.compose(games, name=3)

@@ -141,7 +141,9 @@ def test_a_first_argument_called_t_is_the_time():
 
 
 def test_outcomes_that_were_not_returned():
-    with pytest.raises(ace.InvalidGame, match=r"outcomes are None, must be \(probability, next_state, cost\) triples"):
+    with pytest.raises(
+        ace.InvalidGame, match=r"outcomes gave None, must give \(probability, next_state, cost\) triples"
+    ):
         ace.MarkovGame.from_functions(
             players=["p"],
             horizon=1,
@@ -162,3 +164,99 @@ def test_joint_actions_that_do_not_fit_are_refused_beforehand():
             outcomes=lambda t, s, a: [(1.0, s, None)],
             reward=lambda t, s, a: [0] * 15,
         )
+
+
+# -- functions that fail --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["actions", "outcomes", "reward", "legal"])
+def test_what_a_function_raises_is_kept_and_says_where(name):
+    class Own(Exception):
+        pass
+
+    def fails(t, s, a=("x",)):
+        if t == 1:
+            raise Own("mine")
+        return right[name](t, s, a)
+
+    right = {
+        "actions": lambda t, s, a: [["x"]],
+        "outcomes": lambda t, s, a: [(1.0, s, 0)],
+        "reward": lambda t, s, a: 1.0,
+        "legal": lambda t, s, a: True,
+    }
+    given = {key: (lambda t, s, *a, key=key: right[key](t, s, a)) for key in right}
+    given[name] = fails if name == "actions" else lambda t, s, a: fails(t, s, a)
+    with pytest.raises(Own, match="mine") as caught:
+        ace.MarkovGame.from_functions(players=["p"], horizon=3, initial="s", budget={"c": 1}, **given)
+    action = "" if name == "actions" else ", action ('x',)"
+    assert caught.value.__notes__ == [f"raised by {name} at t=1, state 's'{action}"]
+
+
+def test_what_a_generator_raises_says_where():
+    def outcomes(t, s, a):
+        yield 0.5, s, None
+        raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way") as caught:
+        ace.MarkovGame.from_functions(
+            players=["p"], actions=lambda s: [["x"]], outcomes=outcomes, reward=lambda s, a: 1, horizon=1, initial="s"
+        )
+    assert caught.value.__notes__ == ["raised by outcomes at t=0, state 's', action ('x',)"]
+
+
+@pytest.mark.parametrize("name", ["actions", "outcomes", "reward", "legal"])
+def test_a_function_that_gives_none_is_told_what_to_give(name):
+    given = {
+        "actions": lambda t, s: [["x"]],
+        "outcomes": lambda t, s, a: [(1.0, s, None)],
+        "reward": lambda t, s, a: 1.0,
+        "legal": lambda t, s, a: True,
+    }
+    given[name] = (lambda t, s: None) if name == "actions" else lambda t, s, a: None
+    with pytest.raises(ace.InvalidGame, match=rf"t=0, state 's'.*: {name} gave None, must give .*`return`"):
+        ace.MarkovGame.from_functions(players=["p"], horizon=1, initial="s", **given)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"initial": [0, 1]}, r"initial: got \[0, 1\], must be a state.*write it as a tuple"),
+        ({"initial": (0, [1])}, r"initial: the label \[1\] cannot be hashed"),
+        ({"stationary": "yes"}, "stationary: got 'yes', must be True or False"),
+        ({"name": 3}, "name: got 3, must be text"),
+        ({"reward": lambda s, a: {"q": 1}}, "reward names the unknown player 'q', there are 'p'"),
+        (
+            {"outcomes": lambda s, a: [(1.0, s, {"feul": 1})]},
+            "cost names the unknown constraint 'feul', did you mean 'fuel'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(change, said):
+    given = {
+        "players": ["p"],
+        "actions": lambda s: [["x"]],
+        "outcomes": lambda s, a: [(1.0, s, 0)],
+        "reward": lambda s, a: 1.0,
+        "horizon": 1,
+        "initial": "s",
+        "budget": {"fuel": 1},
+    }
+    with pytest.raises(ace.InvalidGame, match=said):
+        ace.MarkovGame.from_functions(**given | change)
+    with pytest.raises(
+        TypeError, match=r"^MarkovGame\.from_functions: unknown argument 'rewards', did you mean 'reward'\?"
+    ):
+        ace.MarkovGame.from_functions(**given, rewards=1)
+
+
+def test_unknown_labels_of_a_game_suggest_the_nearest():
+    game = ace.catalog.get("intersection")
+    with pytest.raises(KeyError, match="unknown state 'drry', did you mean 'dry'"):
+        game.legal(0, "drry")
+    with pytest.raises(ace.UnknownPair, match="unknown action of player 'east' 'yeld', did you mean 'yield'"):
+        game.action_indices(("dare", "yeld"))
+    with pytest.raises(ace.UnknownPair, match="one action per player"):
+        game.action_indices(("dare",))
+    with pytest.raises(ace.UnknownPair, match="unknown state"):
+        game.state_index([])

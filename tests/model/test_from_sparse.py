@@ -148,6 +148,8 @@ def wrong(name, index, value):
         (lambda g: g.update(prob=g["prob"] * 2), "probabilities sum to 2, must sum to 1"),
         (lambda g: g.update(row_state=g["row_state"] * 1.0), "row_state has entries of type float64, must be whole"),
         (lambda g: g.update(row_state=g["row_state"][1:]), "row_state has shape"),
+        (lambda g: g.update(reward=g["reward"][1:]), "reward has shape .*, must have .* rows, as row_state and row_action"),
+        (lambda g: g.update(prob=g["prob"][1:]), "prob has shape .*, must have .* outcomes, as out_row and next_state"),
         (lambda g: g.update(reward=g["reward"][:, 0]), "reward has shape .*, must be \\(rows, players\\)"),
         (lambda g: g.update(cost=g["cost"][:, :1]), "cost has shape .*, must be"),
         (lambda g: g.update(row_action=[[0], [0, 1]]), "row_action: not an array of whole numbers"),
@@ -239,3 +241,10 @@ def test_blocks_of_outcomes_that_merge():
             assert (
                 MarkovGame.from_sparse(**{**given, **twice, "prob": np.repeat(given["prob"] / 2, 2)}).digest == digest
             )
+
+
+def test_an_unknown_argument_is_refused_under_the_public_name():
+    with pytest.raises(TypeError, match=r"^MarkovGame\.from_sparse: unknown argument 'rewards', did you mean 'reward'"):
+        MarkovGame.from_sparse(**arrays(np.random.default_rng(5)), rewards=1)
+    with pytest.raises(TypeError, match=r"^MarkovGame\.from_sparse: missing a required argument: 'row_state'"):
+        MarkovGame.from_sparse(horizon=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 import zipfile
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import acegames as ace
 import oracle
@@ -333,18 +335,97 @@ def test_runner_refuses_what_cannot_happen(mixed, action, cost, state, word):
     runner.act()
 
 
-def test_runner_after_an_impossible_history_says_where(mixed):
+@pytest.mark.parametrize(("cost", "state"), [(4, "road"), (2, "hill"), (0, "road"), (None, "road")])
+def test_runner_refuses_an_outcome_that_the_game_does_not_have(mixed, cost, state):
+    """Each is a multiple of the unit; what is possible is named, and nothing has changed."""
     runner = mixed.policy.start(rng=0)
-    runner.observe(("d", "d"), 4, "road")  # a multiple of the unit, but beyond the budget
+    named = re.escape("possible are 'road' at a cost of {'risk': 2}; 'hill' at a cost of {'risk': 0}")
+    with pytest.raises(UnknownPair, match=rf"t=0.*'road'.*leads to '{state}' at a cost of {cost}; {named}"):
+        runner.observe(("d", "d"), cost, state)
+    assert (runner.t, runner.state, runner.spent) == (0, "road", (0,))
+
+
+def test_runner_without_a_game_after_an_impossible_history_says_where(mixed, tmp_path):
+    mixed.policy.save(tmp_path / "policy")
+    runner = ace.Policy.load(tmp_path / "policy").start(rng=0)
+    runner.observe(("d", "d"), 4, "road")  # a policy file has no game to compare with; it is beyond the budget
     with pytest.raises(UnknownPair, match=r"t=1.*'road'.*4"):
         runner.act()
+    with pytest.raises(InvalidOption, match="left: a policy file holds no budgets"):
+        _ = runner.left
 
 
 def test_runner_takes_costs_as_the_builder_does(mixed):
     for cost, spent in [*((c, 2) for c in (2, [2], (2,), {"risk": 2}, np.array([2]), Fraction(2))), (None, 0), ({}, 0)]:
         runner = mixed.policy.start(rng=0)
-        runner.observe(("d", "d"), cost, "road")
+        runner.observe(("d", "d"), cost, "road" if spent else "hill")
         assert runner.spent == (spent,)
+
+
+def test_every_outcome_of_the_game_is_taken_and_others_are_not(tmp_path):
+    """At the start of random games, also from a file, where costs are moved by a unit or another state is said."""
+    refused = 0
+    for number, game in enumerate(feasible_games()):
+        solution = ace.solve(game)
+        solution.save(tmp_path / str(number))
+        for policy in (solution.policy, ace.Solution.load(tmp_path / str(number)).policy):
+            start = game.states[game.initial[0][0]]
+            for action, row in game.legal(0, start).items():
+                outcomes = {(s, cost) for _, s, cost in game.outcomes(0, row)}
+                known = {cost for _, cost in outcomes}
+                moved = {tuple(c + u for c, u in zip(cost, policy.tracker.units, strict=True)) for cost in known}
+                for state, cost in itertools.product(game.states, known | moved):
+                    runner = policy.start(rng=0, state=start)
+                    if (state, cost) in outcomes:
+                        runner.observe(action, cost, state)
+                        bounds = game.budgets[min(1, game.horizon - 1)]
+                        left = [b if b == math.inf else b - c for b, c in zip(bounds, runner.total, strict=True)]
+                        assert [x if x == math.inf else exact(x) for x in runner.left] == left
+                    else:
+                        refused += 1
+                        with pytest.raises(UnknownPair, match="no outcome of the game"):
+                            runner.observe(action, cost, state)
+    assert refused > 100
+
+
+def test_runner_refuses_a_joint_action_that_is_not_legal_here():
+    one = np.ones((1, 2, 1))
+    solution = ace.solve(ace.MarkovGame.from_arrays(one, one, legal=np.array([[True, False]]), horizon=2))
+    with pytest.raises(UnknownPair, match="not legal here"):
+        solution.policy.start().observe((1,), None, 0)
+
+
+def test_an_approximate_policy_takes_true_costs():
+    """Fine costs by their exact values, random ones anywhere in their range, and no others."""
+    solution = ace.solve(tenths(), epsilon=0.6)
+    assert not solution.policy.tracker.exact
+    for cost in (0.1, 0.1 + 1e-12, Fraction(1, 10)):
+        solution.policy.start().observe(("work",), cost, "s")
+    with pytest.raises(UnknownPair, match="possible are"):
+        solution.policy.start().observe(("work",), 2.1, "s")
+    drawn = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go"]],
+        outcomes=lambda s, a: [(1.0, s, stats.uniform(0.1, 0.5))],
+        reward=lambda s, a: 1.0,
+        horizon=3,
+        initial="s",
+        budget={"c": 1.9},
+    )
+    policy = ace.solve(drawn, epsilon=0.5).policy
+    for x in np.linspace(0.1, 0.6, 21)[1:-1]:
+        policy.start().observe(("go",), x, "s")
+    for x in (0, 0.09, 0.61, 7):
+        with pytest.raises(UnknownPair, match="no outcome"):
+            policy.start().observe(("go",), x, "s")
+
+
+def test_a_question_at_the_start_is_told_what_is_spent_there():
+    game = ace.catalog.get("electric_fleet")
+    with pytest.raises(UnknownPair, match=r"at t=0 spent is \(2, 2, 0\)"):
+        ace.solve(game).policy.distribution(0, game.states[0], (0, 0, 0))
+    with pytest.raises(UnknownPair, match=r"at t=0 spent is \(2, 2, 0\)"):
+        ace.Shield(game).joint(0, game.states[0], (0, 0, 0))
 
 
 @pytest.mark.parametrize("cost", [None, (), [], {}], ids=repr)

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import read_number, rebuilt, upper
+from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import pointers
-from acegames.model.assemble import RawLayer
+from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
 from acegames.model.tails import Tails
@@ -170,7 +170,7 @@ def _truncated(
         reward = rules.reward * float(rate) ** t
         up, down = up * cost_rate.numerator, down * cost_rate.denominator
         raw.append(replace(whole, times=(t,), reward=reward, cost=rules.cost + offset))
-    return rebuilt(game, raw, values, horizon)
+    return rebuilt(game, raw, values, horizon=horizon)
 
 
 def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:

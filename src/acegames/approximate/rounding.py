@@ -23,9 +23,9 @@ import numpy as np
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
-from acegames.model.assemble import Names, RawLayer, assemble
-from acegames.model.budgets import Budgets
-from acegames.model.checks import check_choice
+from acegames.model.assemble import RawLayer, rebuilt
+from acegames.model.budgets import negated, own_names
+from acegames.model.checks import check_choice, check_flag
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame, check_game
@@ -101,8 +101,7 @@ def round_costs(
     check_game(game)
     check_choice("rounding", rounding, ("down", "up"))
     for what, flag in (("relative", relative), ("any_budget", any_budget)):
-        if not isinstance(flag, bool):
-            raise InvalidOption(f"{what}: got {flag!r}, must be True or False")
+        check_flag(what, flag)
     wanted = _per_constraint(game, epsilon)
     rules = tuple(_rule(game, m, e, relative, rounding, any_budget) for m, e in enumerate(wanted))
     return Rounded(game, rounded_by(game, rules), rules)
@@ -114,14 +113,17 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
         check_known("constraint", epsilon, labels, "epsilon: ")
+        each = {negated(label): e for label, e in epsilon.items()} | dict(epsilon)  # one serves both sides of `between`
         for label in labels:
-            if label not in epsilon:
+            if label not in each:
                 raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
-        given = [epsilon[c] for c in labels]
+        given = [each[c] for c in labels]
     elif isinstance(epsilon, str) or is_scalar(epsilon):
         given = [read_number("epsilon", epsilon, *rule)] * len(labels)
     else:
         given = list(epsilon)
+        if len(given) == len(own_names(labels)) < len(labels):
+            return _per_constraint(game, dict(zip(own_names(labels), given, strict=True)))
         if len(given) != len(labels):
             raise InvalidOption(
                 f"epsilon: has {len(given)} entries, the {len(labels)} constraints are {list(labels)!r}"
@@ -210,20 +212,7 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
         cells.append((pointers([len(entry) for entry in found]), prob))
     raw = [_expanded(layer, cells, times) for layer, times in zip(game.layers, game.times, strict=True)]
-    return rebuilt(game, raw, values, game.horizon)
-
-
-def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], horizon: int) -> MarkovGame:
-    """The game with other layers and costs; later than its own horizon the last budgets hold."""
-    return assemble(
-        Names(game.players, game.states, game.actions, game.constraints),
-        raw,
-        values,
-        horizon=horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-        budgets=Budgets((*game.budgets, *[game.budgets[-1]] * horizon)[:horizon], game.reservoirs),
-        name=game.name,
-    )
+    return rebuilt(game, raw, values, horizon=game.horizon)
 
 
 def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from acegames.approximate.rounding import Rounded, round_costs
 from acegames.errors import InvalidOption
+from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, is_scalar, plain
 
@@ -42,7 +43,7 @@ class Within:
                 )
             epsilon = game.tails.shares
         if epsilon is None:
-            if self.relative is not False or not isinstance(direction, str) or direction != self.default:
+            if check_flag("relative", self.relative) or not isinstance(direction, str) or direction != self.default:
                 raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
             return None
         return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)

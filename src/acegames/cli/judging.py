@@ -79,7 +79,8 @@ def simulate(
             raise ace.BadFile(f"{file}: {wrong}") from None
         except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
             raise ace.InvalidOption(f"{file}: {wrong}") from None
-    mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
+    found = rollouts.summary()
+    mean, error = found["mean"], found["std_error"]
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]
     out.print(table(("player", "mean return", "standard error"), returns, title=f"{episodes:,} episodes", left=1))

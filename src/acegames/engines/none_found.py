@@ -16,7 +16,7 @@ from acegames.safety.space import Space, plan
 
 PLACE_BYTES = 256 * 2**20  # memory for finding out the exact spending that an error names
 
-OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist."
+OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist: solve with CE() or CCE()."
 
 
 def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> NoEquilibrium:
@@ -28,7 +28,8 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
     elif backend is None:
         reason = (
             f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are looked for, so none was found, "
-            "but a mixed one may exist."
+            'but a mixed one may exist: Nash(backend="gambit") or Nash(backend="quantecon") looks for it where the feasible '
+            "joint actions are a product."
         )
     else:
         reason = (

@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from numbers import Real
-from os import PathLike
+from os import PathLike, fspath
 from types import NoneType
 from typing import Any
 
@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
-from acegames.errors import BadFile
+from acegames.errors import BadFile, InvalidOption
+from acegames.files.formats import holds_game
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
@@ -73,7 +74,16 @@ Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 @within_memory("writing the policy", SMALLER)
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
+    _check_ending(path, "policy")
     write_archive(path, POLICY, *_policy_to_archive(policy), _format_version(policy))
+
+
+def _check_ending(path: str | PathLike[str], what: str) -> None:
+    """InvalidOption where the name of a file says that it holds a game."""
+    if holds_game(path):
+        raise InvalidOption(
+            f"path {fspath(path)}: a {what} is an archive, not a game file; choose another ending, such as .ace"
+        )
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
@@ -88,6 +98,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
 @within_memory("writing the solution", SMALLER)
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write game, policy, values, options and guarantee to one file."""
+    _check_ending(path, "solution")
     game_header, game_arrays = game_to_archive(solution.game)
     policy_header, policy_arrays = _policy_to_archive(solution.policy)
     header = {
@@ -187,6 +198,7 @@ def _policy_from_archive(
         layers=(),
         concept=concept,
         game_digest=str(header["game_digest"]),
+        game=game,
     )
     _check_fit(policy)
     if header["horizon"] != len(table_at) or isinstance(header["horizon"], bool):

@@ -33,7 +33,8 @@ class Known:
         actions: one sequence of labels per player, or a function of (t, state) that gives them.
             With samples they may be left out: then what was sampled is legal. For an environment
             whose `action_space(agent)` is discrete, its numbers by default.
-        legal: `legal(t, state, action)` says which joint actions are allowed.
+        legal: `legal(t, state, action)` says which joint actions are allowed. Of a game as source,
+            only those that are legal there are asked about.
         stationary: True counts all times together. By default so for samples without `t` only.
         state: for an environment, `state(env, observations)` gives the state, anything hashable; by
             default `env.state()`, else the tuple of all observations.
@@ -108,7 +109,7 @@ class Known:
             "horizon": None if self.horizon is None else check_horizon(self.horizon),
             "initial": None if starts is None or listed else read_initial(starts),
             "actions": actions if actions is None or callable(actions) else lambda t, s: actions,
-            "legal": self.legal,
+            "legal": _both(own.legal, self.legal),
             "name": self.name or None,
         }
         facts = replace(own, **{option: value for option, value in said.items() if value is not None})
@@ -163,3 +164,10 @@ class Known:
         given = self.unseen_reward(t, state, action) if callable(self.unseen_reward) else self.unseen_reward
         given = [given] * len(facts.players) if is_scalar(given) and not isinstance(given, Mapping) else given
         return facts.read_reward(given, f"{place(t, state, action)}: unseen_reward")
+
+
+def _both(first: Legal | None, second: Legal | None) -> Legal | None:
+    """What both rules allow; the second is asked only about what the first allows."""
+    if first is None or second is None:
+        return first or second
+    return lambda t, state, action: first(t, state, action) and second(t, state, action)

@@ -120,7 +120,7 @@ class SafeRunner(Spending):
     """Plays one episode in the true game: `act` draws an action, `observe` takes its outcome."""
 
     def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
-        super().__init__(policy.game.horizon, policy.tracker, state)
+        super().__init__(policy.game.horizon, policy.tracker, state, policy.game.budgets)
         self.policy, self.rng = policy, rng
 
     @property

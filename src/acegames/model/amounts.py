@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import UnknownPair
-from acegames.model.budgets import negated
+from acegames.model.budgets import negated, own_names
 from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
 from acegames.model.written import check_known, unknown
@@ -46,8 +46,7 @@ def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, 
     else:
         given = [amounts] if is_scalar(amounts) else list(amounts)
         if len(given) < len(constraints):
-            limits = set(map(negated, constraints))
-            asked = [c for c in constraints if c not in limits]
+            asked = own_names(constraints)
             if len(given) == len(asked):
                 return read_amounts(constraints, dict(zip(asked, given, strict=True)))
     if len(given) != len(constraints):

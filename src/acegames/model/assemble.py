@@ -28,7 +28,7 @@ from acegames.model.raw_layers import BLOCK, Names, OrderedLayer, RawLayer, cano
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
-__all__ = ["Names", "OrderedLayer", "RawLayer", "assemble", "code_costs", "read_costs"]
+__all__ = ["Names", "OrderedLayer", "RawLayer", "assemble", "code_costs", "read_costs", "rebuilt"]
 
 
 def assemble(
@@ -78,6 +78,28 @@ def assemble(
     )
     _check_every_state_can_act(game)
     return game
+
+
+def rebuilt(
+    game: MarkovGame,
+    layers: Sequence[RawLayer],
+    cost_values: Sequence[Sequence[Cost]],
+    *,
+    horizon: int,
+    initial: Any = None,
+    budgets: Budgets | None = None,
+) -> MarkovGame:
+    """The game with other layers and costs; by default the last budgets hold later on, too."""
+    rows = (*game.budgets, *[game.budgets[-1]] * horizon)[:horizon]
+    return assemble(
+        Names(game.players, game.states, game.actions, game.constraints),
+        layers,
+        cost_values,
+        horizon=horizon,
+        initial={game.states[s]: p for s, p in game.initial} if initial is None else initial,
+        budgets=Budgets(rows, game.reservoirs) if budgets is None else budgets,
+        name=game.name,
+    )
 
 
 def _both_sides(

@@ -81,6 +81,9 @@ class AtEnd:
 
     bound: Any
 
+    def __repr__(self) -> str:
+        return f"almost_sure({self.bound!r})"
+
 
 @dataclass(frozen=True)
 class Holds:
@@ -89,6 +92,11 @@ class Holds:
     capacity: Any
     start: Any = None  # None: full
     reserve: Any = 0  # or one number per time
+
+    def __repr__(self) -> str:
+        started = "" if self.start in (None, self.capacity) else f", start={self.start!r}"
+        reserve = "" if is_scalar(self.reserve) and self.reserve == 0 else f", reserve={self.reserve!r}"
+        return f"reservoir({self.capacity!r}{started}{reserve})"
 
 
 def reservoir(capacity: Any, start: Any = None, reserve: Any = 0) -> Holds:
@@ -115,6 +123,9 @@ class Between:
     low: Any
     high: Any
 
+    def __repr__(self) -> str:
+        return f"between({self.low!r}, {self.high!r})"
+
 
 def between(low: Any, high: Any) -> Between:
     """Return limits on both sides, to use in place of a number: `{"stock": between(-3, 5)}`.
@@ -122,8 +133,8 @@ def between(low: Any, high: Any) -> Between:
     The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
     is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
     "stock", and "-stock" with the negated costs. Where costs or spendings are given, those of
-    "-stock" may be left out: they are minus those of "stock". Options with an entry for each
-    constraint, such as `epsilon`, want both.
+    "-stock" may be left out: they are minus those of "stock". An `epsilon` of "stock" serves both.
+    The budgets of a curve may leave out "-stock", whose limit then stays.
     """
     return Between(low, high)
 
@@ -131,6 +142,12 @@ def between(low: Any, high: Any) -> Between:
 def negated(label: Label) -> Label:
     """The label of the constraint that limits another one from below."""
     return f"-{label}" if isinstance(label, str) else ("-", label)
+
+
+def own_names(constraints: Sequence[Label]) -> list[Label]:
+    """The constraints but for those that limit another one from below, which share its name."""
+    lower = set(map(negated, constraints))
+    return [c for c in constraints if c not in lower]
 
 
 def almost_sure(bound: Any) -> AtEnd:

@@ -45,6 +45,13 @@ def check_horizon(horizon: Any) -> int:
     return check_count("horizon", horizon, error=InvalidGame)
 
 
+def check_flag(what: str, value: Any, error: type[AceError] = InvalidOption) -> bool:
+    """Return True or False, which may be numpy's."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise error(f"{what}: got {value!r:.60}, must be True or False")
+    return bool(value)
+
+
 def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
     """InvalidOption for a word that is not among the known ones."""
     if not isinstance(given, (str, type(None))) or given not in known:
@@ -92,7 +99,8 @@ def plain_label(kind: str, label: Any) -> Label:
 def read_initial(initial: Any) -> dict[Label, float]:
     """Return {state: positive probability} from a state or a mapping."""
     if isinstance(initial, (list, np.ndarray)):
-        raise InvalidGame(f"initial: got {initial!r}, must be a state, or {{state: probability}}")
+        hint = "; a state must be hashable: write it as a tuple"
+        raise InvalidGame(f"initial: got {initial!r:.60}, must be a state, or {{state: probability}}{hint}")
     given = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
     found: dict[Label, float] = {}
     for raw, p in given.items():

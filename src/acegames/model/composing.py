@@ -28,8 +28,9 @@ from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, public
 from acegames.model.watching import takes_progress
+from acegames.model.written import unknown
 from acegames.system.machine import available_memory, check_memory
 from acegames.system.memory import within_memory
 
@@ -49,6 +50,7 @@ _CASE_BYTES = 48
 _MOST_STATES = 2**31 - 1
 
 
+@public("compose")
 @takes_progress("building", "finding the states that can occur")
 @within_memory("building the game", SMALLER_GAME)
 def compose(
@@ -237,12 +239,23 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
 
     def rule(*numbers: list[NDArray[Any]]) -> Any:
         arguments = (
-            {player: own[k] for player, own, k in zip(players, argument, which, strict=True)}
+            _ByPlayer({player: own[k] for player, own, k in zip(players, argument, which, strict=True)})
             for argument, which in zip(arrays, numbers, strict=True)
         )
-        return given(*arguments)
+        try:
+            return given(*arguments)
+        except Exception as error:
+            error.add_note(f"raised by the joint rule {what}")
+            raise
 
     return rule
+
+
+class _ByPlayer(dict[Label, NDArray[Any]]):
+    """What a rule gets for each player."""
+
+    def __missing__(self, player: Any) -> Any:
+        raise InvalidGame(unknown("player", player, self))
 
 
 def _masked(

@@ -17,12 +17,14 @@ from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.costs.random import Cost
 from acegames.model.numbers import TINIEST
+from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@public("MarkovGame.from_arrays")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_arrays(
     transition: ArrayLike,
@@ -44,7 +46,10 @@ def game_from_arrays(
 
     Args:
         transition: (S, A1..An, S) probabilities of the next state.
-        reward: (S, A1..An, N) expected reward of each player.
+        reward: (S, A1..An, N) expected reward of each player; or (S, A1..An, S, N) where it depends
+            on the next state, of which the expected value is taken. (Where all sizes are equal, so
+            that the first axis could be time, it is time; with a time axis of its own,
+            (T, S, A1..An, S, N) has one meaning.)
         cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or
             floats read by their decimal text; or distributions, each an object with a `cdf` and an
             upper bound (see `random_cost`). Leave out together with `budget` for a game without
@@ -70,17 +75,23 @@ def game_from_arrays(
     n = rewards.shape[-1] if rewards.ndim else 0
     if n == 0 or moves.ndim not in (n + 2, n + 3):
         raise InvalidGame(
-            f"transition has shape {moves.shape} and reward {rewards.shape}: "
-            "must be (S, A1..An, S) and (S, A1..An, N), each possibly with a leading time axis"
+            f"transition has shape {moves.shape} and reward {rewards.shape}: must be (S, A1..An, S) and (S, A1..An, N), "
+            f"each possibly with a leading time axis; the last axis of reward stands for the players, here {n}"
         )
     shape = moves.shape[-n - 2 : -1]  # (S, A1..An)
     if 0 in shape:
         raise InvalidGame(f"transition has shape {moves.shape}: every player needs at least one action, and S >= 1")
     labels, budgets = read_budget(budget, constraints, horizon)
     m = len(labels)
-    moves = _timed("transition", moves, (*shape, shape[0]), horizon)
-    rewards = _timed("reward", rewards, (*shape, n), horizon)
-    allowed = _timed("legal", _numbers("legal", np.ones(shape, bool) if legal is None else legal, None), shape, horizon)
+    axes = ("S", *(f"A{i + 1}" for i in range(n)))
+    moves = _timed("transition", moves, (*shape, shape[0]), horizon, (*axes, "S"))
+    by_next = (*shape, shape[0], n)
+    if rewards.shape in (by_next, (horizon, *by_next)) and rewards.shape != (horizon, *shape, n):
+        rewards = _expected(moves, _timed("reward", rewards, by_next, horizon, (*axes, "S", "N")))
+    else:
+        rewards = _timed("reward", rewards, (*shape, n), horizon, (*axes, "N"))
+    given = _numbers("legal", np.ones(shape, bool) if legal is None else legal, None)
+    allowed = _timed("legal", given, shape, horizon, axes)
     if allowed.dtype != bool:
         raise InvalidGame(f"legal has entries of type {allowed.dtype}, must be bool (True means allowed)")
     if cost is not None and budget is None and np.size(cost):
@@ -92,12 +103,12 @@ def game_from_arrays(
     costs = _numbers("cost", cost, None)
     if cost_prob is None:
         chances = np.ones((1, *shape, 1))
-        costs = _timed("cost", costs, (*shape, m), horizon)[..., None, :]
+        costs = _timed("cost", costs, (*shape, m), horizon, (*axes, "M"))[..., None, :]
     else:
         chances = _numbers("cost_prob", cost_prob, np.float64)
         k = chances.shape[-1] if chances.ndim else 0
-        chances = _timed("cost_prob", chances, (*shape, k), horizon)
-        costs = _timed("cost", costs, (*shape, k, m), horizon)
+        chances = _timed("cost_prob", chances, (*shape, k), horizon, (*axes, "K"))
+        costs = _timed("cost", costs, (*shape, k, m), horizon, (*axes, "K", "M"))
     who, where = _labels("players", players, n), _labels("states", states, shape[0])
     names = Names(who, where, _action_labels(actions, shape[1:]), labels)
     values, codes = _cost_codes(costs, chances, allowed, names)
@@ -153,13 +164,25 @@ def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
     return array
 
 
-def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int) -> NDArray[Any]:
+def _expected(moves: NDArray[Any], rewards: NDArray[Any]) -> NDArray[Any]:
+    """The mean of rewards (T, S, A1..An, S, N) over the next states that are possible."""
+    possible = (moves > 0)[..., None]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        total = np.where(possible, moves[..., None] * rewards, 0.0).sum(axis=-2)
+        mean = total / moves.sum(axis=-1)[..., None]
+    least = np.where(possible, rewards, np.inf).min(axis=-2)
+    most = np.where(possible, rewards, -np.inf).max(axis=-2)
+    return np.where(possible.any(axis=-2), np.clip(mean, least, most), 0.0)  # equal rewards are not rounded
+
+
+def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int, axes: tuple[str, ...]) -> NDArray[Any]:
     """Return the array with a leading time axis of length 1 or `horizon`."""
     if array.shape == shape:
         return array[None]
     if array.shape == (horizon, *shape):
         return array
-    raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}")
+    named = f"({', '.join(axes)}) or (T, {', '.join(axes)})"
+    raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}, which is {named}")
 
 
 def _labels(what: str, given: Sequence[Label] | None, count: int) -> tuple[Label, ...]:

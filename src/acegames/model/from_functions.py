@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,11 +19,21 @@ from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
-from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
+from acegames.model.checks import (
+    JointAction,
+    Label,
+    check_flag,
+    check_horizon,
+    check_labels,
+    place,
+    plain_label,
+    read_initial,
+)
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
-from acegames.model.user_functions import check_function, does_without_first
+from acegames.model.user_functions import check_function, does_without_first, public, takes_one_more
 from acegames.model.watching import takes_progress
+from acegames.model.written import unknown
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
 from acegames.system.memory import within_memory
@@ -47,6 +59,7 @@ Table = tuple[list[int], dict[Label, Block]]
 """Times, and what happens at them in each state."""
 
 
+@public("MarkovGame.from_functions")
 @takes_progress("building", "finding the states that can occur")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_functions(
@@ -54,7 +67,7 @@ def game_from_functions(
     players: Sequence[Label],
     actions: Callable[[int, Any], Sequence[Iterable[Label]]],
     outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]],
-    reward: Callable[[int, Any, Any], Any],
+    reward: Callable[..., Any],
     horizon: int,
     initial: Any,
     budget: Any = None,
@@ -77,7 +90,11 @@ def game_from_functions(
             number, a sequence of M numbers, {constraint: number} (absent means 0), or None for no
             cost. In place of a number there may be a distribution: an object with a `cdf` and an
             upper bound (see `random_cost`).
-        reward: `reward(t, s, a)` gives one number per player, or {player: number}.
+        reward: `reward(t, s, a)` gives one number per player, or {player: number}. A reward may
+            depend on where play goes: `reward(t, s, a, next_s)` is called for each next state, and
+            the game has the expected value, weighted with the probabilities of `outcomes`. Without
+            `t`, as `reward(s, a, next_s)`, call the last argument `next...` or the first one `s` or
+            `state`: other functions of three arguments get (t, s, a).
         horizon: number of steps, at least 1.
         initial: a state, or {state: probability}.
         budget: as in `from_arrays`; leave out for a game without budgets.
@@ -94,7 +111,7 @@ def game_from_functions(
         TooLarge: a state has more joint actions than fit into memory.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
-    horizon = check_horizon(horizon)
+    horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
     teller = Teller(progress, horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
@@ -166,6 +183,26 @@ def _agree(one: Block, two: Block) -> bool:
     return all(x is y or x == y for x, y in zip(one, two, strict=True))
 
 
+LAZY = (GeneratorType, map, filter, zip)  # answers that are worked out when they are read
+
+ANSWERS = {
+    "actions": "one sequence of labels per player",
+    "outcomes": "(probability, next_state, cost) triples",
+    "reward": "one number per player",
+    "legal": "True or False",
+}
+
+
+def everything(*_: Any) -> bool:
+    """The rule of a game in which every joint action is legal."""
+    return True
+
+
+def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
+    """The place that a function was asked about."""
+    return ", ".join([place(t, state, action), *(f"next state {s!r}" for s in following)])
+
+
 class _Asked(NamedTuple):
     """One of the user's functions."""
 
@@ -173,19 +210,33 @@ class _Asked(NamedTuple):
     function: Callable[..., Any]
     takes_t: bool
     depends_on_t: bool
+    takes_next: bool = False  # of a reward: whether it depends on the next state
 
     @staticmethod
     def of(what: str, function: Any, stationary: bool) -> _Asked:
         if function is None and what == "legal":
-            return _Asked(what, lambda *place: True, takes_t=False, depends_on_t=False)
-        takes = ("t", "state") if what == "actions" else ("t", "state", "action")
+            return _Asked(what, everything, takes_t=False, depends_on_t=False)
+        takes: tuple[str, ...] = ("t", "state") if what == "actions" else ("t", "state", "action")
+        takes_next = what == "reward" and takes_one_more(function, takes)
+        takes = (*takes, "next_state") if takes_next else takes
         takes_t = not does_without_first(function, takes)
         check_function(what, function, takes if takes_t else takes[1:], error=InvalidGame)
-        return _Asked(what, function, takes_t, takes_t and not stationary)
+        return _Asked(what, function, takes_t, takes_t and not stationary, takes_next)
 
-    def ask(self, t: int, *place: Any) -> Any:
-        """The user's answer."""
-        return self.function(t, *place) if self.takes_t else self.function(*place)
+    def ask(self, t: int, *where: Any) -> Any:
+        """The user's answer; an error of the function gets a note that says where it was raised."""
+        try:
+            found = self.function(t, *where) if self.takes_t else self.function(*where)
+            if type(found) in LAZY:
+                found = list(found)  # what it raises is raised here
+        except Exception as error:
+            error.add_note(f"raised by {self.what} at {asked_at(t, *where)}")
+            raise
+        if found is None:
+            raise InvalidGame(
+                f"{asked_at(t, *where)}: {self.what} gave None, must give {ANSWERS[self.what]}; is a `return` missing?"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +274,17 @@ class _Questions:
         if number > ALWAYS_FINE and not self.legal.depends_on_t:  # else those that are not legal are not remembered
             what = f"{place(t, state)}: {number:,} joint actions of {len(self.players)} players"
             check_memory(what, JOINT_BYTES * number, "offer fewer actions where the state allows it")
-        joint = [a for a in itertools.product(*choices) if self._once(self.legal, self.legal.ask, t, state, a)]
+        every, rule = itertools.product(*choices), self.legal
+        free = rule.function is everything
+        joint = list(every) if free else [a for a in every if self._once(rule, rule.ask, t, state, a)]
         if not joint:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
-        rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
+        rewards: dict[JointAction, tuple[float, ...]] = {}
+        if not self.reward.takes_next:
+            rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
         found = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
+        if self.reward.takes_next:
+            rewards = {a: self._expected_reward(t, state, a, found[a]) for a in joint}
         return Block(rewards, found, tuple(dict.fromkeys(nxt for outs in found.values() for _, nxt, _ in outs)))
 
     def _once(self, asked: _Asked, read: Callable[..., Any], t: int, *place: Any) -> Any:
@@ -252,14 +309,28 @@ class _Questions:
             seen.update(dict.fromkeys(choices[-1]))
         return choices
 
-    def _reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        given = self.reward.ask(t, state, action)
+    def _expected_reward(
+        self, t: int, state: Label, action: JointAction, outcomes: tuple[Outcome, ...]
+    ) -> tuple[float, ...]:
+        """The mean over next states: each is asked about once, and one alone is not rounded."""
+        chance: dict[Label, float] = {}
+        for p, following, _ in outcomes:
+            chance[following] = chance.get(following, 0.0) + p
+        given = [self._once(self.reward, self._reward, t, state, action, s) for s in chance]
+        total = math.fsum(chance.values())
+        means = (math.fsum(map(mul, chance.values(), own)) / total for own in zip(*given, strict=True))
+        return tuple(min(max(x, min(own)), max(own)) for x, own in zip(means, zip(*given, strict=True), strict=True))
+
+    def _reward(self, t: int, state: Label, action: JointAction, *following: Label) -> tuple[float, ...]:
+        given = self.reward.ask(t, state, action, *following)
         if type(given) in (tuple, list) and len(given) == len(self.players) and {float}.issuperset(map(type, given)):
             numbers: tuple[float, ...] = tuple(given)
         else:
-            numbers = read_vector(given, self.players, float, place(t, state, action), "reward", "player")
+            numbers = read_vector(
+                given, self.players, float, asked_at(t, state, action, *following), "reward", "player"
+            )
         if not all(map(math.isfinite, numbers)):
-            spot = place(t, state, action)
+            spot = asked_at(t, state, action, *following)
             player, number = next((i, x) for i, x in zip(self.players, numbers, strict=True) if not math.isfinite(x))
             raise InvalidGame(f"{spot}: reward of player {player!r} is {number}, must be a finite number")
         return numbers
@@ -323,9 +394,9 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
     if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
         raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
     if isinstance(given, Mapping):
-        unknown = [k for k in given if k not in labels]
-        if unknown:
-            raise InvalidGame(f"{spot}: {what} names the unknown {of} {unknown[0]!r}, there are {list(labels)!r}")
+        strange = [k for k in given if k not in labels]
+        if strange:
+            raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}")
         missing = [x for x in labels if x not in given]
         if missing and what != "cost":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.costs.random import Cost
+from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@public("MarkovGame.from_sparse")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_sparse(
     *,
@@ -78,6 +80,8 @@ def game_from_sparse(
     if chances.ndim != 1:
         raise InvalidGame(f"prob has shape {chances.shape}, must be (outcomes,)")
     outcomes = len(chances)
+    _check_length("reward", rewards, "rows", row_state=row_state, row_action=row_action)
+    _check_length("prob", chances, "outcomes", out_row=out_row, next_state=next_state)
     state = _whole("row_state", row_state, (rows,), "rows")
     action = _whole("row_action", row_action, (rows, n), "rows, players")
     after = _whole("next_state", next_state, (outcomes,), "outcomes")
@@ -95,6 +99,14 @@ def game_from_sparse(
     whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes)
     layers = [whole] if row_t is None else _by_time(whole, _times(row_t, rows, horizon), horizon)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _check_length(what: str, array: Floats, of: str, **others: Any) -> None:
+    """Refuse an array that has another length than all others of the same axis."""
+    lengths = {len(given) for given in others.values() if isinstance(given, Sized)}
+    if len(lengths) == 1 and {len(array)} != lengths:
+        rule = f"must have {lengths.pop()} {of}, as {' and '.join(others)} have"
+        raise InvalidGame(f"{what} has shape {array.shape}, {rule}")
 
 
 def _floats(what: str, given: ArrayLike) -> Floats:

@@ -21,12 +21,14 @@ from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.table_columns import Columns, Numbering, cost_columns
+from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@public("MarkovGame.from_table")
 @within_memory("building the game", SMALLER_GAME)
 def game_from_table(
     outcomes: Any,
@@ -50,7 +52,8 @@ def game_from_table(
             depends on time. A joint action is legal where it has outcomes.
         rewards: one line per legal joint action, with `state`, one column per player (its action),
             one per player named `reward_` and the player, and `t` when rewards depend on time. Left
-            out, these columns are in the one table, the same in all lines of a joint action.
+            out, these columns are in the one table, the same in all lines of a joint action. They
+            are expected rewards, over all outcomes.
         players, horizon, initial, budget, constraints, name: as in `from_functions`.
         states, actions: labels in the order wanted; by default in order of first appearance.
 
@@ -125,7 +128,8 @@ def _once(lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> t
     if len(other):
         line, i = map(int, other[0])
         other_line = f"line {table.line(int(before[line]))} of the same joint action"
-        raise table.wrong(prizes[i], line, f"{reward[line, i]}, but {other_line} says {reward[before[line], i]}")
+        hint = "; of a reward that depends on the next state, give the expected value"
+        raise table.wrong(prizes[i], line, f"{reward[line, i]}, but {other_line} says {reward[before[line], i]}{hint}")
     t = None if lines.t is None else lines.t[first]
     return _Lines(lines.names, t, lines.key[first], lines.joint[first]), reward[first]
 

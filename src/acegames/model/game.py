@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Rational
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidGame, InvalidOption
+from acegames.errors import InvalidGame, InvalidOption, UnknownPair
 from acegames.model.budgets import Reservoirs, own_budget, spent_at_start
+from acegames.model.changing import game_with_budget, game_with_horizon, game_with_name
 from acegames.model.checks import JointAction, Label, place
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.from_arrays import game_from_arrays
@@ -40,6 +43,7 @@ from acegames.model.tails import Tails
 from acegames.model.to_arrays import game_to_arrays
 from acegames.model.to_table import game_to_table
 from acegames.model.words import budgets_listed, called, counted, listed
+from acegames.model.written import unknown
 from acegames.system.showing import Shown, shortened
 
 __all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
@@ -78,6 +82,20 @@ class MarkovGame(Shown):
     from_table = staticmethod(game_from_table)
     to_arrays = game_to_arrays
     to_table = game_to_table
+    with_budget = game_with_budget
+    with_horizon = game_with_horizon
+    with_name = game_with_name
+
+    def __post_init__(self) -> None:
+        """Refuse fields that do not fit together, as `dataclasses.replace` may give them."""
+        if not isinstance(self.name, str):
+            raise InvalidGame(f"name: got {self.name!r:.60}, must be text")
+        wrong = _misfit(self)
+        if wrong:
+            raise InvalidGame(
+                f"MarkovGame: {wrong}. Change a game with game.with_budget(...), .with_horizon(...) or .with_name(...), "
+                "and build one with MarkovGame.from_functions, from_arrays, from_sparse or from_table"
+            )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` reads it back."""
@@ -90,8 +108,8 @@ class MarkovGame(Shown):
         return self.layers[self.layer_at[t]]
 
     def state_index(self, state: Label) -> int:
-        """Index of a state label; KeyError when there is none."""
-        return self.state_numbers[state]
+        """Index of a state label; UnknownPair, a KeyError, when there is none."""
+        return _number("state", state, self.state_numbers)
 
     def joint_action(self, indices: Iterable[int]) -> JointAction:
         """Labels of a joint action given by one index per player."""
@@ -115,8 +133,11 @@ class MarkovGame(Shown):
         return place(t, self.states[state], self.joint_action(self.layer(t).action[row]))
 
     def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
-        """Indices of a joint action given by labels; KeyError when a label is unknown."""
-        return tuple(index[label] for index, label in zip(self.action_numbers, action, strict=True))
+        """Indices of a joint action given by labels; UnknownPair, a KeyError, for unknown ones."""
+        if len(action) != len(self.players):
+            raise UnknownPair(f"action {action!r}: must be one action per player {list(self.players)!r}")
+        named = zip(self.players, action, self.action_numbers, strict=True)
+        return tuple(_number(f"action of player {player!r}", label, index) for player, label, index in named)
 
     @cached_property
     def spent_at_start(self) -> tuple[Fraction, ...]:
@@ -193,6 +214,41 @@ class MarkovGame(Shown):
             f"<MarkovGame{title}: {len(self.players)} players, {len(self.states)} states, horizon {self.horizon}, "
             f"{len(self.constraints)} constraints, {rows} stored joint actions, digest {self.digest[:12]}>"
         )
+
+
+def _number(kind: str, label: Any, index: Mapping[Label, int]) -> int:
+    try:
+        return index[label]
+    except (KeyError, TypeError):  # unknown, or no label at all
+        raise UnknownPair(unknown(kind, label, index)) from None
+
+
+def _misfit(game: MarkovGame) -> str:
+    """What does not fit together, in words; empty where all does."""
+    n, m, steps = len(game.players), len(game.constraints), game.horizon
+    for what, given in (("budgets", game.budgets), ("layer_at", game.layer_at)):
+        if not isinstance(given, tuple) or len(given) != steps:
+            return f"{what} must be a tuple with one entry for each of the {steps!r} steps of the horizon"
+    for t, row in enumerate(game.budgets):
+        if (
+            not isinstance(row, tuple)
+            or len(row) != m
+            or not all(isinstance(b, Rational) or b == math.inf for b in row)
+        ):
+            return f"budgets at t={t} are {row!r:.60}, must be a tuple of an exact number or inf for each of {m} constraints"
+    for what, entries in (("cost_values", len(game.cost_values)), ("reservoirs", len(game.reservoirs))):
+        if entries != m:
+            return f"{what} has {entries} entries, there are {m} constraints"
+    if len(game.actions) != n:
+        return f"actions has {len(game.actions)} entries, there are {n} players"
+    if not all(0 <= k < len(game.layers) for k in game.layer_at) or not all(
+        0 <= s < len(game.states) for s, _ in game.initial
+    ):
+        return "layer_at or initial has a number that is out of range"
+    for layer in game.layers:
+        if layer.action.shape[1] != n or layer.reward.shape[1] != n or layer.cost.shape[1] != m:
+            return "the layers are of other players or constraints"
+    return ""
 
 
 def _label_text(label: Any) -> str:

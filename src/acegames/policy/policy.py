@@ -24,8 +24,9 @@ from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.on_demand import count_pairs
+from acegames.policy.possible import Possible
 from acegames.policy.spending import Spending
-from acegames.policy.tracker import AT_AN_END, CostTracker
+from acegames.policy.tracker import CostTracker
 from acegames.system.showing import Shown
 
 __all__ = ["Policy", "Runner"]
@@ -34,6 +35,8 @@ __all__ = ["Policy", "Runner"]
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy(Shown):
     """A joint policy that reads (t, state, spent). It needs no game to be run.
+
+    The policy of a solution has its `game`, by which runners refuse what cannot happen.
 
     `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
     approximate one the sum of the rounded costs.
@@ -57,6 +60,7 @@ class Policy(Shown):
     concept: Concept
     game_digest: str
     reached: Reached | None = None
+    game: MarkovGame | None = None  # None: from a policy file, which holds no game
     thread_safe = True  # several threads may ask at once
 
     @property
@@ -217,8 +221,12 @@ class Policy(Shown):
         return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        hint = "" if self.tracker.exact else f" ({AT_AN_END})"
-        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{hint}")
+        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{self.tracker.hint(t)}")
+
+    @cached_property
+    def possible(self) -> Possible | None:
+        """What can happen in the game, where it is known."""
+        return None if self.game is None else Possible(self.game, self.tracker)
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:
@@ -238,7 +246,8 @@ class Runner(Spending):
     """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
-        super().__init__(policy.horizon, policy.tracker, state)
+        budgets = None if policy.game is None else policy.game.budgets
+        super().__init__(policy.horizon, policy.tracker, state, budgets)
         self.policy, self.rng = policy, rng
 
     def act(self) -> JointAction:
@@ -249,8 +258,15 @@ class Runner(Spending):
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
-        Whether this could happen in the game is not checked here; `act` raises where no feasible
-        play comes.
+        The cost must be one of the game's; where the policy rounds costs, a billionth more or less
+        is accepted if it counts the same. The policy of a policy file has no game to compare with;
+        then `act` raises where no feasible play comes.
+
+        Raises:
+            InvalidOption: an action, the cost or the state is none of the game. Nothing has
+                changed.
+            UnknownPair: no outcome of the joint action has this cost and next state; the message
+                names those that are possible. Nothing has changed.
         """
         self.check_running()
         policy = self.policy
@@ -259,7 +275,10 @@ class Runner(Spending):
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(policy.players)!r}")
         self.check_next_state(policy.state_numbers, next_state)
-        self.move(self.after(cost), next_state)
+        after = self.after(cost)
+        if policy.possible is not None:
+            policy.possible.check(self.t, self.state, action, cost, next_state)
+        self.move(after, next_state)
 
 
 def build_policy(
@@ -276,4 +295,4 @@ def build_policy(
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding, game.reservoirs)
     labels = (game.players, game.states, game.actions, game.initial)
-    return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)
+    return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached, game)

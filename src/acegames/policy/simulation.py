@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints
+from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, policy_of, public
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
@@ -101,14 +102,15 @@ class Rollouts(Shown):
         }
 
 
+@public("simulate")
 @within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
     Args:
         game: the game.
-        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`; if
-            it has a `tracker` that rounds costs, `spent` is what that counts.
+        policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
+            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
         rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
 
@@ -121,12 +123,12 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         KeyError: from the policy, where it is not defined.
     """
     check_game(game)
+    policy = policy_of(policy)
     _check_policy(policy)
-    if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-        raise InvalidOption(f"episodes: got {episodes!r}, must be a whole number of at least 1")
+    episodes = check_count("episodes", episodes)
     rng = np.random.default_rng(rng)
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
-    e, n = int(episodes), len(game.players)
+    e, n = episodes, len(game.players)
     returns = np.zeros((e, n))
     state = np.empty((e, game.horizon + 1), dtype=np.int32)
     action = np.empty((e, game.horizon, n), dtype=np.int32)

@@ -8,6 +8,7 @@ from typing import Any
 
 from acegames.errors import InvalidOption
 from acegames.model.amounts import read_amounts
+from acegames.model.budgets import Rows
 from acegames.model.game import Label
 from acegames.model.numbers import plain
 from acegames.model.written import unknown
@@ -19,9 +20,9 @@ Amounts = tuple[Fraction, ...]
 class Spending:
     """Follows one episode and adds up its costs exactly. Runners are built on it."""
 
-    def __init__(self, horizon: int, tracker: CostTracker, state: Label) -> None:
+    def __init__(self, horizon: int, tracker: CostTracker, state: Label, budgets: Rows | None = None) -> None:
         self.t, self.state = 0, state
-        self._horizon, self._tracker = horizon, tracker
+        self._horizon, self._tracker, self._budgets = horizon, tracker, budgets
         # cumulative costs, as they were and as the tracker counts them
         self.total: Amounts = tracker.spent_at_start
         self.total_counted = self.total
@@ -35,6 +36,18 @@ class Spending:
     def counted(self) -> Spent:
         """The cumulative cost as it is counted; the same as `spent` unless costs are rounded."""
         return tuple(map(plain, self.total_counted))
+
+    @property
+    def left(self) -> Spent:
+        """The rest of each budget for the next step, exactly; `inf` where there is no bound.
+
+        Raises:
+            InvalidOption: the policy comes from a policy file, which holds no budgets.
+        """
+        if self._budgets is None:
+            raise InvalidOption("left: a policy file holds no budgets; save and load the solution instead")
+        bounds = self._budgets[min(self.t, self._horizon - 1)]
+        return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
     @property
     def done(self) -> bool:

@@ -16,6 +16,7 @@ from acegames.errors import InvalidOption
 from acegames.model.amounts import from_units, read_amounts, to_units
 from acegames.model.budgets import Amount, Reservoirs, spent_after, spent_at_start
 from acegames.model.game import Label
+from acegames.model.numbers import plain
 
 __all__ = ["CostTracker", "Spent"]
 
@@ -45,6 +46,12 @@ class CostTracker:
     def spent_at_start(self) -> tuple[Fraction, ...]:
         """What is spent at the beginning: nothing, or what is missing in a reservoir."""
         return spent_at_start(self.reservoirs or (None,) * len(self.units))
+
+    def hint(self, t: int) -> str:
+        """What may be behind a question about a cumulative cost that cannot occur, in brackets."""
+        if t == 0:
+            return f" (at t=0 spent is {tuple(map(plain, self.spent_at_start))!r})"
+        return "" if self.exact else f" ({AT_AN_END})"
 
     def start(self) -> tuple[int, ...]:
         """The total at the beginning."""

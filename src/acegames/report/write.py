@@ -115,6 +115,8 @@ def write_report(
         OSError: no file can be written at `path`.
     """
     if seed is not None:
+        if not isinstance(rng, int) or rng != 0:
+            raise InvalidOption("report: seed= is the earlier name of rng=; give one of them")
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it

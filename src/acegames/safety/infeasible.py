@@ -6,7 +6,7 @@ from acegames.approximate.rounding import Rounding
 from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
 from acegames.model.budgets import has_schedule
-from acegames.model.game import MarkovGame
+from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import plain_array
 from acegames.model.words import number
 from acegames.safety.frontier import Frontier
@@ -23,9 +23,7 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         stored = [
             c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
         ]
-        return Infeasible(
-            f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
-        )
+        return Infeasible(f"{verdict}. No capacity would do: {_some(stored)} must start fuller", minimal)
     shown = [
         ", ".join(
             f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
@@ -39,6 +37,12 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
     )
+
+
+def _some(labels: list[Label]) -> str:
+    """Names of which one, or several, are meant."""
+    together = ["", "", " or both"][len(labels)] if len(labels) < 3 else " or several of them"
+    return " or ".join(map(repr, labels)) + together
 
 
 def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:

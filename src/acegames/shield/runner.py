@@ -10,8 +10,9 @@ from acegames.model.arrays import Bools
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
+from acegames.policy.possible import Possible
 from acegames.policy.spending import Spending
-from acegames.policy.tracker import AT_AN_END, Spent
+from acegames.policy.tracker import AT_AN_END
 from acegames.shield.situation import Chosen, Situation
 from acegames.system.deprecation import deprecated
 
@@ -23,15 +24,9 @@ class ShieldRunner(Spending):
     """Follows one episode: asks the shield about where it is, and adds up what is spent."""
 
     def __init__(self, shield: Shield, state: Label) -> None:
-        super().__init__(shield.game.horizon, shield.tracker, state)
+        super().__init__(shield.game.horizon, shield.tracker, state, shield.game.budgets)
         self.shield = shield
         self._situation = shield.at(0, state, self.counted)
-
-    @property
-    def left(self) -> Spent:
-        """The rest of each budget for the next step, exactly; `inf` where there is no bound."""
-        bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
-        return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
     def joint(self) -> Bools:
         """Which joint actions are safe here; see `Shield.joint`."""
@@ -60,7 +55,7 @@ class ShieldRunner(Spending):
             InvalidOption: the joint action is not safe here, or the cost or state is none of the
                 game. Nothing has changed.
             UnknownPair: no outcome of the joint action has this cost and next state: the game does
-                not describe what happens.
+                not describe what happens. The message names those that there are.
         """
         here, shield = self.situation, self.shield
         if not here.allows(action):
@@ -73,7 +68,8 @@ class ShieldRunner(Spending):
             hint = "" if shield.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(
                 f"{here}: the joint action {tuple(action)!r} is safe, but came to {next_state!r} at a cost of "
-                f"{cost!r}, which no outcome of the game does{hint}"
+                f"{cost!r}, which no outcome of the game does{hint}; "
+                f"{Possible(shield.game, shield.tracker).named(self.t, self.state, action)}"
             )
         there = shield.at(self.t + 1, next_state, tuple(map(plain, after[1])))
         self.move(after, next_state)

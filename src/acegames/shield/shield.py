@@ -29,7 +29,7 @@ from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.words import counted
-from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
+from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import REMEDY, Feasibility
 from acegames.safety.infeasible import infeasible_as_counted
@@ -189,8 +189,7 @@ class Shield(Shown, Sealed):
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         found = int(self._find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
-            hint = "" if self.tracker.exact else f" ({AT_AN_END})"
-            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no safe play comes here{hint}")
+            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no safe play comes here{self.tracker.hint(t)}")
         return found
 
     def row(self, t: int, state: Label, spent: Any) -> int:

@@ -31,15 +31,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import rebuilt, rounded_by
+from acegames.approximate.rounding import rounded_by
 from acegames.approximate.within import Within
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
-from acegames.model.assemble import RawLayer
-from acegames.model.budgets import has_schedule
+from acegames.model.assemble import RawLayer, rebuilt
+from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
@@ -169,9 +169,9 @@ def budget_curve(
             the values of some equilibrium.
         constraint: the constraint whose budget varies, or a list of two for a grid; the others keep
             the game's own. May be left out where there are no more than two.
-        budgets: numbers for the one constraint that varies, or sequences of one number per
-            constraint, `inf` allowed. By default all at which the values can change, from the
-            smallest feasible one to the game's own.
+        budgets: numbers for the one constraint that varies, sequences of one number per constraint,
+            or {constraint: number}, where the others keep the game's own; `inf` allowed. By default
+            all at which the values can change, from the smallest feasible one to the game's own.
         points: how many of these at most, evenly spread; the curve says when it is thinned.
         epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
         engine, progress: as in `solve`.
@@ -378,6 +378,6 @@ def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fractio
     later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
     budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
-    held = scale.reservoirs(top)
-    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets), reservoirs=held)
-    return rebuilt(begun, [first, *later], values, game.horizon + 1)
+    held = Budgets(((math.inf,) * len(top), *budgets), scale.reservoirs(top))
+    steps, begin = game.horizon + 1, {game.states[0]: 1.0}
+    return rebuilt(game, [first, *later], values, horizon=steps, initial=begin, budgets=held)

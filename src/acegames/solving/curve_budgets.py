@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
-from acegames.model.budgets import Reservoir, Reservoirs
+from acegames.model.budgets import Reservoir, Reservoirs, own_names
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import check_known, read_at
@@ -131,24 +131,43 @@ def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
 def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
     """The constraints that vary and the exact budgets, from `budgets` as the user gives them."""
     labels = scale.game.constraints
+    own = own_names(labels)
     entries = [budgets] if is_scalar(budgets) else list(budgets)
+    if entries and all(isinstance(entry, Mapping) for entry in entries):
+        check_known("constraint", itertools.chain(*entries), labels, "budgets: ")
+        named = set() if constraint is None else {labels[m] for m in varied_constraints(scale, constraint)}
+        varied = [m for m, label in enumerate(labels) if label in named.union(*entries)]
+        return varied, [_budget(scale, k, {labels.index(c): x for c, x in e.items()}) for k, e in enumerate(entries)]
     single = bool(entries) and all(map(is_scalar, entries))
-    varied = varied_constraints(scale, constraint) if single or constraint is not None else list(range(len(labels)))
+    if single and constraint is None and len(own) == 1:
+        constraint = own[0]
+    if single or constraint is not None:
+        varied = varied_constraints(scale, constraint)
+    else:
+        fewer = all(not is_scalar(entry) and len(entry) == len(own) for entry in entries)
+        varied = [m for m, label in enumerate(labels) if label in own or not fewer]
     if not entries or (single and len(varied) > 1):
         raise InvalidOption(
-            f"budgets: got {budgets!r}, must be sequences of one number per constraint {list(labels)!r}, or numbers "
-            "for the one constraint that varies"
+            f"budgets: got {budgets!r}, must be sequences of one number per constraint {own!r}, numbers for the one constraint "
+            "that varies, or {constraint: number}"
         )
     found = []
     for k, entry in enumerate(entries):
         given = [entry] if single else list(entry) if not is_scalar(entry) else []
-        if len(given) not in (len(varied), len(scale.own)):
+        of = {len(labels): list(range(len(labels))), len(varied): varied}
+        if len(given) not in of:
             raise InvalidOption(f"budgets: entry {k} is {entry!r}, must have one number per constraint")
-        budget = list(scale.own)
-        for m, value in zip(varied if len(given) == len(varied) else range(len(budget)), given, strict=True):
-            budget[m] = _bound(f"budgets: entry {k}: budget of {labels[m]!r}", value, scale.bounded[m])
-        found.append(tuple(budget))
+        found.append(_budget(scale, k, dict(zip(of[len(given)], given, strict=True))))
     return varied, found
+
+
+def _budget(scale: Scale, entry: int, given: Mapping[int, Any]) -> Budget:
+    """A budget of which some entries are given; the game has the others."""
+    budget = list(scale.own)
+    for m, value in given.items():
+        what = f"budgets: entry {entry}: budget of {scale.game.constraints[m]!r}"
+        budget[m] = _bound(what, value, scale.bounded[m])
+    return tuple(budget)
 
 
 def _bound(what: str, value: Any, bounded: bool) -> Bound:

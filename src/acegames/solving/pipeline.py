@@ -7,6 +7,7 @@ policy
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import replace
 from os import PathLike
@@ -20,8 +21,9 @@ from acegames.engines.forecast import Estimate
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
+from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import THREADS, check_function, public
 from acegames.model.watching import takes_progress
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
@@ -33,6 +35,7 @@ from acegames.system.memory import within_memory
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
+@public("solve", **THREADS)
 @takes_progress("solving")
 @within_memory(
     "solving the game",
@@ -85,6 +88,7 @@ def solve(
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)
     check_rewards(game, concept)
+    keep_values = bool(keep_values)  # numpy's too
     started = time.perf_counter()
     within = Within(epsilon, relative, rounding)
     counted = within.count(game)
@@ -142,8 +146,7 @@ def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *,
     asked.weights(game.players)  # an unknown objective is refused here
     if asked.product and not all(asked.deviators(game.players)):
         raise InvalidOption(f"concept: got {asked!r:.60}, of independent players all must be able to deviate")
-    if type(keep_values) is not bool:
-        raise InvalidOption(f"keep_values: got {keep_values!r:.60}, must be True or False")
+    check_flag("keep_values", keep_values)
     if engine is not None:
         if not callable(getattr(engine, "solve", None)):
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
@@ -151,4 +154,6 @@ def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *,
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, must be the path of a folder")
+    if checkpoint is not None and "\0" in os.fsdecode(checkpoint):
+        raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, and no path holds a null character")
     return asked

@@ -14,12 +14,17 @@ from acegames.engines import Engine, OnProgress
 from acegames.model.game import MarkovGame
 from acegames.model.words import counted
 from acegames.policy.policy import Policy
+from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.guarantee import Guarantee
 from acegames.system.showing import Shown, lines_html
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from acegames.report import Written
     from acegames.solving.curve import BudgetCurve
+    from acegames.verifier import Certificate
+    from acegames.verifier.proof import Proof
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +66,40 @@ class Solution(Shown):
     def _lines(self) -> list[str]:
         worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
         return [f"{self.concept}: values {worth}.", str(self.guarantee)]
+
+    def verify(
+        self, *, tol: float | None = None, engine: Any = None, progress: OnProgress | None = None
+    ) -> Certificate:
+        """Check the policy against the game, independently of how it was found: `acegames.verify`.
+
+        The concept is the solution's own; `tol`, `engine` and `progress` are as there.
+        """
+        from acegames.verifier import verify
+
+        return verify(self.game, self.policy, self.concept, tol=tol, engine=engine, progress=progress)
+
+    def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:
+        """Play so many independent episodes: `acegames.simulate`. A seed gives the same ones."""
+        return simulate(self.game, self.policy, episodes=episodes, rng=rng)
+
+    def prove(
+        self, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | None = None
+    ) -> Proof:
+        """Write a proof that a stranger can check without this library: `acegames.prove`."""
+        from acegames.verifier.proof import prove
+
+        return prove(self, path, tol=tol, progress=progress)
+
+    def to_frame(self) -> DataFrame:
+        """The policy as a pandas data frame, the table that `acegames export` writes.
+
+        It has one line per joint action that may be played in each situation: `t`, `state`, the
+        cumulative cost of each constraint, one action per player, and `probability`. It needs the
+        extra `tables`.
+        """
+        from acegames.files.tables import policy_frame
+
+        return policy_frame(self.policy)
 
     def budget_curve(
         self,
@@ -125,7 +164,10 @@ class Solution(Shown):
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write game, policy, values, options and guarantee to one file."""
+        """Write game, policy, values, options and guarantee to one file, such as `answer.ace`.
+
+        InvalidOption is raised where the ending is that of a game file, such as `.yaml`.
+        """
         from acegames.files.solution import save_solution
 
         save_solution(self, path)

@@ -45,6 +45,9 @@ class HighsStageSolver:
     def __init__(self) -> None:
         self._highs = quiet_highs(presolve="off")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()  # HiGHS itself cannot be pickled
+
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):

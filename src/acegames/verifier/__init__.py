@@ -55,6 +55,7 @@ import numpy as np
 from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.user_functions import THREADS, policy_of, public
 from acegames.model.watching import takes_progress
 from acegames.numerics import VERIFY
 from acegames.system.announce import announce
@@ -75,6 +76,7 @@ from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
+@public("verify", **THREADS)
 @takes_progress("checking")
 @within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
 def verify(
@@ -90,11 +92,11 @@ def verify(
 
     Args:
         game: the game.
-        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`, in
-            the user's labels and units. It must answer at every (t, state, spent) that some
-            feasible play reaches. A `lookup` as in `acegames.Policy`, of the same class, is used
-            and compared with `distribution` at some pairs. Where it has a `tracker.rounding` as in
-            `acegames.CostTracker`, `spent` is what it counts by that.
+        policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
+            probability}`, in the user's labels and units. It must answer at every (t, state, spent)
+            that some feasible play reaches. A `lookup` as in `acegames.Policy`, of the same class,
+            is used and compared with `distribution` at some pairs. Where it has a
+            `tracker.rounding` as in `acegames.CostTracker`, `spent` is what it counts by that.
         concept: `CE()`, `CCE()` or `Nash()`: which deviations count; by default the policy's own
             `concept`. The certificate says which. Its objective plays no part.
         tol: the largest gain by a deviation that is accepted anywhere, in units of reward. By
@@ -118,6 +120,7 @@ def verify(
             and the policy counts costs as they are.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
     """
+    policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     check_game(game)

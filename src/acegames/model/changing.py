@@ -1,0 +1,173 @@
+"""A game with other budgets, another horizon or another name; everything else stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import RawLayer, rebuilt
+from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
+from acegames.model.checks import Label, check_horizon
+from acegames.model.costs.random import RandomCost
+from acegames.model.numbers import Bound
+from acegames.model.written import check_known
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
+Column = tuple[Bound, ...]
+"""The bounds of one constraint over time."""
+
+
+def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
+    """The game under another name. The digest is the same: a name is for people."""
+    return replace(game, name=name)
+
+
+def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
+    """The game with other budgets.
+
+    Args:
+        budget: as in the builders: {constraint: number, one per time, `reservoir`, `between` or
+            `almost_sure`}, which changes only the constraints that it names; or one number per
+            constraint. Of a constraint with limits on both sides (`between`) a number is the upper
+            limit, and the lower one stays. A reservoir is replaced by another `reservoir` only.
+
+    Raises:
+        InvalidGame: naming the constraint and the rule.
+    """
+    limits = _limits(game, game.horizon, _read(game, budget, game.horizon))
+    if game.tails is not None and (len(set(limits.rows)) > 1 or any(limits.reservoirs) or any(limits.lower)):
+        raise InvalidGame("budget: infinite play that was cut short needs one number per constraint, for all times")
+    if not any(limits.lower):
+        return replace(game, budgets=limits.rows, reservoirs=limits.reservoirs)
+    return _again(game, game.layer_at, limits)
+
+
+def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> MarkovGame:
+    """The game with fewer steps, or with more where every step is alike.
+
+    A budget that is the same at all times stays so, and one that holds at the end alone holds at
+    the new end. Of a schedule with one entry per time the first ones are kept; for a longer horizon
+    give new ones. More steps need rewards, costs and outcomes that are the same at all times, and
+    rules for every state that the further steps reach. (A game from functions has none for states
+    that are reached in the last step only.)
+
+    Args:
+        horizon: number of steps, at least 1.
+        budget: new budgets, as in `with_budget`, for the new horizon.
+
+    Raises:
+        InvalidGame: naming the reason.
+    """
+    steps = check_horizon(horizon)
+    if game.tails is not None:
+        raise InvalidGame(
+            f"horizon: this is infinite play, cut after {game.horizon} steps; use discount(game, ...) on the game that it came from"
+        )
+    if steps > game.horizon and len(game.layers) > 1:
+        t = next(t for t, k in enumerate(game.layer_at) if k != game.layer_at[0])
+        raise InvalidGame(
+            f"horizon: got {steps}, but the game depends on time (t={t} differs from t=0) and says nothing of steps after "
+            f"its own {game.horizon}; only a shorter horizon is possible, or build the game with the longer one"
+        )
+    limits = _limits(game, steps, {} if budget is None else _read(game, budget, steps))
+    layer_at = game.layer_at[:steps] if steps <= game.horizon else (0,) * steps
+    try:
+        return _again(game, layer_at, limits)
+    except InvalidGame as wrong:
+        if steps <= game.horizon:
+            raise
+        raise InvalidGame(
+            f"horizon: got {steps}, but {wrong}; the game was built for {game.horizon} steps, build it with the longer horizon"
+        ) from None
+
+
+_New = dict[Label, tuple[Column, Reservoir | None, Column | None]]
+"""For each constraint that changes: its bounds, its reservoir, and bounds from below."""
+
+
+def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
+    known = game.constraints
+    if isinstance(budget, Mapping):
+        check_known("constraint", budget, known, "budget: ", InvalidGame)
+        labels = [c for c in known if c in budget]
+    else:
+        labels = own_names(known)
+    _, found = read_budget(budget, labels, horizon)
+    new = dict(
+        zip(labels, zip(_columns(found.rows, len(labels)), found.reservoirs, found.lower, strict=True), strict=True)
+    )
+    for label, (_, kept, lower) in new.items():
+        if kept is None and game.reservoirs[known.index(label)] is not None:
+            raise InvalidGame(
+                f"budget of {label!r}: it is a reservoir; give reservoir(capacity, start=..., reserve=...)"
+            )
+        if kept is not None and negated(label) in known:
+            raise InvalidGame(f"budget of {label!r}: it has limits on both sides, which a reservoir cannot have")
+        if lower is not None and negated(label) in new:
+            raise InvalidGame(f"budget of {label!r}: `between` gives both limits; leave out {negated(label)!r}")
+    return new
+
+
+def _columns(rows: Sequence[tuple[Bound, ...]], width: int) -> list[Column]:
+    return list(zip(*rows, strict=True)) if width else []
+
+
+def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
+    """The budgets of the changed game; `lower` are those that need a further constraint."""
+    labels, own = game.constraints, _columns(game.budgets, len(game.constraints))
+    changed: dict[int, Column] = {}
+    reservoirs: list[Reservoir | None] = list(game.reservoirs)
+    lower: list[Column | None] = [None] * len(labels)
+    for label, (column, kept, least) in new.items():
+        m = labels.index(label)
+        changed[m], reservoirs[m] = column, kept
+        if least is not None and negated(label) in labels:
+            changed[_opposite(game, m)] = least
+        else:
+            lower[m] = least
+    columns = [changed[m] if m in changed else _fitted(label, own[m], steps) for m, label in enumerate(labels)]
+    rows = tuple(zip(*columns, strict=True)) if columns else ((),) * steps
+    return Budgets(rows, tuple(reservoirs), tuple(lower))
+
+
+def _fitted(label: Label, column: Column, steps: int) -> Column:
+    """The bounds of a constraint for another horizon."""
+    if len(set(column)) == 1:
+        return (column[0],) * steps
+    if is_almost_sure(column):
+        return (math.inf,) * (steps - 1) + (column[-1],)
+    if steps > len(column):
+        raise InvalidGame(
+            f"horizon: got {steps}, but the budget of {label!r} has one entry for each of {len(column)} times; give all of them: "
+            f"with_horizon({steps}, budget={{{label!r}: [...]}})"
+        )
+    return column[:steps]
+
+
+def _opposite(game: MarkovGame, m: int) -> int:
+    """The constraint that limits constraint m from below: its costs are the negated ones."""
+    label = game.constraints[m]
+    other = game.constraints.index(negated(label))
+    values, negative = game.cost_values[m], game.cost_values[other]
+    for layer in game.layers:
+        for one, two in np.unique(layer.cost[:, [m, other]], axis=0).tolist():
+            if isinstance(values[one], RandomCost) or values[one] != -negative[two]:
+                taken = f"limits on both sides need the label {negated(label)!r}, which is taken"
+                raise InvalidGame(f"budget of {label!r}: {taken}")
+    return other
+
+
+def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> MarkovGame:
+    """The game, assembled and checked again."""
+    times: dict[int, list[int]] = {}
+    for t, k in enumerate(layer_at):
+        times.setdefault(k, []).append(t)
+    layers = [RawLayer.of(game.layers[k], tuple(at)) for k, at in times.items()]
+    return rebuilt(game, layers, game.cost_values, horizon=len(layer_at), budgets=limits)

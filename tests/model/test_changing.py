@@ -1,0 +1,232 @@
+"""Games that are changed: other budgets, another horizon, another name. Each is the game that a builder would have built."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import acegames as ace
+from acegames import InvalidGame
+from acegames.model.budgets import own_budget
+
+INF = math.inf
+COSTS = [[0, 1], [2, -1]]  # of two constraints, in the states 0 and 1
+
+
+def built(horizon=3, budget=None, *, timed=False, name="", constraints=("fuel", "heat")):
+    """One player, two states and two actions; the second action costs, and leads to the other state."""
+    transition = np.array([[[1.0, 0], [0.5, 0.5]], [[0, 1.0], [1.0, 0]]])
+    reward, cost = np.array([[[0.0], [1.0]], [[2.0], [5.0]]]), np.array([[[0, 0], COSTS[0]], [[0, 0], COSTS[1]]])
+    if timed:
+        reward = np.stack([reward + t for t in range(horizon)])
+    return ace.MarkovGame.from_arrays(
+        *(transition, reward, cost[..., : len(constraints)], budget or {"fuel": 2, "heat": 3}),
+        horizon=horizon,
+        constraints=constraints,
+        name=name,
+    )
+
+
+def limits(horizon):
+    """Budgets of every kind for one constraint."""
+    number = st.integers(0, 6)
+    return st.one_of(
+        number,
+        st.just(INF),
+        st.lists(number, min_size=horizon, max_size=horizon),
+        number.map(ace.almost_sure),
+        st.tuples(number, number).map(lambda x: ace.reservoir(max(x), start=min(x))),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 4))
+def test_other_budgets_make_the_game_that_a_builder_makes(data, horizon):
+    before = {c: data.draw(limits(horizon).filter(lambda x: not hasattr(x, "capacity"))) for c in ("fuel", "heat")}
+    after = {c: data.draw(limits(horizon)) for c in ("fuel", "heat")}
+    game = built(horizon, before, name="one")
+    changed = game.with_budget(after)
+    assert changed.digest == built(horizon, after).digest
+    assert changed.name == "one"
+    assert changed.layers is game.layers  # nothing is copied
+    assert game.with_budget({"heat": after["heat"]}).digest == built(horizon, before | {"heat": after["heat"]}).digest
+    assert game.with_budget({}).digest == game.digest
+    assert changed.with_budget(own_budget(changed)).digest == changed.digest
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(2, 4), st.integers(1, 7))
+def test_another_horizon_makes_the_game_that_a_builder_makes(data, horizon, steps):
+    """Budgets that are the same at all times, or hold at the end; a schedule is cut, and a longer one must be given."""
+    budget = {c: data.draw(limits(horizon)) for c in ("fuel", "heat")}
+    schedules = {c: b for c, b in budget.items() if isinstance(b, list)}
+    changing = [c for c, b in schedules.items() if len(set(b)) > 1]
+    game = built(horizon, budget)
+    if steps > horizon and changing:
+        with pytest.raises(
+            InvalidGame, match=rf"the budget of '{changing[0]}' has one entry for each of {horizon} times"
+        ):
+            game.with_horizon(steps)
+    longer = {c: (b * steps)[:steps] for c, b in schedules.items()}
+    expected = built(steps, budget | longer)
+    assert game.with_horizon(steps, budget=longer).digest == expected.digest
+    if not changing or steps <= horizon:
+        assert game.with_horizon(steps).digest == expected.digest
+
+
+def test_one_number_or_one_per_constraint_as_in_the_builders():
+    one = built(constraints=("fuel",), budget={"fuel": 2})
+    assert one.with_budget(5).digest == built(constraints=("fuel",), budget={"fuel": 5}).digest
+    two = built()
+    assert two.with_budget([1, 4]).digest == built(budget={"fuel": 1, "heat": 4}).digest
+    assert two.with_budget([[1, 4], [2, 5], [3, 6]]).digest == built(budget=[[1, 4], [2, 5], [3, 6]]).digest
+    assert two.with_budget({"fuel": Fraction(1, 3)}).budgets[0] == (Fraction(1, 3), 3)
+
+
+def test_limits_on_both_sides():
+    """`between` adds a constraint, or changes both that there are; a number is the upper limit alone."""
+    game = built()
+    both = game.with_budget({"heat": ace.between(-1, 4)})
+    assert both.digest == built(budget={"fuel": 2, "heat": ace.between(-1, 4)}).digest
+    again = both.with_budget({"heat": ace.between([-2, -1, 0], 5)})
+    assert again.digest == built(budget={"fuel": 2, "heat": ace.between([-2, -1, 0], 5)}).digest
+    assert both.with_budget({"heat": 9}).digest == built(budget={"fuel": 2, "heat": ace.between(-1, 9)}).digest
+    assert both.with_budget([7, 8]).digest == built(budget={"fuel": 7, "heat": ace.between(-1, 8)}).digest
+    assert both.with_horizon(5).digest == built(5, {"fuel": 2, "heat": ace.between(-1, 4)}).digest
+    with pytest.raises(InvalidGame, match="`between` gives both limits; leave out '-heat'"):
+        both.with_budget({"heat": ace.between(0, 1), "-heat": 2})
+    with pytest.raises(InvalidGame, match="'heat': it has limits on both sides, which a reservoir cannot have"):
+        both.with_budget({"heat": ace.reservoir(3)})
+    taken = built(constraints=("heat", "-heat"), budget={"heat": 2, "-heat": 2})
+    with pytest.raises(InvalidGame, match="need the label '-heat', which is taken"):
+        taken.with_budget({"heat": ace.between(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"feul": 2}, "budget: unknown constraint 'feul', did you mean 'fuel'"),
+        ({"fuel": "much"}, "budget of 'fuel': 'much' is not a number"),
+        ({"fuel": [1, 2]}, "budget of 'fuel': the schedule has 2 entries, the horizon is 3"),
+        ({"battery": 3}, "budget of 'battery': it is a reservoir; give reservoir("),
+        ([1], "budget: has 1 entries, there are 2 constraints"),
+        (None, "budget: missing"),
+    ],
+)
+def test_wrong_budgets_are_refused_by_name(budget, said):
+    game = built(constraints=("fuel", "battery"), budget={"fuel": 2, "battery": ace.reservoir(4)})
+    with pytest.raises(InvalidGame, match=re.escape(said)):
+        game.with_budget(budget)
+
+
+def test_a_game_that_depends_on_time_has_fewer_steps_only():
+    game = built(4, timed=True)
+    assert game.with_horizon(2).digest == built(2, timed=True).digest
+    assert game.with_horizon(4).digest == game.digest
+    with pytest.raises(InvalidGame, match=r"depends on time \(t=1 differs from t=0\).*only a shorter horizon"):
+        game.with_horizon(5)
+    with pytest.raises(InvalidGame, match=r"horizon: got 0, must be a whole number of at least 1"):
+        game.with_horizon(0)
+
+
+def test_a_game_from_functions_says_which_state_more_steps_would_reach():
+    line = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go"]],
+        outcomes=lambda s, a: [(1.0, min(s + 1, 5), None)],
+        reward=lambda s, a: 1.0,
+        horizon=3,
+        initial=0,
+    )
+    with pytest.raises(InvalidGame, match=r"t=3, state 3: no legal joint action.*build it with the longer horizon"):
+        line.with_horizon(4)
+    assert line.with_horizon(2).horizon == 2
+
+
+def test_infinite_play_that_was_cut_short():
+    whole = built(1, {"fuel": 2, "heat": 3})
+    game = ace.discount(whole, 0.5, epsilon=0.5)
+    assert (
+        game.with_budget({"fuel": 1}).digest == ace.discount(built(1, {"fuel": 1, "heat": 3}), 0.5, epsilon=0.5).digest
+    )
+    with pytest.raises(InvalidGame, match="one number per constraint, for all times"):
+        game.with_budget({"fuel": ace.almost_sure(1)})
+    with pytest.raises(InvalidGame, match="use discount"):
+        game.with_horizon(3)
+
+
+def test_random_costs_stay():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go"]],
+        outcomes=lambda s, a: [(1.0, s, stats.uniform(0, 1))],
+        reward=lambda s, a: 1.0,
+        horizon=2,
+        initial="s",
+        budget={"c": 2},
+    )
+    assert game.with_horizon(3).with_budget({"c": 4}).cost_values == game.cost_values
+    with pytest.raises(InvalidGame, match="cannot be limited from below"):
+        game.with_budget({"c": ace.between(0, 2)})
+
+
+def test_another_name():
+    game = built(name="one")
+    assert (game.with_name("two").name, game.with_name("two").digest) == ("two", game.digest)
+    with pytest.raises(InvalidGame, match="name: got 3, must be text"):
+        game.with_name(3)
+
+
+def test_a_changed_game_is_solved_as_one_that_was_built():
+    for game, same in (
+        (built().with_budget({"fuel": 4}), built(budget={"fuel": 4, "heat": 3})),
+        (built().with_horizon(5), built(5)),
+    ):
+        np.testing.assert_array_equal(ace.solve(game).values, ace.solve(same).values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"horizon": 2},
+        {"horizon": 4},
+        {"budgets": {"fuel": 3, "heat": 3}},
+        {"budgets": ((Fraction(1),),) * 3},
+        {"budgets": ((0.5, 0.5),) * 3},
+        {"budgets": (("much", 1),) * 3},
+        {"layer_at": (0, 0, 1)},
+        {"constraints": ("fuel",)},
+        {"players": ("a", "b")},
+        {"reservoirs": ()},
+        {"initial": ((2, 1.0),)},
+    ],
+    ids=str,
+)
+def test_dataclasses_replace_is_refused_at_once_where_fields_do_not_fit(change):
+    with pytest.raises(InvalidGame, match=r"game\.with_budget\(\.\.\.\), \.with_horizon"):
+        replace(built(), **change)
+
+
+def test_dataclasses_replace_works_where_they_do():
+    game = replace(built(), budgets=((Fraction(1), INF),) * 3, name="two")
+    assert game.digest == built(budget={"fuel": 1, "heat": INF}).digest
+    with pytest.raises(InvalidGame, match="name: got None"):
+        replace(game, name=None)
+
+
+def test_budgets_are_written_as_they_are_asked_for():
+    said = [ace.reservoir(6), ace.reservoir(6, 2, [1, 0]), ace.almost_sure(3), ace.between(-1, 2)]
+    assert list(map(repr, said)) == [
+        "reservoir(6)",
+        "reservoir(6, start=2, reserve=[1, 0])",
+        "almost_sure(3)",
+        "between(-1, 2)",
+    ]
