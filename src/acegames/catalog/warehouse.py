@@ -56,10 +56,11 @@ def build(
     """Build the game.
 
     Args:
-        width, height: cells of the hall, along the front wall and away from it.
+        width: cells of the hall along the front wall.
+        height: cells of the hall away from the front wall.
         capacity: what a battery holds: one number, or one per robot.
         horizon: number of steps.
-        pads: the cells with a charging pad.
+        pads: the cells with a charging pad, as pairs (along the front wall, away from it).
         charge: what one step on a pad fills in; a loose contact, one unit less.
         loose: probability of a loose contact.
     """

@@ -22,7 +22,7 @@ from acegames.system.limits import DIGITS, NESTING
 
 LINE = 100
 
-_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
+PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
 
 _SCALAR = re.compile(
     r"""(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)|(?P<null>|~|null|Null|NULL)
@@ -78,7 +78,7 @@ def _whole(text: str) -> int:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        event = _PARSER(text).get_event
+        event = PARSER(text).get_event
         event()  # the start of the stream
         if isinstance(event(), yaml.StreamEndEvent):
             return None
