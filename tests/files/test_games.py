@@ -275,6 +275,7 @@ rules = st.fixed_dictionaries(
 ).filter(lambda rule: rule.keys() & {"outcomes", "reward", "legal"})
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(
     extra=st.lists(rules, max_size=6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import islice
 from typing import Annotated, Any
@@ -16,13 +17,13 @@ from acegames.cli.tables import describe, show_game
 from acegames.model.checks import place
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer
-from acegames.model.layers import each_reachable
 from acegames.model.numbers import plain
 from acegames.model.words import called, number
 from acegames.model.written import unknown
 
-STATE = "Show this state; may be given several times. By default as many as --most allows, in the order of the file."
+STATE = "Show this state; may be given several times. By default all states, as far as --most goes."
 TIME = "Show the tables of this time; 0 by default."
+LISTED = 12  # labels in one line
 MOST = "Show at most this many joint actions in all."
 
 
@@ -43,11 +44,12 @@ def show(
             f"--t {time}: must be between 0 and {model.horizon - 1}, the horizon is {model.horizon}"
         )
     layer = model.layers[model.layer_at[time]]
-    states = list(dict.fromkeys(_state(model, name) for name in state)) if state else _possible(model, time)
+    states = list(dict.fromkeys(_state(model, name) for name in state)) if state else _present(model, layer)
     every = ((s, row) for s in states for row in range(layer.row_ptr[s], layer.row_ptr[s + 1]))
     shown = list(islice(every, most))
     left = int(np.diff(layer.row_ptr)[states].sum()) - len(shown)
     show_game(model)
+    _show_labels(model)
     _show_times(model, time, asked=t is not None)
     _show_rows(model, layer, shown)
     for s in states:
@@ -64,12 +66,11 @@ def show(
     return Answer(data)
 
 
-def _possible(game: ace.MarkovGame, time: int) -> list[int]:
-    """The states that can occur at a time, whatever is spent."""
-    for t, here in enumerate(each_reachable(game)):
-        if t == time:
-            return [s for s in range(len(game.states)) if here[s]]
-    return []
+def _present(game: ace.MarkovGame, layer: Layer) -> list[int]:
+    """The states that the tables of a time have, those of the beginning first."""
+    every = np.flatnonzero(np.diff(layer.row_ptr)).tolist()
+    first = [s for s, _ in game.initial if layer.row_ptr[s] < layer.row_ptr[s + 1]]
+    return [*first, *(s for s in every if s not in first)]
 
 
 def _state(game: ace.MarkovGame, name: str) -> int:
@@ -79,6 +80,23 @@ def _state(game: ace.MarkovGame, name: str) -> int:
         if name in known:
             return known[name]
     raise ace.InvalidOption(f"--state {name}: {unknown('state', name, ways[0])}")
+
+
+def _show_labels(game: ace.MarkovGame) -> None:
+    """Where play begins, and each player's actions."""
+    begins = [_label(game.states[s]) + ("" if p == 1 else f" with probability {p:.6g}") for s, p in game.initial]
+    lines = [f"Play begins in {_listed(begins)}."]
+    lines += [
+        f"Actions of {_label(p)}: {_listed(map(_label, a))}." for p, a in zip(game.players, game.actions, strict=True)
+    ]
+    for line in lines:
+        out.print(escape(line), soft_wrap=True)
+
+
+def _listed(words: Iterable[str]) -> str:
+    found = list(words)
+    more = [f"... ({len(found)} in all)"] if len(found) > LISTED else []
+    return ", ".join(found[:LISTED] + more)
 
 
 def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
@@ -94,14 +112,15 @@ def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
 def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) -> None:
     """One table per state: a line per outcome, what the joint action pays in its first line."""
     players = ", ".join(map(_label, game.players))
-    heads = (players, "reward" if len(game.players) == 1 else "rewards", "probability", "next state")
+    heads = (players, "reward" if len(game.players) == 1 else "rewards", "prob.", "next state")
     for s in dict.fromkeys(s for s, _ in rows):
         lines = []
         for row in (r for other, r in rows if other == s):
             action = (labels[a] for labels, a in zip(game.actions, layer.action[row].tolist(), strict=True))
             first = [", ".join(map(_label, action)), ", ".join(f"{x:.6g}" for x in layer.reward[row].tolist())]
             for p, after, cost in _outcomes(game, layer, row):
-                lines.append((*first, f"{p:.6g}", _label(after), *map(_amount, cost)))
+                there = "(same)" if after == game.states[s] else _label(after)
+                lines.append((*first, f"{p:.6g}", there, *map(_amount, cost)))
                 first = ["", ""]
         costs = (f"{_label(c)} cost" for c in game.constraints)
         found = table((*heads, *costs), lines, title=escape(f"state {_label(game.states[s])}"), left=1)

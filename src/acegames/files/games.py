@@ -23,7 +23,14 @@ from acegames.files.game_archive import (
     tables_from_archive,
     tables_to_archive,
 )
-from acegames.files.game_data import Settings, head_from_document, head_to_document, with_tails
+from acegames.files.game_data import (
+    Settings,
+    head_from_document,
+    head_to_document,
+    look_up,
+    odd_budget,
+    with_tails,
+)
 from acegames.files.rule_overlaps import SHOWN
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Vocabulary, mentioned_states, read_rules
@@ -31,7 +38,7 @@ from acegames.files.write_rules import rules_document
 from acegames.model.assemble import assemble
 from acegames.model.checks import check_labels, read_initial
 from acegames.model.game import MarkovGame
-from acegames.model.written import check_keys, check_known, read_text, show
+from acegames.model.written import check_keys, read_text, show
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
@@ -111,6 +118,8 @@ def load_text(path: AnyPath) -> MarkovGame:
         game, tables = _game(document, os.fspath(path))
     except InvalidGame as error:
         raise InvalidGame(with_line(str(error), text, document)) from None
+    for said in odd_budget(document):
+        warnings.warn(f"{os.fspath(path)}: {with_line(said, text, document)}", GameWarning, stacklevel=3)
     if tables is not None:
         _warn(tables, text, document, os.fspath(path))
     return game
@@ -162,7 +171,8 @@ def _by_rules(document: Mapping[str, Any], settings: Settings) -> tuple[MarkovGa
         states = dict.fromkeys([*initial, *mentioned_states(document["rules"])])
         settings = replace(settings, states=check_labels("states", states))
     words = Vocabulary(settings.names, settings.horizon, states_listed=listed)
-    check_known("state", initial, words.states, "initial: ", InvalidGame)
+    for state in initial:
+        look_up("initial", "state", state, words.states)
     default_legal = document.get("default_legal", True)
     if not isinstance(default_legal, bool):
         raise InvalidGame(f"default_legal: {show(default_legal)}, must be true or false")

@@ -117,7 +117,7 @@ def mentioned_states(rules: Any) -> list[Label]:
         when, outcomes = rule.get("when"), rule.get("outcomes")
         when = when if isinstance(when, Mapping) else {}
         places = [rule, *(o for o in (outcomes if isinstance(outcomes, list) else ()) if isinstance(o, Mapping))]
-        there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
+        there = [p["next"] for p in places if "next" in p and p["next"] != WILD and not isinstance(p["next"], Mapping)]
         labels = [*_named(when.get("state", WILD)), *there, *_named(when.get("next", WILD))]
         found += [label_from_data(f"rule {number}", label) for label in labels]
     return list(dict.fromkeys(check_hashes("states", found)))
@@ -223,7 +223,9 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     if spec == WILD:
         entries = [WILD] * len(words.players)
     if not isinstance(entries, list) or len(entries) != len(words.players):
-        raise InvalidGame(f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, or a mapping")
+        player = next(iter(words.players), "PLAYER")
+        ways = f"a list of {len(words.players)} entries, or a mapping such as {{{player}: ACTION}}"
+        raise InvalidGame(f"{where}: {show(spec)}, must be {ways}")
     return tuple(
         _choice(f"{where}: player {player!r}", "action", entry, index)
         for player, entry, index in zip(words.names.players, entries, words.actions, strict=True)
@@ -232,7 +234,8 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
 
 def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[Outcome, ...]:
     if not isinstance(given, list) or not given:
-        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome")
+        such = "[{probability: 0.5, next: STATE}, ...]"
+        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome, such as {such}")
     found = []
     for k, raw in enumerate(given, start=1):
         spot = where if len(given) == 1 else f"{where}: outcome {k}"
@@ -254,6 +257,9 @@ def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
         return STAY
     if raw["next"] == WILD and not words.states_listed:
         raise InvalidGame(f"{where}: {WILD!r} is no state; leave next out to stay, or list the states")
+    if isinstance(raw["next"], Mapping):
+        several = "for several write `outcomes: [{probability: 0.5, next: STATE}, ...]`"
+        raise InvalidGame(f"{where}: {show(raw['next'])}, must be the label of one state; {several}")
     return look_up(where, "state", label_from_data(where, raw["next"]), words.states)
 
 
@@ -273,7 +279,8 @@ def _reward(where: str, given: Any, words: Vocabulary, rest: int | None = None) 
     entries = [rest if entry is None else entry for entry in _vector(where, given, "player", words.players)]
     if None in entries:
         who = words.names.players[entries.index(None)]
-        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}")
+        some = "; give one for each, or `add: {reward: ...}` for some of them"
+        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}{some}")
     return tuple(read_at(where, read_float, entry) for entry in entries)
 
 
@@ -281,7 +288,10 @@ def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> li
     """Return one raw number per label, None where a mapping has none."""
     if isinstance(given, Mapping):
         return in_order(where, kind, given, index)
+    if given is None:
+        raise InvalidGame(f"{where}: there is no value, must be a number for each {kind}")
     entries = given if isinstance(given, list) else [given]
     if len(entries) != len(index):
-        raise InvalidGame(f"{where}: {show(given)} has {len(entries)} entries, there are {len(index)} {kind}s")
+        has = f"has {len(entries)} entries" if isinstance(given, list) else "is a single number"
+        raise InvalidGame(f"{where}: {show(given)} {has}, there are {len(index)} {kind}s")
     return entries

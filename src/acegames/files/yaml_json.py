@@ -86,7 +86,10 @@ def _parse_yaml(text: str) -> Any:
         event()  # the end of the document
         after = event()
     except yaml.MarkedYAMLError as error:
-        raise _wrong(error.problem_mark or error.context_mark, str(error.problem or error.context)) from None
+        mark = error.problem_mark or error.context_mark
+        line = text.split("\n")[mark.line : mark.line + 1] if mark else []
+        tab = "; indent with spaces, not with tabs" if line and line[0][: mark.column + 1].strip(" ") == "\t" else ""
+        raise _wrong(mark, f"{error.problem or error.context}{tab}") from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
