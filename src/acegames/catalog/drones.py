@@ -20,7 +20,8 @@ Facts:
 - No feasible play has both drones in one cell.
 - The greedy rule "nothing breaks now" fails: some joint action that breaks no budget in its own
   step leaves no way to keep the budgets later.
-- The spare pack can be used: some feasible pair has a drone that has spent less than nothing.
+- The spare pack can be used: in some feasible situation a drone has spent less than
+  nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Medium access with three transmitters.
+"""Medium access with three transmitters and three batteries.
 
 The game `medium_access` with three players and three energy budgets: the smallest game of the
 catalog in which more than two players and more than two constraints meet.
