@@ -15,6 +15,7 @@ import acegames as ace
 from acegames.errors import GameWarning, InvalidGame
 from acegames.files import rule_sums
 from acegames.files.formats import load as load_game
+from acegames.files.write_rules import additive
 from game_files import CHICKEN, changed, load_text, written
 
 BASE = {"next": "road", "reward": [0, 0]}
@@ -197,6 +198,65 @@ def test_sums_stay_short(tmp_path):
     adds = [{"add": {"cost": f"1/{prime}"}} for prime in primes]
     with pytest.raises(InvalidGame, match="digits"):
         load_text(tmp_path, changed(rules=[BASE, *adds]))
+
+
+# -- written files --------------------------------------------------------------------------------------------------
+
+vectors = st.tuples(*[st.sampled_from([Fraction(0), Fraction(1), Fraction(-2), Fraction(1, 3)])] * 2)
+
+
+@given(
+    parts=st.lists(st.lists(vectors, min_size=1, max_size=3), min_size=1, max_size=3),
+    spoil=st.booleans(),
+    data=st.data(),
+)
+def test_sums_over_players_are_found(parts, spoil, data):
+    def total(acts):
+        return tuple(map(sum, zip(*(own[a] for own, a in zip(parts, acts, strict=True)), strict=True)))
+
+    table = {acts: total(acts) for acts in itertools.product(*(range(len(own)) for own in parts))}
+    if spoil:
+        somewhere = data.draw(st.sampled_from(sorted(table)))
+        table[somewhere] = (table[somewhere][0] + 1, table[somewhere][1])
+    found = additive(table, parts)
+    if found is None:
+        assert spoil
+        return
+    start, changes = found
+    for acts, vector in table.items():
+        added = [changes.get(who, (0, 0)) for who in enumerate(acts)]
+        assert tuple(map(sum, zip(table[start], *added, strict=True))) == vector
+    assert all(who not in changes for who in enumerate(start))
+
+
+def test_what_players_add_is_written_so(tmp_path):
+    game = ace.catalog.get("medium_access_3")
+    game.save(tmp_path / "game.yaml")
+    rules = yaml.safe_load((tmp_path / "game.yaml").read_text())["rules"]
+    assert {"when": {"state": "bad", "action": {"tx2": "send"}}, "add": {"cost": {"energy of tx2": 2}}} in rules
+    assert len(rules) < len(game.layers[0].reward)
+    assert load_game(tmp_path / "game.yaml").digest == game.digest
+
+
+@pytest.mark.parametrize("reward", [-0.0, 0.1 + 0.2, 1e300, 5e-324])
+def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
+    """Also where a sum of written numbers would not give them."""
+
+    def build(*pays):
+        told = dict(zip(itertools.product("xy", repeat=2), pays, strict=True))
+        return ace.MarkovGame.from_functions(
+            players=["a", "b"],
+            horizon=1,
+            initial="s",
+            actions=lambda t, s: [["x", "y"], ["x", "y"]],
+            outcomes=lambda t, s, a: [(0.5, "s", None), (0.5, "another state with a long label", None)],
+            reward=lambda t, s, a: [told[a], reward],
+        )
+
+    for pays in ((reward, 0.1, 0.2, 0.30000000000000004), (0.0, 0.1, 0.2, 0.1 + 0.2), (0.0, reward, -0.0, reward)):
+        game = build(*pays)
+        game.save(tmp_path / "game.yaml")
+        assert load_game(tmp_path / "game.yaml").digest == game.digest
 
 
 # -- what is warned of --------------------------------------------------------------------------------------------

@@ -65,6 +65,10 @@ def build(
         loose: probability of a loose contact.
     """
     capacities = capacity if isinstance(capacity, (list, tuple)) else (capacity, capacity)
+    if len(capacities) != 2:
+        raise ValueError(f"warehouse: {len(capacities)} capacities, must be one number or one for each of the 2 robots")
+    if not all(isinstance(pad, (list, tuple)) and len(pad) == 2 for pad in pads):
+        raise ValueError(f"warehouse: pads are {pads!r}, must be cells such as [1,1],[0,2]")
     rack, door, known = (width // 2, height - 1), (width // 2, 0), {tuple(pad) for pad in pads}
 
     def robot(name: str, start: Cell, holds: Any) -> MarkovGame:
