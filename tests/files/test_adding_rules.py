@@ -288,16 +288,16 @@ RED, BLUE = {"action": {"red": "dare"}}, {"action": {"blue": "dare"}}
         ),
         (
             [{**when(**RED), "reward": [1, 0]}, {**when(**BLUE), "reward": [0, 1]}],
-            ["rule 2", "rule 3", "reward of the later", "add: {reward"],
+            ["rule 2", "rule 3", "the later one alone gives reward", "add: {reward"],
         ),
         ([{**when(**RED), "legal": False}, {**when(**BLUE), "legal": True}], ["rule 2", "rule 3", "legal"]),
         (
             [{**when(**RED), "reward": [1, 0]}, {**when(state="road"), "reward": [2, 0]}],
-            ["rule 2", "rule 3", "overlap|never"],
+            ["rule 2", "rule 3", "overlap|no effect"],
         ),
         (
             [{**when(t=1, **RED), "reward": [1, 0]}, {**when(**RED), "reward": [2, 0]}],
-            ["rule 2", "never gives", "rule 3"],
+            ["rule 2", "has no effect on reward", "rule 3"],
         ),
     ],
 )

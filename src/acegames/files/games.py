@@ -155,10 +155,10 @@ def _warn(tables: RuleTables, text: str, document: Mapping[str, Any], path: str)
         added = ", ".join(sums[part] for part in overlap.parts if part in sums)
         help_ = f"; where both are to count, write `add: {{{added}}}`" if added else ""
         if overlap.everywhere:
-            said = f"{lost} never gives its {parts}: {counts}, which is later and more general, replaces them{help_}"
+            said = f"{lost} has no effect on {parts}: {counts} is later and more general, and replaces it{help_}"
         else:
-            said = f"{lost} and {counts} overlap: at {tables.described(overlap)} only the {parts} of the later "
-            said += f"count{help_}; where it is meant, write a rule for the overlap alone"
+            said = f"{lost} and {counts} overlap: at {tables.described(overlap)} the later one alone gives {parts}"
+            said += f"{help_}; where one is to count, write a rule for the overlap alone"
         warnings.warn(f"{path}: {said}", GameWarning, stacklevel=4)
     if len(overlaps) > SHOWN:
         warnings.warn(f"{path}: more rules overlap; {SHOWN} of these overlaps were named", GameWarning, stacklevel=4)
