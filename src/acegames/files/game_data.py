@@ -340,8 +340,8 @@ def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Betwee
     if isinstance(data, Mapping):
         check_keys(where, data, BUDGET_KEYS)
         if not data.keys() & {"reservoir", "between", "at_end"}:
-            capacity = f"`reservoir: CAPACITY` is missing beside {next(iter(data))}" if data else "it is empty"
-            raise InvalidGame(f"{where}: {capacity}; must be a number, or have a key reservoir, between or at_end")
+            lacks = f"`reservoir: CAPACITY` is missing beside {next(iter(data))}" if data else "it is empty"
+            raise InvalidGame(f"{where}: {lacks}; must be a number, or have a key reservoir, between or at_end")
         if "reservoir" in data:
             check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
             capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)

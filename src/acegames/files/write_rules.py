@@ -47,9 +47,9 @@ def rules_document(game: MarkovGame) -> dict[str, Any]:
             here.setdefault(("reward", tuple(layer.reward[row].tolist())), []).append(k)
     rules = []
     for _, places in groupby(sorted(said), lambda place: place[0]):
-        here = {place[1:]: (place, said[place]) for place in places}
-        explicit = [rule for place, parts in here.values() for rule in writer.explicit(place, parts)]
-        shorter = writer.together(here)
+        state = {place[1:]: (place, said[place]) for place in places}
+        explicit = [rule for place, parts in state.values() for rule in writer.explicit(place, parts)]
+        shorter = writer.together(state)
         rules += shorter if _length(shorter) < SHORTER * _length(explicit) else explicit
     return {**({} if _all_legal(game) else {"default_legal": False}), "rules": rules}
 
@@ -89,8 +89,8 @@ class _Writer:
             return []
         tables: dict[tuple[str, int], dict[Acts, Any]] = {}
         for acts, (_, parts) in here.items():
-            for (part, key), layers in parts.items():
-                for k in layers:
+            for (part, key), present in parts.items():
+                for k in present:
                     tables.setdefault((part, k), {})[acts] = key
         if any(len(table) < len(here) for table in tables.values()):
             return []

@@ -87,8 +87,8 @@ def _parse_yaml(text: str) -> Any:
         after = event()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = text.split("\n")[mark.line : mark.line + 1] if mark else []
-        tab = "; indent with spaces, not with tabs" if line and line[0][: mark.column + 1].strip(" ") == "\t" else ""
+        before = text.split("\n")[mark.line][: mark.column + 1] if mark and mark.line <= text.count("\n") else ""
+        tab = "; indent with spaces, not with tabs" if before.strip(" ") == "\t" else ""
         raise _wrong(mark, f"{error.problem or error.context}{tab}") from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
