@@ -13,6 +13,10 @@ class InvalidGame(AceError, ValueError):
     """The description of a game breaks a rule of the model."""
 
 
+class GameWarning(UserWarning):
+    """A game is valid, but it is probably not what its author meant."""
+
+
 class InvalidOption(AceError, ValueError):
     """An argument other than the game breaks a rule."""
 

@@ -14,6 +14,7 @@ from acegames.errors import (
     AceError,
     BadFile,
     CheckpointError,
+    GameWarning,
     Infeasible,
     InvalidGame,
     InvalidOption,
@@ -71,4 +72,4 @@ __all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "R
 __all__ += ["baselines", "plot", "learn"]
 # errors
 __all__ += ["AceError", "InvalidGame", "InvalidOption", "Infeasible", "NoEquilibrium", "TooLarge"]
-__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair"]
+__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair", "GameWarning"]

@@ -275,6 +275,7 @@ rules = st.fixed_dictionaries(
 ).filter(lambda rule: rule.keys() & {"outcomes", "reward", "legal"})
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(
     extra=st.lists(rules, max_size=6),
@@ -360,7 +361,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documented_examples(tmp_path):
-    first, drawn, second = re.findall(
+    first, drawn, adding, second = re.findall(
         r"```yaml\n(.*?)```", (DOCS / "reference" / "game-file.md").read_text(), re.DOTALL
     )
     (rule,) = yaml.safe_load(drawn)
@@ -372,6 +373,9 @@ def test_the_documented_examples(tmp_path):
     assert row(game, 1, "ditch", ("dare", "dare")) is None
     assert row(game, 0, "road", ("yield", "dare"))[0] == (0, 0)
     assert row(game, 1, "road", ("yield", "dare"))[0] == (0, 2)
+    reward, outcomes = row(load_text(tmp_path, adding), 0, "road", ("dare", "dare"))
+    assert reward == (1.9, 1.9)
+    assert outcomes == {("road", (2,)): 0.9, ("ditch", (Fraction(5, 2),)): 0.1}
     np.savez(tmp_path / "tables.npz", transition=np.ones((1, 1, 1)), reward=np.ones((1, 1, 1)), cost=np.ones((1, 1, 2)))
     assert load_text(tmp_path, second).budgets[0] == (7, math.inf)
 

@@ -32,6 +32,7 @@ from bombs import CORPUS as CORPUS_FOLDER
 from bombs import documents
 from game_files import CHICKEN, changed, load_text, written
 
+pytestmark = pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 HERE = Path(__file__).parents[1]
 MERSENNE = 2**61 - 1  # numbers that differ by it have one hash
 PLENTY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -35,6 +36,8 @@ class CatalogEntry:
     source: str
     facts: tuple[str, ...]  # sentences, each checked by a test
     parameters: dict[str, Any]  # keyword arguments of `get`, with their defaults
+    meanings: dict[str, str]  # what each of them means
+    types: dict[str, Any]  # their annotations
 
 
 class UnknownGame(AceError, KeyError, ValueError):
@@ -71,15 +74,24 @@ def describe(name: str) -> CatalogEntry:
     title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
     story, _, rest = rest.partition("\n\nSource:")
     source, _, facts = rest.partition("\n\nFacts:")
-    defaults = inspect.signature(module.build).parameters.values()
+    parameters = inspect.signature(module.build, eval_str=True).parameters.values()
     return CatalogEntry(
         name=name,
         title=title.strip().rstrip("."),
         story="\n\n".join(" ".join(p.split()) for p in story.split("\n\n")),
         source=" ".join(source.split()),
         facts=tuple(" ".join(f.split()) for f in facts.split("\n- ")[1:]),
-        parameters={p.name: p.default for p in defaults},
+        parameters={p.name: p.default for p in parameters},
+        meanings=_meanings(inspect.getdoc(module.build) or ""),
+        types={p.name: p.annotation for p in parameters},
     )
+
+
+def _meanings(doc: str) -> dict[str, str]:
+    """What a docstring says of each argument."""
+    said = inspect.cleandoc(doc.partition("Args:\n")[2])
+    entries = (entry.partition(":") for entry in re.split(r"\n(?! )", said) if entry)
+    return {name: " ".join(meaning.split()) for name, _, meaning in entries}
 
 
 def _module(name: str) -> ModuleType:

@@ -20,7 +20,8 @@ Facts:
 - No feasible play has both drones in one cell.
 - The greedy rule "nothing breaks now" fails: some joint action that breaks no budget in its own
   step leaves no way to keep the budgets later.
-- The spare pack can be used: some feasible pair has a drone that has spent less than nothing.
+- The spare pack can be used: in some feasible situation a drone has spent less than
+  nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
         pack: energy of the spare pack.
         gust: probability of a gust.
     """
-    first, second = battery if isinstance(battery, (list, tuple)) else (battery, battery)
+    batteries = list(battery) if isinstance(battery, (list, tuple)) else [battery, battery]
+    if len(batteries) != 2:
+        raise ValueError(f"drones: {len(batteries)} batteries, must be one number or one for each of the 2 drones")
+    first, second = batteries
 
     def outcomes(t: int, state: State, action: tuple[str, str]) -> list[tuple[float, State, list[int]]]:
         after = _after(state, action)

@@ -19,7 +19,7 @@ strategies", Journal of Mathematical Economics 1, 1974; the budget and the weath
 Facts:
 - The smallest feasible risk budget is the largest possible number of icy phases, half the horizon
   rounded down: 3 by default.
-- With the default budget some pair (time, state, spent) allows either car to dare but not both.
+- With the default budget some situation allows either car to dare but not both.
 - The best correlated equilibrium for welfare mixes: it draws between joint actions at the start.
 - The budget binds: with a budget that never binds the players' total value under the same rule is
   different.

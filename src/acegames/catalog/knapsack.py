@@ -1,4 +1,4 @@
-"""The knapsack: one player, one budget, the optimum of a classic.
+"""The knapsack: one player packs items of known value up to a weight limit.
 
 Items come by one at a time; the player takes each or leaves it. A taken item pays its value and
 costs its weight, and the weight carried may never exceed the capacity. With one player an

@@ -1,4 +1,4 @@
-"""Medium access with three transmitters.
+"""Medium access with three transmitters and three batteries.
 
 The game `medium_access` with three players and three energy budgets: the smallest game of the
 catalog in which more than two players and more than two constraints meet.
@@ -21,5 +21,11 @@ from acegames.model.game import MarkovGame
 
 
 def build(horizon: int = 4, battery: Any = 2, stay: float = 0.75) -> MarkovGame:
-    """Build the game; parameters as in `medium_access`, with three players and smaller defaults."""
+    """Build the game: `medium_access` with three players and smaller defaults.
+
+    Args:
+        horizon: number of slots.
+        battery: energy of each transmitter: one number, or one per transmitter.
+        stay: probability that the channel stays as it is.
+    """
     return medium_access.build(players=3, horizon=horizon, battery=battery, stay=stay)

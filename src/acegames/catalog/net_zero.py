@@ -14,10 +14,10 @@ a billing period. Constraints on the total alone (almost-sure constraints): J. M
 "Anytime-Constrained Equilibria in Polynomial Time", ICML 2025 (extensions).
 
 Facts:
-- The running total may exceed the limit and come back: some feasible pair has imported more than
-  the end allows.
+- The running total may exceed the limit and come back: in some feasible situation more is
+  imported than the end allows.
 - A day of clouds gives three units, so a net import of -3 is the smallest that can be promised.
-- Where no sun is to come any more, no feasible pair is above the limit.
+- Where no sun is to come any more, no feasible situation is above the limit.
 - If the limit held at every time of the day, the homes together would get less.
 """
 

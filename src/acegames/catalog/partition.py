@@ -1,4 +1,4 @@
-"""Partition: the family that makes feasibility hard.
+"""Partition: split weights evenly, the family of games for which feasibility is hard.
 
 A sorter puts each of a row of weights to the left or to the right; neither side may ever carry
 more than half of the total. A watcher looks on, has no choice to make, and loses what the sorter

@@ -1,4 +1,4 @@
-"""The six-cycle: correlated equilibria exist, a Nash equilibrium does not.
+"""The six-cycle: one step in which correlated equilibria exist and no Nash equilibrium does.
 
 One stage, three actions each, and only six of the nine joint actions are allowed: (1,1), (1,2),
 (2,2), (2,3), (3,3), (3,1). The matcher earns 1 when the two numbers agree, the chaser when they

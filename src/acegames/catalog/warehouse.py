@@ -56,14 +56,19 @@ def build(
     """Build the game.
 
     Args:
-        width, height: cells of the hall, along the front wall and away from it.
+        width: cells of the hall along the front wall.
+        height: cells of the hall away from the front wall.
         capacity: what a battery holds: one number, or one per robot.
         horizon: number of steps.
-        pads: the cells with a charging pad.
+        pads: the cells with a charging pad, as pairs (along the front wall, away from it).
         charge: what one step on a pad fills in; a loose contact, one unit less.
         loose: probability of a loose contact.
     """
     capacities = capacity if isinstance(capacity, (list, tuple)) else (capacity, capacity)
+    if len(capacities) != 2:
+        raise ValueError(f"warehouse: {len(capacities)} capacities, must be one number or one for each of the 2 robots")
+    if not all(isinstance(pad, (list, tuple)) and len(pad) == 2 for pad in pads):
+        raise ValueError(f"warehouse: pads are {pads!r}, must be cells such as [1,1],[0,2]")
     rack, door, known = (width // 2, height - 1), (width // 2, 0), {tuple(pad) for pad in pads}
 
     def robot(name: str, start: Cell, holds: Any) -> MarkovGame:

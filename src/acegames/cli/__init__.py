@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import acegames as ace
-from acegames.cli import checking, judging, looking, solving
+from acegames.cli import checking, judging, looking, showing, solving
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, print_json, speaking
 from acegames.system.limits import MESSAGE
@@ -30,6 +30,7 @@ INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shell
 
 EXAMPLES: dict[Callable[..., Answer], str] = {
     checking.check: "acegames check my_game.yaml",
+    showing.show: "acegames show intersection --state ice",
     checking.frontier: "acegames frontier knapsack --curve --points 12",
     checking.reduce: "acegames reduce intersection -o reduced.yaml",
     solving.solve: "acegames solve intersection --concept ce --objective egalitarian -o solution.ace",

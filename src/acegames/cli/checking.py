@@ -22,12 +22,16 @@ QUICK = 100_000  # stage games below which the value of a budget is shown withou
 
 
 def check(
-    game: opt.Game, epsilon: opt.Epsilon = None, relative: opt.Relative = False, rounding: opt.Rounding = "down"
+    game: opt.Game,
+    param: opt.Param = None,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    rounding: opt.Rounding = "down",
 ) -> Answer:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it
     cannot.
     """
-    model = opt.read_game(game)
+    model = opt.read_game(game, param)
     counted, how = _counted(model, epsilon, relative, rounding)
     facts = {**describe(model), "costs": COSTS[how]}
     try:
@@ -87,6 +91,7 @@ VARIED = "With --curve: whose budget varies; give it twice for a grid."
 
 def frontier(
     game: opt.Game,
+    param: opt.Param = None,
     most: Annotated[int, Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
     curve: Annotated[bool | None, Option("--curve/--no-curve", help=CURVE)] = None,
     constraint: Annotated[list[str] | None, Option(help=VARIED)] = None,
@@ -100,7 +105,7 @@ def frontier(
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
     what a budget is worth. The budget of a reservoir is its capacity.
     """
-    model, how = _counted(opt.read_game(game), epsilon, relative, rounding, any_budget=True)
+    model, how = _counted(opt.read_game(game, param), epsilon, relative, rounding, any_budget=True)
     wanted = _solved_for(game) if concept is objective is None else None
     wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
@@ -166,6 +171,7 @@ def _quick_curve(game: ace.MarkovGame) -> bool:
 
 def reduce(
     game: opt.Game,
+    param: opt.Param = None,
     output: Annotated[Path | None, opt.output("Write the reduced game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
@@ -174,7 +180,7 @@ def reduce(
     if output is not None:
         opt.check_place(output)
         check_saving(output)
-    model = opt.read_game(game)
+    model = opt.read_game(game, param)
     with working("reducing"):
         reduced = ace.reduce(model).game
     if output is not None:

@@ -18,12 +18,16 @@ from acegames.model.words import number
 
 
 def verify(
-    file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None, threads: opt.Threads = None
+    file: opt.SolutionFile,
+    against: opt.Against = None,
+    param: opt.Param = None,
+    tol: opt.Tol = None,
+    threads: opt.Threads = None,
 ) -> Answer:
     """Check a policy independently of the solver: every budget, and every player's best safe
     deviation. Exit code 1 if it fails.
     """
-    model, policy, stated = opt.read_policy(file, against)
+    model, policy, stated = opt.read_policy(file, against, param)
     options: dict[str, Any] = {"tol": tol, "engine": ace.LocalEngine(threads)}
     certificate = with_bar(lambda bar: ace.verify(model, policy, policy.concept, progress=bar, **options), "checking")
     if stated is not None:
@@ -61,6 +65,7 @@ def certify(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer
 def simulate(
     file: opt.SolutionFile,
     against: opt.Against = None,
+    param: opt.Param = None,
     episodes: opt.Episodes = 1000,
     seed: Annotated[int | None, Option(min=0, help=SEED)] = None,
 ) -> Answer:
@@ -69,7 +74,7 @@ def simulate(
 
     What a solution file states is compared with what is played; exit code 2 if they differ.
     """
-    model, policy, stated = opt.read_policy(file, against)
+    model, policy, stated = opt.read_policy(file, against, param)
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))

@@ -9,6 +9,8 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
+from acegames.cli.parameters import as_typed, example
+from acegames.cli.parameters import build as build_catalog_game
 from acegames.cli.screen import Answer, err, escape, out, say_written, table, with_bar, working
 
 SOURCE = "A solution or policy file, a game file, or a catalog game."
@@ -20,6 +22,7 @@ MOST = "Show at most this many situations; by default as many as keep the page b
 def export(
     source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
     output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
+    param: opt.Param = None,
     game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
     outside: Annotated[float | None, Option(help="With .nfg: the payoff where it is not feasible to play.")] = None,
 ) -> Answer:
@@ -30,7 +33,8 @@ def export(
 
     opt.check_place(output)
     target = formats.exporting(source, output, game=game, outside=outside)
-    written = opt.read_game(source) if target.what == formats.GAME else ace.Policy.load(source)
+    is_game = target.what == formats.GAME or param
+    written = opt.read_game(source, param) if is_game else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
     out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
@@ -41,6 +45,7 @@ def report(
     file: opt.SolutionFile,
     output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
     game: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
+    param: opt.Param = None,
     against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = 1000,
@@ -54,10 +59,12 @@ def report(
 
     opt.refuse_game(file)
     opt.check_place(output)
+    if game is None:
+        opt.refuse_param(param)
     answer = ace.Solution.load(file) if game is None else ace.Policy.load(file)
     options: dict[str, Any] = {"episodes": episodes, "rng": seed, "most": most, "render": pictures}
     if game is not None:
-        options["game"] = opt.read_game(game)
+        options["game"] = opt.read_game(game, param)
     if against is not None:
         opt.refuse_game(against)
         options["against"] = ace.Solution.load(against)
@@ -74,24 +81,36 @@ def report(
 def catalog(
     name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=opt.game_names)] = None,
     output: Annotated[Path | None, opt.output("Write the game as .yaml, .json or .npz.")] = None,
+    param: opt.Param = None,
 ) -> Answer:
     """List the ready games, tell the story of one, or write it to a file."""
     if name is None:
         if output is not None:
             raise ace.InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
+        if param:
+            raise ace.InvalidOption(f"-p {param[0]}: needs the name of a game: acegames catalog NAME -o FILE")
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         title = "Catalog: use a name wherever a GAME is asked for"
         out.print(table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, left=2))
         return Answer([{"name": e.name, "title": e.title} for e in entries])
     entry = ace.catalog.describe(name)
+    told = {key: value for key, value in vars(entry).items() if key != "types"}
     if output is not None:
         opt.check_place(output)
-        ace.catalog.get(name).save(output)
+        build_catalog_game(name, param or ()).save(output)
+        out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
+        return Answer({**told, "file": say_written(output)})
+    if param:
+        raise ace.InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")
-    out.print(escape(f"{entry.story}\n\nSource: {entry.source}"))
+    out.print(escape(f"{entry.story}\n\nSource: {entry.source}\n"))
     for fact in entry.facts:
         out.print(f"- {escape(fact)}")
-    return Answer({**vars(entry), "file": say_written(output)})
+    if entry.parameters:
+        rows = [(key, as_typed(value), entry.meanings[key]) for key, value in entry.parameters.items()]
+        out.print(table(("parameter", "default", "meaning"), rows, title="Parameters: -p NAME=VALUE", left=3))
+        out.print(escape(f"Example:  acegames solve {name} -p {example(entry)}"))
+    return Answer({**told, "file": None})
 
 
 def bench() -> Answer:

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 import acegames as ace
-from acegames.cli.screen import working
+from acegames.cli.parameters import build as build_catalog_game
+from acegames.cli.screen import warning_in_words, working
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
 from acegames.files.formats import endings, holds_game
@@ -55,6 +56,8 @@ def concept_words() -> str:
 Game = Annotated[
     str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)
 ]
+_PARAM = "Set a parameter of a catalog game, such as -p weights=3,1,1; may be given several times."
+Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
 SolutionFile = Annotated[
     Path, Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game.")
 ]
@@ -91,14 +94,16 @@ def output(text: str, metavar: str = "FILE") -> Any:
 ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
 
 
-def read_game(name: str) -> ace.MarkovGame:
-    """A file if there is one of that name, else a catalog game."""
+def read_game(name: str, param: list[str] | None = None) -> ace.MarkovGame:
+    """A file if there is one of that name, else a catalog game, with parameters where given."""
     path = Path(name)
     if path.is_file():
-        with working("reading the game"):
+        if param:
+            raise ace.InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters")
+        with working("reading the game"), warning_in_words():
             return ace.load(name)
     if name in ace.catalog.names():
-        return ace.catalog.get(name)
+        return build_catalog_game(name, param or ())
     if path.is_dir():
         raise IsADirectoryError(f"{name}: a folder, not a file")
     if path.exists():
@@ -110,13 +115,22 @@ def read_game(name: str) -> ace.MarkovGame:
     )
 
 
-def read_policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
+def read_policy(
+    file: Path, against: str | None, param: list[str] | None = None
+) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
     """Game, policy and solution of a file; with --game that game, the policy, no solution."""
     refuse_game(file)
     if against is None:
+        refuse_param(param)
         solution = ace.Solution.load(file)
         return solution.game, solution.policy, solution
-    return read_game(against), ace.Policy.load(file), None
+    return read_game(against, param), ace.Policy.load(file), None
+
+
+def refuse_param(param: list[str] | None) -> None:
+    """InvalidOption where parameters are given, but no game that could have them."""
+    if param:
+        raise ace.InvalidOption(f"-p {param[0]}: goes with --game and the name of a catalog game")
 
 
 def refuse_game(file: Path) -> None:

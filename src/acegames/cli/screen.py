@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -46,6 +47,19 @@ def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
     finally:
         out.quiet = False
         log.setLevel(level)
+
+
+@contextmanager
+def warning_in_words() -> Iterator[None]:
+    """Print warnings about games as sentences on standard error, unless --quiet silences notes."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ace.GameWarning)
+        yield
+    for warning in told:
+        if not issubclass(warning.category, ace.GameWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif logging.getLogger("acegames").isEnabledFor(logging.WARNING):
+            err.print(f"[bold yellow]Warning:[/] {escape(str(warning.message))}", soft_wrap=True)
 
 
 def unwatched() -> bool:

@@ -23,6 +23,7 @@ VALUES = "Keep what every situation is worth; without, the policy plays and is v
 
 def solve(
     game: opt.Game,
+    param: opt.Param = None,
     output: Annotated[Path | None, opt.output("Write the solution: game, policy, values, options, guarantee.")] = None,
     concept: opt.Kind = "cce",
     objective: opt.Objective = "welfare",
@@ -52,7 +53,7 @@ def solve(
                 f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
             )
         opt.check_place(output)
-    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options["keep_values"] = values
@@ -89,6 +90,7 @@ def _not_needed(run: str) -> str:
 
 def bracket(
     game: opt.Game,
+    param: opt.Param = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     gamma: opt.Gamma = None,
@@ -99,7 +101,7 @@ def bracket(
     """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game
     is infeasible for sure.
     """
-    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model)
     found = with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))

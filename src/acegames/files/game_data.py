@@ -44,6 +44,7 @@ from acegames.policy.policy import Policy
 from acegames.system.limits import EXPANDED, HORIZON
 
 TAILS = ("gamma", "cost_gamma", "epsilon", "reward", "gain", "cost")
+BUDGET_KEYS = ("reservoir", "start", "reserve", "between", "at_end")
 LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand characters
 
 
@@ -193,6 +194,12 @@ def _labels(what: str, data: Any) -> tuple[Label, ...]:
 
 def look_up(where: str, kind: str, label: Any, index: Mapping[Label, int]) -> int:
     """Return the number of a label; InvalidGame where it is unknown."""
+    if isinstance(label, tuple) and label and label not in index and all(part in index for part in label):
+        several = "[{state: ..., probability: ...}, ...]" if where == "initial" else "{any: [...]}"
+        raise InvalidGame(f"{where}: unknown {kind} {show(label)}: a list is one label; for several write {several}")
+    if kind == "constraint" and label not in index and (words := [key for key in BUDGET_KEYS if key in index]):
+        missing = f"{words[0]!r} in the budget is taken for one; write `budget: {{{label}: {{{words[0]}: ...}}}}`"
+        raise InvalidGame(f"{where}: unknown constraint {show(label)}: {missing}")
     check_known(kind, [label], index, f"{where}: ", InvalidGame)
     return index[label]
 
@@ -293,9 +300,29 @@ def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[
     if not isinstance(data, Mapping):
         return read_budget(_bounds("budget", data, 2), labels, horizon)
     known = dict.fromkeys(data if labels is None else labels)
+    words = [key for key in data if key in BUDGET_KEYS]
+    if labels is not None and words and not set(words) <= set(known):
+        name = next(iter(known), "LABEL")
+        raise InvalidGame(f"budget: unknown constraint {words[0]!r}; {_labelled(name, data)}")
     check_known("constraint", data, known, "budget: ", InvalidGame)
     keys = [label_from_data("budget", label) for label in data]
     return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
+
+
+def odd_budget(document: Mapping[str, Any]) -> list[str]:
+    """Warnings about a valid budget in which the label of a constraint was probably forgotten."""
+    data = document.get("budget")
+    words = [key for key in data if key in BUDGET_KEYS] if isinstance(data, Mapping) else []
+    if not isinstance(data, Mapping) or not words or "constraints" in document:
+        return []
+    help_ = f"list it in `constraints` if that is meant; if not, {_labelled('LABEL', data)}"
+    return [f"budget: {words[0]!r} is taken for the label of a constraint; {help_}"]
+
+
+def _labelled(name: Any, data: Mapping[Any, Any]) -> str:
+    """How a budget that lacks the label of its constraint is to be written."""
+    inner = ", ".join(f"{key}: {'...' if isinstance(value, (Mapping, list)) else value}" for key, value in data.items())
+    return f"write the label of the constraint first: `budget: {{{name}: {{{inner[:100]}}}}}`"
 
 
 def _limit(where: str, data: Any, depth: int) -> Any:
@@ -306,7 +333,15 @@ def _limit(where: str, data: Any, depth: int) -> Any:
 
 
 def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Between | list[Any]:
+    if data is None:
+        raise InvalidGame(f"{where}: there is no value, must be a finite number or inf")
+    if isinstance(data, Mapping) and ": " in where:  # inside of such a mapping
+        raise InvalidGame(f"{where}: {show(data)}, must be a number")
     if isinstance(data, Mapping):
+        check_keys(where, data, BUDGET_KEYS)
+        if not data.keys() & {"reservoir", "between", "at_end"}:
+            lacks = f"`reservoir: CAPACITY` is missing beside {next(iter(data))}" if data else "it is empty"
+            raise InvalidGame(f"{where}: {lacks}; must be a number, or have a key reservoir, between or at_end")
         if "reservoir" in data:
             check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
             capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)
@@ -328,6 +363,9 @@ def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Betwee
 
 def _initial_from_data(data: Any) -> dict[Label, float]:
     """Return {state: probability} from a state, or from a list of {state: .., probability: ..}."""
+    if isinstance(data, Mapping):
+        several = "[{state: STATE, probability: NUMBER}, ...]"
+        raise InvalidGame(f"initial: {show(data)}, must be the label of a state, or a list {several}")
     if not (isinstance(data, list) and data and all(isinstance(entry, Mapping) for entry in data)):
         return {label_from_data("initial", data): 1.0}
     for entry in data:

@@ -7,6 +7,7 @@ outcomes keeps labels, horizon and budget, and its tables go to an archive besid
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.errors import BadFile, InvalidGame
+from acegames.errors import BadFile, GameWarning, InvalidGame
 from acegames.files.game_archive import (
     game_from_archive,
     game_from_plain,
@@ -22,14 +23,22 @@ from acegames.files.game_archive import (
     tables_from_archive,
     tables_to_archive,
 )
-from acegames.files.game_data import Settings, head_from_document, head_to_document, with_tails
+from acegames.files.game_data import (
+    Settings,
+    head_from_document,
+    head_to_document,
+    look_up,
+    odd_budget,
+    with_tails,
+)
+from acegames.files.rule_overlaps import SHOWN
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
 from acegames.model.assemble import assemble
 from acegames.model.checks import check_labels, read_initial
 from acegames.model.game import MarkovGame
-from acegames.model.written import check_keys, check_known, read_text, show
+from acegames.model.written import check_keys, read_text, show
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
@@ -92,42 +101,85 @@ def save_text(game: MarkovGame, path: AnyPath) -> None:
 def load_text(path: AnyPath) -> MarkovGame:
     """Read a game from a text file, and from the archive beside it where it names one.
 
-    InvalidGame names the rule, the key and the value.
+    InvalidGame names the line, the rule, the key and the value. GameWarning tells of rules of which
+    one replaces what another says, though neither is the exception of the other.
     """
+    from acegames.files.lines import with_line
     from acegames.files.yaml_json import parse
 
-    document = parse(read_text(path), Path(path).suffix.lower())
+    text = read_text(path)
+    document = parse(text, Path(path).suffix.lower())
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {VERSION}`")
     if "version" not in document:
         raise BadFile(f"the version is missing, write `version: {VERSION}`")
     check_version(document["version"])
+    try:
+        game, tables = _game(document, os.fspath(path))
+    except InvalidGame as error:
+        raise InvalidGame(with_line(str(error), text, document)) from None
+    for said in odd_budget(document):
+        warnings.warn(f"{os.fspath(path)}: {with_line(said, text, document)}", GameWarning, stacklevel=3)
+    if tables is not None:
+        _warn(tables, text, document, os.fspath(path))
+    return game
+
+
+def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTables | None]:
     by_arrays = "arrays" in document
-    tables = () if by_arrays else ("players", "actions", "rules")
-    check_keys("the file", document, KEYS, ("horizon", "initial", *tables))
+    needed = () if by_arrays else ("players", "actions", "rules")
+    check_keys("the file", document, KEYS, ("horizon", "initial", *needed))
     mixed = [key for key in (_RULES if by_arrays else ("arrays_digest",)) if key in document]
     if mixed:
         raise InvalidGame(f"the file: {mixed[0]} and {'' if by_arrays else 'no '}arrays do not go together")
     settings = head_from_document(document)
-    game = _by_arrays(document, settings, os.fspath(path)) if by_arrays else _by_rules(document, settings)
-    return with_tails(game, document)
+    tables = None
+    if by_arrays:
+        game = _by_arrays(document, settings, path)
+    else:
+        game, tables = _by_rules(document, settings)
+    return with_tails(game, document), tables
 
 
-def _by_rules(document: Mapping[str, Any], settings: Settings) -> MarkovGame:
+def _warn(tables: RuleTables, text: str, document: Mapping[str, Any], path: str) -> None:
+    """Warn of rules that replace each other where that is probably not meant."""
+    from acegames.files.lines import lines_of_rules
+
+    overlaps = tables.overlaps
+    lines = lines_of_rules(text, document, [k for overlap in overlaps for k in (overlap.lost, overlap.counts)])
+    named = [f"rule {k + 1}" for overlap in overlaps for k in (overlap.lost, overlap.counts)]
+    named = [name if line is None else f"{name} (line {line})" for name, line in zip(named, lines, strict=True)]
+    for overlap, lost, counts in zip(overlaps[:SHOWN], named[::2], named[1::2], strict=False):
+        parts = " and ".join(overlap.parts)
+        sums = {"outcomes": "cost: ...", "reward": "reward: ..."}
+        added = ", ".join(sums[part] for part in overlap.parts if part in sums)
+        help_ = f"; where both are to count, write `add: {{{added}}}`" if added else ""
+        if overlap.everywhere:
+            said = f"{lost} has no effect on {parts}: {counts} is later and more general, and replaces it{help_}"
+        else:
+            said = f"{lost} and {counts} overlap: at {tables.described(overlap)} the later one alone gives {parts}"
+            said += f"{help_}; where one is to count, write a rule for the overlap alone"
+        warnings.warn(f"{path}: {said}", GameWarning, stacklevel=4)
+    if len(overlaps) > SHOWN:
+        warnings.warn(f"{path}: more rules overlap; {SHOWN} of these overlaps were named", GameWarning, stacklevel=4)
+
+
+def _by_rules(document: Mapping[str, Any], settings: Settings) -> tuple[MarkovGame, RuleTables]:
     initial = read_initial(settings.initial)
     listed = settings.states is not None
     if not listed:
         states = dict.fromkeys([*initial, *mentioned_states(document["rules"])])
         settings = replace(settings, states=check_labels("states", states))
     words = Vocabulary(settings.names, settings.horizon, states_listed=listed)
-    check_known("state", initial, words.states, "initial: ", InvalidGame)
+    for state in initial:
+        look_up("initial", "state", state, words.states)
     default_legal = document.get("default_legal", True)
     if not isinstance(default_legal, bool):
         raise InvalidGame(f"default_legal: {show(default_legal)}, must be true or false")
     tables = RuleTables(read_rules(document["rules"], words), words, default_legal=default_legal)
     start = np.zeros(len(words.states), dtype=bool)
     start[[words.states[s] for s in initial]] = True
-    return assemble(settings.names, *tables.layers(start), **settings.rest)
+    return assemble(settings.names, *tables.layers(start), **settings.rest), tables
 
 
 def _by_arrays(document: Mapping[str, Any], settings: Settings, path: str) -> MarkovGame:

@@ -1,5 +1,7 @@
 """The tables that the rules of a game file make: at (t, state, action), the last rule counts.
 
+What rules `add` comes on top, wherever in the file they stand (`rule_sums`).
+
 Places are numbered `state * A + joint action`, A being the number of joint actions. A rule covers a
 set of places. Times at which the same rules apply share one table. Cost: the places that rules
 cover, sorted, per distinct table.
@@ -11,12 +13,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from acegames.errors import InvalidGame
+from acegames.files.rule_overlaps import Overlap, Overlaps
+from acegames.files.rule_sums import Sums, summed_floats
 from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
-from acegames.model.arrays import Bools, Ints, owners, pointers, spans
+from acegames.model.arrays import Bools, Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.checks import place
 from acegames.model.costs.random import Cost
@@ -32,11 +37,25 @@ class _Table:
     legal: Bools  # per place
     outcomes: Ints  # per place, the rule that gives it, or -1
     reward: Ints
+    pays: Bools  # per place, whether its outcomes have rewards of their own
     lacking: Bools  # per state
 
     @property
     def complete(self) -> Bools:
-        return self.legal & (self.outcomes >= 0) & (self.reward >= 0)
+        return self.legal & (self.outcomes >= 0) & ((self.reward >= 0) | self.pays)
+
+
+class _Draft(NamedTuple):
+    """The rows of a table, with rewards and costs by the numbers of their sums."""
+
+    places: Ints
+    reward: Ints  # per row
+    out_ptr: Ints  # the outcomes of each row
+    outcome: Ints  # per outcome, its number among those of all rules
+    out_row: Ints
+    next_state: Ints
+    cost: Ints  # per outcome
+    pays: Ints  # per outcome: its own reward
 
 
 _TOO_MANY = f"too large for rules (more than {EXPANDED} numbers); use arrays"
@@ -55,14 +74,32 @@ class RuleTables:
         self.places = [self._places(rule) for rule in rules]
         self.gives = {part: np.array([part in rule.parts for rule in rules], dtype=bool) for part in PARTS}
         self.legal_value = np.array([*(rule.legal is True for rule in rules), False])  # -1, no rule, takes the last
-        self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
+        nothing = (0.0,) * len(words.players)
+        self.reward_value = np.array([*(rule.reward or nothing for rule in rules), nothing])
         # The outcomes of all rules, end to end.
         lists = [rule.outcomes or () for rule in rules]
         flat = [outcome for outcomes in lists for outcome in outcomes]
         self.out_ptr = pointers([len(outcomes) for outcomes in lists])
-        self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
-        self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
-        self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(words.constraints))
+        self.out_prob = np.array([outcome.probability for outcome in flat], dtype=np.float64)
+        self.out_next = np.array([outcome.next for outcome in flat], dtype=np.int64)
+        self.out_cost = [outcome.cost for outcome in flat]
+        self.out_pays = np.array([outcome.reward or nothing for outcome in flat]).reshape(len(flat), len(nothing))
+        self.pays = np.array([any(o.reward is not None for o in outcomes) for outcomes in (*lists, ())])
+        self.sums = {
+            "reward": Sums("reward", len(rules) + 1),
+            "cost": Sums("cost", len(flat)),
+            "pays": Sums("reward", len(flat)),
+        }
+        self.found = Overlaps(rules, self.shape, words.horizon)
+
+    @property
+    def overlaps(self) -> list[Overlap]:
+        """The overlaps that are probably not meant, once `layers` has been called."""
+        return list(self.found.found.values())
+
+    def described(self, overlap: Overlap) -> str:
+        """The place of an overlap, for people."""
+        return self._place(overlap.time, overlap.place)
 
     def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
@@ -70,8 +107,17 @@ class RuleTables:
         Raises:
             InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
-        tables = [self._table(active) for active in self.groups]
-        raw = [self._raw(table, times) for table, times in zip(tables, self.groups.values(), strict=True)]
+        applying = [self._applying(active) for active in self.groups]
+        tables = [self._table(rules, times[0]) for rules, times in zip(applying, self.groups.values(), strict=True)]
+        drafts = [self._draft(table, rules) for table, rules in zip(tables, applying, strict=True)]
+        reward = summed_floats(self.sums["reward"], self.reward_value, self.rules)
+        pays = summed_floats(self.sums["pays"], self.out_pays, self.rules)
+        costs = [*self.out_cost, *self.sums["cost"].vectors(self.out_cost, self.rules)]
+        cost_values, cost = code_costs(costs, len(self.words.constraints))
+        raw = [
+            self._raw(draft, times, reward, pays, cost)
+            for draft, times in zip(drafts, self.groups.values(), strict=True)
+        ]
         layer_at = [0] * self.words.horizon
         for k, times in enumerate(self.groups.values()):
             for t in times:
@@ -85,7 +131,7 @@ class RuleTables:
         for t, k, here in changes(follow(start, layer_at, moves), layer_at):
             if (here & tables[k].lacking).any():
                 self._report(t, int(np.argmax(here & tables[k].lacking)), tables[k])
-        return raw, self.cost_values
+        return raw, cost_values
 
     def _sides(self, rule: Rule) -> list[Sequence[int]]:
         """The states and each player's actions that a rule speaks of."""
@@ -132,38 +178,76 @@ class RuleTables:
             groups.setdefault(key, []).extend(range(begin, end))
         return groups
 
-    def _table(self, active: tuple[int, ...]) -> _Table:
-        applying = sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
+    def _applying(self, active: tuple[int, ...]) -> list[int]:
+        return sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
+
+    def _table(self, applying: list[int], time: int) -> _Table:
         covered = [np.empty(0, dtype=np.int64), *(self.places[k] for k in applying)]
         places, at = np.unique(np.concatenate(covered), return_inverse=True)
         rule = np.repeat(np.array(applying, dtype=np.int64), list(map(len, covered[1:])))
         owner = {part: np.full(len(places), -1) for part in PARTS}
         for part, gives in self.gives.items():
-            np.maximum.at(owner[part], at[gives[rule]], rule[gives[rule]])  # the last rule counts
+            own, there = rule[gives[rule]], at[gives[rule]]
+            np.maximum.at(owner[part], there, own)  # the last rule counts
+            self.found.look(part, own, owner[part][there], places[there], time)
         default = np.full(len(places), True) if self.default_legal else owner["outcomes"] >= 0
         legal = np.where(owner["legal"] >= 0, self.legal_value[owner["legal"]], default)
         lacking = np.zeros(self.shape[0], dtype=bool)
         if self.default_legal:
             lacking = np.bincount(places // self.joint, minlength=self.shape[0]) < self.joint
-        table = _Table(places, legal, owner["outcomes"], owner["reward"], lacking)
+        pays = self.pays[owner["outcomes"]]
+        table = _Table(places, legal, owner["outcomes"], owner["reward"], pays, lacking)
         lacking[places[legal & ~table.complete] // self.joint] = True
         return table
 
-    def _raw(self, table: _Table, times: list[int]) -> RawLayer:
+    def _draft(self, table: _Table, applying: list[int]) -> _Draft:
         keep = table.complete
-        state, *acts = self._split(table.places[keep])
-        rule = table.outcomes[keep]
+        places, rule = table.places[keep], table.outcomes[keep]
         k, ptr = spans(self.out_ptr[rule], self.out_ptr[rule + 1])
         out_row = owners(ptr)
+        stays = self.out_next[k] == STAY
+        next_state = np.where(stays, places[out_row] // self.joint, self.out_next[k])
+        reward = table.reward[keep] % len(self.reward_value)  # -1, no rule, is the last
+        draft = _Draft(places, reward, ptr, k, out_row, next_state, k.copy(), k.copy())
+        for number in applying:
+            self._add(number, draft)
+        return draft
+
+    def _add(self, number: int, draft: _Draft) -> None:
+        """Count what a rule adds, in place."""
+        add = self.rules[number].add
+        if add is None:
+            return
+        own = self.places[number]
+        at = np.searchsorted(draft.places, own)
+        rows = at[np.take(draft.places, at, mode="clip") == own] if len(draft.places) else at[:0]
+        out, _ = spans(draft.out_ptr[rows], draft.out_ptr[rows + 1])
+        if add.nexts is not None:
+            out = out[np.isin(draft.next_state[out], add.nexts)]
+        if add.cost is not None:
+            draft.cost[out] = self.sums["cost"].add(number, draft.cost[out])
+        if add.reward is not None and add.nexts is None:
+            draft.reward[rows] = self.sums["reward"].add(number, draft.reward[rows])
+        elif add.reward is not None:
+            draft.pays[out] = self.sums["pays"].add(number, draft.pays[out])
+
+    def _raw(self, draft: _Draft, times: list[int], reward: Floats, pays: Floats, cost: Ints) -> RawLayer:
+        state, *acts = self._split(draft.places)
+        prob = self.out_prob[draft.outcome]
+        found = reward[draft.reward]
+        if pays.any():
+            expected = np.zeros_like(found)
+            np.add.at(expected, draft.out_row, prob[:, None] * pays[draft.pays])
+            found = found + expected
         return RawLayer(
             times=tuple(times),
             row_state=state,
             row_action=np.stack(acts, axis=1),
-            reward=self.reward_value[table.reward[keep]] if len(rule) else np.zeros((0, len(acts))),
-            out_row=out_row,
-            prob=self.out_prob[k],
-            next_state=np.where(self.out_next[k] == STAY, state[out_row], self.out_next[k]),
-            cost=self.out_cost[k],
+            reward=found,
+            out_row=draft.out_row,
+            prob=prob,
+            next_state=draft.next_state,
+            cost=cost[draft.cost],
         )
 
     def _split(self, codes: Ints) -> list[Ints]:
@@ -173,6 +257,11 @@ class RuleTables:
             codes, part = np.divmod(codes, size)
             found.append(part)
         return found[::-1]
+
+    def _place(self, t: int, code: int) -> str:
+        state, *acts = self._split(np.array(code))
+        labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
+        return place(t, self.words.names.states[int(state)], labels)
 
     def _report(self, t: int, state: int, table: _Table) -> None:
         first = state * self.joint
@@ -185,7 +274,8 @@ class RuleTables:
             taken = table.places[here] - first
             code = first + int(np.flatnonzero(np.append(taken, -1) != np.arange(len(taken) + 1))[0])
             missing = ["outcomes", "reward"]
-        _, *acts = self._split(np.array(code))
-        labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
-        spot = place(t, self.words.names.states[state], labels)
-        raise InvalidGame(f"{spot}: no rule gives {' and '.join(missing)}, every legal joint action needs both")
+        hint = ""
+        if any(rule.add is not None for rule in self.rules):
+            hint = "; rules that add need something to add to, such as a first rule with reward and next for all"
+        said = f"no rule gives {' and '.join(missing)}, every legal joint action needs both"
+        raise InvalidGame(f"{self._place(t, code)}: {said}{hint}")

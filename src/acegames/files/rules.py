@@ -1,7 +1,8 @@
-"""The rules of a game file: who they speak of (`when`) and what they say (outcomes, reward, legal).
+"""The rules of a game file: where they hold (`when`) and what they give (outcomes, reward, legal).
 
-Each parsed rule is read into indices; every key, label and number is checked where it stands. What
-the rules mean together is worked out in `rule_tables`.
+Of rules that give the same part, the last one that matches counts. What rules `add` to costs and
+rewards is summed, and nothing replaces it. Each parsed rule is read into indices; every key, label
+and number is checked where it stands. `rule_tables` works out what the rules mean together.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from acegames.errors import InvalidGame
 from acegames.files.game_data import in_order, look_up
@@ -31,17 +32,35 @@ from acegames.model.written import (
 from acegames.numerics import PROBABILITY_SUM
 
 WILD = "*"
-RULE_KEYS = ("when", "outcomes", "next", "cost", "reward", "legal")
-WHEN_KEYS = ("t", "state", "action")
-OUTCOME_KEYS = ("probability", "next", "cost")
+RULE_KEYS = ("when", "outcomes", "next", "cost", "reward", "legal", "add")
+WHEN_KEYS = ("t", "state", "action", "next")
+OUTCOME_KEYS = ("probability", "next", "cost", "reward")
+ADD_KEYS = ("cost", "reward")
 PARTS = ("outcomes", "reward", "legal")
-"""What a rule can give."""
+"""What a rule can give; the last rule that gives a part counts."""
 STAY = -1
 """Stands for the state of the row in place of a next state."""
 
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*\.\.\s*([0-9]{1,9})\s*")
 
 Intervals = tuple[tuple[int, int], ...]
+
+
+class Outcome(NamedTuple):
+    """What may happen after a joint action."""
+
+    probability: float
+    next: int  # a state, or STAY
+    cost: tuple[Cost, ...]
+    reward: tuple[float, ...] | None = None  # what it pays besides the reward of the joint action
+
+
+class Added(NamedTuple):
+    """What a rule adds to every outcome that it speaks of; rewards count by their expectation."""
+
+    cost: tuple[Cost, ...] | None
+    reward: tuple[float, ...] | None
+    nexts: tuple[int, ...] | None  # only to outcomes that lead to these states; None for all
 
 
 @dataclass(frozen=True)
@@ -52,9 +71,10 @@ class Rule:
     times: Intervals | None  # sorted, disjoint, not adjacent, ends included
     states: tuple[int, ...] | None  # sorted
     actions: tuple[tuple[int, ...] | None, ...]  # one per player, sorted
-    outcomes: tuple[tuple[float, int, tuple[Cost, ...]], ...] | None  # (probability, next state or STAY, cost)
+    outcomes: tuple[Outcome, ...] | None
     reward: tuple[float, ...] | None
     legal: bool | None
+    add: Added | None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -95,13 +115,18 @@ def mentioned_states(rules: Any) -> list[Label]:
         if not isinstance(rule, Mapping):
             continue
         when, outcomes = rule.get("when"), rule.get("outcomes")
-        spec = when.get("state", WILD) if isinstance(when, Mapping) else WILD
-        here = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
+        when = when if isinstance(when, Mapping) else {}
         places = [rule, *(o for o in (outcomes if isinstance(outcomes, list) else ()) if isinstance(o, Mapping))]
-        there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
-        labels = [*(here if isinstance(here, list) else ()), *there]
+        there = [p["next"] for p in places if "next" in p and p["next"] != WILD and not isinstance(p["next"], Mapping)]
+        labels = [*_named(when.get("state", WILD)), *there, *_named(when.get("next", WILD))]
         found += [label_from_data(f"rule {number}", label) for label in labels]
     return list(dict.fromkeys(check_hashes("states", found)))
+
+
+def _named(spec: Any) -> list[Any]:
+    """The labels that a condition names, as far as it is well formed."""
+    found = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
+    return found if isinstance(found, list) else []
 
 
 def _index(labels: Iterable[Label]) -> dict[Label, int]:
@@ -128,10 +153,26 @@ def _read_rule(number: int, raw: Any, words: Vocabulary) -> Rule:
         outcomes=None if outcomes is None else _outcomes(where, outcomes, words),
         reward=_reward(f"{where}: reward", raw["reward"], words) if "reward" in raw else None,
         legal=legal,
+        add=_added(f"{where}: add", raw["add"], _nexts(where, raw, words), words) if "add" in raw else None,
     )
-    if not rule.parts:
-        raise InvalidGame(f"{where}: says nothing, give outcomes (or next, cost), reward or legal")
+    if not rule.parts and rule.add is None:
+        raise InvalidGame(f"{where}: says nothing, give outcomes (or next, cost), reward, legal or add")
+    if "next" in when and (rule.parts or rule.add is None):
+        raise InvalidGame(f"{where}: when: next: goes with add alone, such as `add: {{reward: ...}}`")
     return rule
+
+
+def _nexts(where: str, raw: Mapping[str, Any], words: Vocabulary) -> tuple[int, ...] | None:
+    return _choice(f"{where}: when: next", "state", raw.get("when", {}).get("next", WILD), words.states)
+
+
+def _added(where: str, given: Any, nexts: tuple[int, ...] | None, words: Vocabulary) -> Added:
+    check_keys(where, given, ADD_KEYS)
+    if not given:
+        raise InvalidGame(f"{where}: says nothing, give cost or reward")
+    cost = _cost(f"{where}: cost", given["cost"], words) if "cost" in given else None
+    reward = _reward(f"{where}: reward", given["reward"], words, rest=0) if "reward" in given else None
+    return Added(cost, reward, nexts)
 
 
 def _times(where: str, spec: Any, horizon: int) -> Intervals | None:
@@ -182,16 +223,19 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     if spec == WILD:
         entries = [WILD] * len(words.players)
     if not isinstance(entries, list) or len(entries) != len(words.players):
-        raise InvalidGame(f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, or a mapping")
+        player = next(iter(words.players), "PLAYER")
+        ways = f"a list of {len(words.players)} entries, or a mapping such as {{{player}: ACTION}}"
+        raise InvalidGame(f"{where}: {show(spec)}, must be {ways}")
     return tuple(
         _choice(f"{where}: player {player!r}", "action", entry, index)
         for player, entry, index in zip(words.names.players, entries, words.actions, strict=True)
     )
 
 
-def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, int, tuple[Cost, ...]], ...]:
+def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[Outcome, ...]:
     if not isinstance(given, list) or not given:
-        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome")
+        such = "[{probability: 0.5, next: STATE}, ...]"
+        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome, such as {such}")
     found = []
     for k, raw in enumerate(given, start=1):
         spot = where if len(given) == 1 else f"{where}: outcome {k}"
@@ -199,7 +243,9 @@ def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, i
         probability = read_at(f"{spot}: probability", read_probability, raw.get("probability", 1))
         if probability < 0:
             raise InvalidGame(f"{spot}: probability {probability}, must be at least 0")
-        found.append((probability, _next(f"{spot}: next", raw, words), _cost(f"{spot}: cost", raw.get("cost"), words)))
+        cost = _cost(f"{spot}: cost", raw.get("cost"), words)
+        pays = _reward(f"{spot}: reward", raw["reward"], words, rest=0) if "reward" in raw else None
+        found.append(Outcome(probability, _next(f"{spot}: next", raw, words), cost, pays))
     total = math.fsum(probability for probability, *_ in found)
     if not abs(total - 1) <= PROBABILITY_SUM:
         raise InvalidGame(f"{where}: outcomes: probabilities sum to {total:.12g}, must sum to 1")
@@ -211,6 +257,9 @@ def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
         return STAY
     if raw["next"] == WILD and not words.states_listed:
         raise InvalidGame(f"{where}: {WILD!r} is no state; leave next out to stay, or list the states")
+    if isinstance(raw["next"], Mapping):
+        several = "for several write `outcomes: [{probability: 0.5, next: STATE}, ...]`"
+        raise InvalidGame(f"{where}: {show(raw['next'])}, must be the label of one state; {several}")
     return look_up(where, "state", label_from_data(where, raw["next"]), words.states)
 
 
@@ -225,11 +274,13 @@ def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
     return tuple(found)
 
 
-def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
-    entries = _vector(where, given, "player", words.players)
+def _reward(where: str, given: Any, words: Vocabulary, rest: int | None = None) -> tuple[float, ...]:
+    """One number per player. A mapping may leave players out where there is a `rest` for them."""
+    entries = [rest if entry is None else entry for entry in _vector(where, given, "player", words.players)]
     if None in entries:
         who = words.names.players[entries.index(None)]
-        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}")
+        some = "; give one for each, or `add: {reward: ...}` for some of them"
+        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}{some}")
     return tuple(read_at(where, read_float, entry) for entry in entries)
 
 
@@ -237,7 +288,10 @@ def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> li
     """Return one raw number per label, None where a mapping has none."""
     if isinstance(given, Mapping):
         return in_order(where, kind, given, index)
+    if given is None:
+        raise InvalidGame(f"{where}: there is no value, must be a number for each {kind}")
     entries = given if isinstance(given, list) else [given]
     if len(entries) != len(index):
-        raise InvalidGame(f"{where}: {show(given)} has {len(entries)} entries, there are {len(index)} {kind}s")
+        has = f"has {len(entries)} entries" if isinstance(given, list) else "is a single number"
+        raise InvalidGame(f"{where}: {show(given)} {has}, there are {len(index)} {kind}s")
     return entries

@@ -1,38 +1,61 @@
-"""The tables of a game as explicit rules, one per state and joint action, more if `t` matters."""
+"""The tables of a game as rules: one per state and joint action, more if `t` matters.
+
+Where it is shorter, a state has one rule for all of its joint actions, rules that add what each
+player's action changes, and exceptions.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import groupby
+from operator import add, sub
 from typing import Any
 
 import numpy as np
 
+from acegames.files.game_data import LONGEST_KEY
 from acegames.files.written_costs import write_cost
 from acegames.model.arrays import owners
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, Layer, MarkovGame
+from acegames.model.numbers import exact
 from acegames.model.written import label_to_data, write_number
 
+SHORTER = 0.85
+"""A state's rules are written together where they then take less than this share of the room."""
+
 LayerSet = tuple[int, ...]
+Acts = tuple[int, ...]
+"""The numbers of a joint action."""
+Place = tuple[int, ...]
+"""A state and a joint action."""
+Parts = dict[Any, list[int]]
+"""{(part, what is said there): layers}"""
 
 
 def rules_document(game: MarkovGame) -> dict[str, Any]:
     """Return `rules`, and `default_legal: false` where some joint actions are illegal."""
     writer = _Writer(game)
-    said: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # {place: {what a rule says there: layers}}
+    said: dict[Place, Parts] = {}
     for k, layer in enumerate(game.layers):
         for row, state in enumerate(owners(layer.row_ptr).tolist()):
             here = said.setdefault((state, *layer.action[row].tolist()), {})
             here.setdefault(("outcomes", _outcome_key(layer, row)), []).append(k)
             here.setdefault(("reward", tuple(layer.reward[row].tolist())), []).append(k)
     rules = []
-    for place in sorted(said):
-        parts: dict[LayerSet, dict[str, Any]] = {}
-        for (part, key), layers in said[place].items():
-            told = writer.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
-            parts.setdefault(tuple(layers), {}).update(told)
-        rules += [{"when": writer.when(place, layers), **told} for layers, told in sorted(parts.items())]
+    for _, places in groupby(sorted(said), lambda place: place[0]):
+        state = {place[1:]: (place, said[place]) for place in places}
+        explicit = [rule for place, parts in state.values() for rule in writer.explicit(place, parts)]
+        shorter = writer.together(state)
+        rules += shorter if _length(shorter) < SHORTER * _length(explicit) else explicit
     return {**({} if _all_legal(game) else {"default_legal": False}), "rules": rules}
+
+
+def _length(rules: list[dict[str, Any]]) -> float:
+    return sum(len(str(rule)) for rule in rules) if rules else math.inf
 
 
 def _outcome_key(layer: Layer, row: int) -> Any:
@@ -53,10 +76,112 @@ class _Writer:
         self.states = [label_to_data("states", s) for s in game.states]
         self.costs = [[write_cost(c, write_number) for c in values] for values in game.cost_values]
 
-    def when(self, place: tuple[int, ...], layers: LayerSet) -> dict[str, Any]:
-        state, *acts = place
-        labels = (known[a] for known, a in zip(self.game.actions, acts, strict=True))
-        condition = {"state": _condition(self.game.states[state]), "action": list(map(_condition, labels))}
+    def explicit(self, place: Place, parts: Parts) -> list[dict[str, Any]]:
+        """The rules of one state and joint action."""
+        by_layers: dict[LayerSet, dict[str, Any]] = {}
+        for (part, key), layers in parts.items():
+            by_layers.setdefault(tuple(layers), {}).update(self.told(part, key))
+        return [{"when": self.when(place, layers), **told} for layers, told in sorted(by_layers.items())]
+
+    def together(self, here: dict[Acts, tuple[Place, Parts]]) -> list[dict[str, Any]]:
+        """Rules of a state with all joint actions, for each part in one; none where that fails."""
+        if len(here) < math.prod(map(len, self.game.actions)):
+            return []
+        tables: dict[tuple[str, int], dict[Acts, Any]] = {}
+        for acts, (_, parts) in here.items():
+            for (part, key), present in parts.items():
+                for k in present:
+                    tables.setdefault((part, k), {})[acts] = key
+        if any(len(table) < len(here) for table in tables.values()):
+            return []
+        alike: dict[Any, list[int]] = {}
+        for (part, k), table in tables.items():
+            alike.setdefault((part, *(table[acts] for acts in here)), []).append(k)
+        state = next(iter(here.values()))[0][0]
+        first: dict[LayerSet, dict[str, Any]] = {}
+        adds: dict[tuple[LayerSet, tuple[int, int]], dict[str, Any]] = {}
+        exceptions: dict[tuple[LayerSet, Acts], dict[str, Any]] = {}
+        for (part, *keys), same in alike.items():
+            table, layers = dict(zip(here, keys, strict=True)), tuple(sorted(same))
+            base, added, others = self._common(part, table)
+            if part == "outcomes" and others:
+                return []
+            first.setdefault(layers, {}).update(self.told(part, base))
+            for who, amount in added.items():
+                adds.setdefault((layers, who), {}).update(amount)
+            for acts, key in others.items():
+                exceptions.setdefault((layers, acts), {}).update(self.told(part, key))
+        rules = [{"when": self._when(state, layers), **told} for layers, told in sorted(first.items())]
+        for (layers, who), amount in adds.items():
+            rules.append({"when": {**self._when(state, layers), "action": self._acting(*who)}, "add": amount})
+        for (layers, acts), told in exceptions.items():
+            rules.append({"when": {**self._when(state, layers), "action": self._labels(acts)}, **told})
+        return rules
+
+    def _acting(self, player: int, action: int) -> Any:
+        """A condition on the action of one player."""
+        label = self.game.players[player]
+        entry = _condition(self.game.actions[player][action])
+        if isinstance(label, str) and len(label) <= LONGEST_KEY:
+            return {label: entry}
+        return [entry if i == player else "*" for i in range(len(self.game.players))]
+
+    def _common(self, part: str, table: dict[Acts, Any]) -> tuple[Any, dict[tuple[int, int], Any], dict[Acts, Any]]:
+        """What holds for all joint actions, what single actions add, and exceptions."""
+        base = Counter(table.values()).most_common(1)[0][0]
+        others = {acts: key for acts, key in table.items() if key != base}
+        vectors = self._vectors(part, table) if others else None
+        found = None if vectors is None else additive(vectors, self.game.actions)
+        if found is None:
+            return base, {}, others
+        start, changes = found
+        if part == "outcomes":
+            amounts = {who: {"cost": self._amounts(self.game.constraints, cost)} for who, cost in changes.items()}
+            return table[start], amounts, {}
+        if any(exact(float(x)) != x for gain in changes.values() for x in gain):
+            return base, {}, others
+        return table[start], {who: {"reward": self._amounts(self.game.players, x)} for who, x in changes.items()}, {}
+
+    def _vectors(self, part: str, table: dict[Acts, Any]) -> dict[Acts, tuple[Fraction, ...]] | None:
+        """The costs of the first outcome, where all others differ by as much, or the rewards."""
+        if part == "reward":
+            signed_zero = any(x == 0 and math.copysign(1, x) < 0 for key in table.values() for x in key)
+            return None if signed_zero else {acts: tuple(map(exact, key)) for acts, key in table.items()}
+        found = {}
+        first = next(iter(table.values()))
+        for acts, key in table.items():
+            costs = [self._cost(codes) for _, _, codes in key]
+            others = [self._cost(codes) for _, _, codes in first]
+            if any(isinstance(x, RandomCost) for cost in (*costs, *others) for x in cost):
+                return None
+            if [outcome[:2] for outcome in key] != [outcome[:2] for outcome in first]:
+                return None
+            if len({tuple(map(sub, mine, its)) for mine, its in zip(costs, others, strict=True)}) > 1:
+                return None
+            found[acts] = costs[0]
+        return found
+
+    def _cost(self, codes: Any) -> tuple[Any, ...]:
+        return tuple(values[code] for values, code in zip(self.game.cost_values, codes, strict=True))
+
+    def _amounts(self, labels: Sequence[Label], amounts: Sequence[Fraction]) -> Any:
+        written = [write_number(x) for x in amounts]
+        if not all(isinstance(label, str) and len(label) <= LONGEST_KEY for label in labels):
+            return written
+        return {label: x for label, x in zip(labels, written, strict=True) if x != 0}
+
+    def told(self, part: str, key: Any) -> dict[str, Any]:
+        """What a rule says of a part."""
+        return self.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
+
+    def when(self, place: Place, layers: LayerSet) -> dict[str, Any]:
+        return {**self._when(place[0], layers), "action": self._labels(place[1:])}
+
+    def _labels(self, acts: Acts) -> list[Any]:
+        return [_condition(known[a]) for known, a in zip(self.game.actions, acts, strict=True)]
+
+    def _when(self, state: int, layers: LayerSet) -> dict[str, Any]:
+        condition = {"state": _condition(self.game.states[state])}
         if len(layers) == len(self.game.layers):
             return condition
         spans = _spans(sorted(t for k in layers for t in self.game.times[k]))
@@ -71,6 +196,37 @@ class _Writer:
         _, next_state, codes = outcome
         cost = [values[code] for values, code in zip(self.costs, codes, strict=True)]
         return {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
+
+
+def additive(
+    table: Mapping[Acts, tuple[Fraction, ...]], actions: Sequence[Sequence[Any]]
+) -> tuple[Acts, dict[tuple[int, int], tuple[Fraction, ...]]] | None:
+    """A joint action, and what each player's other actions add to its vector, wherever they do.
+
+    None where the vectors of some joint action are not such a sum.
+    """
+    zero = (0,) * len(actions)
+
+    def own(i: int, a: int) -> tuple[Fraction, ...]:
+        return table[(*zero[:i], a, *zero[i + 1 :])]
+
+    start = tuple(
+        min(range(len(labels)), key=lambda a: (sum(own(i, a) != own(i, b) for b in range(len(labels))), sum(own(i, a))))
+        for i, labels in enumerate(actions)
+    )
+    changes = {
+        (i, a): change
+        for i, labels in enumerate(actions)
+        for a in range(len(labels))
+        if any(change := tuple(map(sub, own(i, a), own(i, start[i]))))
+    }
+    for acts, vector in table.items():
+        total = table[start]
+        for who in enumerate(acts):
+            total = tuple(map(add, total, changes[who])) if who in changes else total
+        if total != vector:
+            return None
+    return start, changes
 
 
 def _condition(label: Label) -> Any:

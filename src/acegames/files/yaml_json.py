@@ -22,7 +22,7 @@ from acegames.system.limits import DIGITS, NESTING
 
 LINE = 100
 
-_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
+PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
 
 _SCALAR = re.compile(
     r"""(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)|(?P<null>|~|null|Null|NULL)
@@ -78,7 +78,7 @@ def _whole(text: str) -> int:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        event = _PARSER(text).get_event
+        event = PARSER(text).get_event
         event()  # the start of the stream
         if isinstance(event(), yaml.StreamEndEvent):
             return None
@@ -86,7 +86,10 @@ def _parse_yaml(text: str) -> Any:
         event()  # the end of the document
         after = event()
     except yaml.MarkedYAMLError as error:
-        raise _wrong(error.problem_mark or error.context_mark, str(error.problem or error.context)) from None
+        mark = error.problem_mark or error.context_mark
+        before = text.split("\n")[mark.line][: mark.column + 1] if mark and mark.line <= text.count("\n") else ""
+        tab = "; indent with spaces, not with tabs" if before.strip(" ") == "\t" else ""
+        raise _wrong(mark, f"{error.problem or error.context}{tab}") from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1

@@ -33,6 +33,7 @@ MESSAGE = 4000  # characters of an error message that the program prints: labels
 # -- games
 HORIZON = 1_000_000  # steps of a game in a file, so that a few digits cannot ask for all the memory
 EXPANDED = 2**25  # numbers in the tables that the rules of a file expand to; also budgets at all times
+SUMS = 2**18  # different sums of costs, and of rewards, that the rules of a file which add may make
 LAYER_OUTCOMES = 128  # a time with tables of its own counts as at least this many outcomes
 REACH_WORK = 2**32  # transitions followed to find which states can occur
 SAME_HASH = 1000  # labels with the same hash; tables of such labels take quadratic time

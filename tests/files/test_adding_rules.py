@@ -1,0 +1,446 @@
+"""Rules that add: their sums, what is warned of where rules replace each other, and the lines that messages name."""
+
+import itertools
+import json
+import math
+import warnings
+from fractions import Fraction
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import acegames as ace
+from acegames.errors import GameWarning, InvalidGame
+from acegames.files import rule_sums
+from acegames.files.formats import load as load_game
+from acegames.files.write_rules import additive
+from game_files import CHICKEN, changed, load_text, written
+
+BASE = {"next": "road", "reward": [0, 0]}
+EVERYWHERE = list(itertools.product("xy", repeat=2))
+
+HEAD = {
+    "format": "acegames-game",
+    "version": 1,
+    "players": ["a", "b"],
+    "constraints": ["c", "d"],
+    "budget": [9, 9],
+    "horizon": 2,
+    "initial": "p",
+    "states": ["p", "q"],
+    "actions": [["x", "y"], ["x", "y"]],
+}
+
+
+def held(game):
+    """{(t, state, action): (rewards, {(next state, costs): probability})} of a whole game."""
+    found = {}
+    for t, state in itertools.product(range(game.horizon), game.states):
+        layer = game.layer(t)
+        for r in layer.rows(game.state_index(state)):
+            here = layer.outcomes(r)
+            costs = [
+                tuple(values[c] for values, c in zip(game.cost_values, codes, strict=True))
+                for codes in layer.cost[here].tolist()
+            ]
+            nexts = [game.states[s] for s in layer.next_state[here].tolist()]
+            outcomes = dict(zip(zip(nexts, costs, strict=True), layer.prob[here].tolist(), strict=True))
+            found[t, state, game.joint_action(layer.action[r])] = tuple(layer.reward[r].tolist()), outcomes
+    return found
+
+
+def matches(when, t, state, action):
+    held = {"t": t, "state": state}
+    return all(when.get(k, v) == v for k, v in held.items()) and all(
+        own in (chosen, "*") for own, chosen in zip(when.get("action", "**"), action, strict=True)
+    )
+
+
+def by_hand(rules, t, state, action):
+    """The last rule that sets counts, and every rule that adds."""
+    here = [rule for rule in rules if matches(rule.get("when", {}), t, state, action)]
+    reward = [rule["reward"] for rule in here if "reward" in rule][-1]
+    outcomes = [rule["outcomes"] for rule in here if "outcomes" in rule][-1]
+    total = [Fraction(str(x)) for x in reward]
+    expected = [0.0, 0.0]
+    found = {}
+    for outcome in outcomes:
+        then = outcome.get("next", state)
+        adds = [r["add"] for r in here if "add" in r and r.get("when", {}).get("next", then) == then]
+        cost = [Fraction(str(x)) for x in outcome.get("cost", [0, 0])]
+        for add in adds:
+            cost = [x + Fraction(str(y)) for x, y in zip(cost, add.get("cost", [0, 0]), strict=True)]
+        key = then, tuple(cost)
+        found[key] = found.get(key, 0) + outcome["probability"]
+        own = [Fraction(str(x)) for x in outcome.get("reward", [0, 0])]
+        for rule in here:
+            if "add" in rule and rule.get("when", {}).get("next") == then:
+                own = [x + Fraction(str(y)) for x, y in zip(own, rule["add"].get("reward", [0, 0]), strict=True)]
+        expected = [e + outcome["probability"] * float(x) for e, x in zip(expected, own, strict=True)]
+    for rule in here:
+        if "add" in rule and "next" not in rule.get("when", {}):
+            total = [x + Fraction(str(y)) for x, y in zip(total, rule["add"].get("reward", [0, 0]), strict=True)]
+    return [float(x) + e for x, e in zip(total, expected, strict=True)], found
+
+
+numbers = st.sampled_from([0, 1, -2, 0.1, 0.2, 0.7, 3])
+pairs = st.lists(numbers, min_size=2, max_size=2)
+whens = {
+    "t": st.integers(0, 1),
+    "state": st.sampled_from("pq"),
+    "action": st.lists(st.sampled_from("xy*"), min_size=2, max_size=2),
+}
+adding = st.fixed_dictionaries(
+    {
+        "when": st.fixed_dictionaries({}, optional={**whens, "next": st.sampled_from("pq")}),
+        "add": st.fixed_dictionaries({}, optional={"cost": pairs, "reward": pairs}).filter(bool),
+    }
+)
+outcome = st.fixed_dictionaries(
+    {"probability": st.just(0.5)}, optional={"next": st.sampled_from("pq"), "cost": pairs, "reward": pairs}
+)
+setting = st.fixed_dictionaries(
+    {"when": st.fixed_dictionaries({}, optional=whens).filter(bool)},
+    optional={"reward": pairs, "outcomes": st.lists(outcome, min_size=2, max_size=2)},
+).filter(lambda rule: len(rule) > 1)
+
+
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sets=st.lists(setting, max_size=3), adds=st.lists(adding, max_size=4), data=st.data())
+def test_adding_rules_sum_as_by_hand_in_any_order(sets, adds, data, tmp_path):
+    first = {"outcomes": [{"probability": 0.5, "next": "p"}, {"probability": 0.5, "next": "q"}], "reward": [1, 0.1]}
+    rules = [first, *sets, *adds]
+    try:
+        game = load_text(tmp_path, json.dumps({**HEAD, "rules": rules}), "game.json")
+    except InvalidGame as error:
+        assert "duplicate rule" in str(error)  # noqa: PT017 (drawn by chance)
+        return
+    found = held(game)
+    assert found
+    for (t, state, action), (reward, outcomes) in found.items():
+        expected, leads = by_hand(rules, t, state, action)
+        assert reward == pytest.approx(expected, rel=1e-15, abs=1e-15)
+        assert outcomes == pytest.approx(leads)
+    # adding rules may stand anywhere, before or after those that set, in any order
+    others = data.draw(st.permutations(adds))
+    cut = data.draw(st.integers(0, len(others)))
+    mixed = [*others[:cut], first, *sets, *others[cut:]]
+    assert load_text(tmp_path, json.dumps({**HEAD, "rules": mixed}), "game.json").digest == game.digest
+    game.save(tmp_path / "again.yaml")
+    assert load_game(tmp_path / "again.yaml").digest == game.digest
+
+
+def test_each_player_pays_for_itself(tmp_path):
+    going = [
+        {"when": {"action": {p: "dare"}}, "add": {"cost": {"risk": "1/3"}, "reward": {p: 0.1}}} for p in ("red", "blue")
+    ]
+    game = load_text(tmp_path, changed(rules=[BASE, *going, *({**rule} for rule in going)]))
+    reward, outcomes = held(game)[0, "road", ("dare", "dare")]
+    assert reward == (0.2, 0.2)
+    assert outcomes == {("road", (Fraction(4, 3),)): 1.0}
+    assert held(game)[0, "road", ("yield", "yield")] == ((0.0, 0.0), {("road", (Fraction(0),)): 1.0})
+
+
+def test_an_outcome_may_pay(tmp_path):
+    outcomes = [{"probability": 0.25, "reward": {"red": 8}}, {"probability": 0.75, "reward": [0, 4]}]
+    game = load_text(tmp_path, changed(rules=[{"outcomes": outcomes}]))  # no other reward is needed
+    assert held(game)[0, "road", ("dare", "yield")][0] == (2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"add": {}}, ["rule 2: add", "says nothing"]),
+        ({"add": 1}, ["rule 2: add", "mapping", "cost, reward"]),
+        ({"add": {"next": "road"}}, ["rule 2: add", "unknown key 'next'"]),
+        ({"add": {"cost": {"rsik": 1}}}, ["rule 2: add: cost", "did you mean 'risk'"]),
+        ({"add": {"reward": {"rde": 1}}}, ["rule 2: add: reward", "did you mean 'red'"]),
+        ({"add": {"reward": [1]}}, ["rule 2: add: reward", "1 entries", "2 players"]),
+        ({"when": {"next": "road"}, "reward": [1, 1]}, ["rule 2: when: next", "add"]),
+        ({"when": {"next": "raod"}, "add": {"cost": 1}}, ["rule 2: when: next", "did you mean 'road'"]),
+        (
+            {"when": {"t": 0}, "add": {"cost": {"risk": {"distribution": "uniform"}}}, "cost": 1},
+            ["rule 2: add: cost", "given by a distribution"],
+        ),
+    ],
+)
+def test_wrong_additions(tmp_path, rule, words):
+    with pytest.raises(InvalidGame) as caught:
+        load_text(tmp_path, changed(rules=[BASE, rule]))
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_adding_needs_something_to_add_to(tmp_path):
+    with pytest.raises(InvalidGame, match=r"no rule gives outcomes and reward.*rules that add need"):
+        load_text(tmp_path, changed(rules=[{"add": {"reward": {"red": 1}}}]))
+
+
+def test_a_random_cost_is_added_where_nothing_else_is(tmp_path):
+    pytest.importorskip("scipy")
+    drawn = {"when": {"action": {"red": "dare"}}, "add": {"cost": {"risk": {"distribution": "uniform"}}}}
+    game = load_text(tmp_path, changed(rules=[BASE, drawn]))
+    assert len(game.cost_values[0]) == 2
+
+
+def test_too_many_sums_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(rule_sums, "SUMS", 3)
+    adds = [{"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": k}}} for k in range(4)]
+    with pytest.raises(InvalidGame, match="more than 3 different sums"):
+        load_text(tmp_path, changed(rules=[BASE, *adds]))
+
+
+def test_sums_stay_short(tmp_path):
+    """Denominators without common factors would grow without end."""
+    primes = [10**2000 + k for k in range(1, 40, 2)]
+    adds = [{"add": {"cost": f"1/{prime}"}} for prime in primes]
+    with pytest.raises(InvalidGame, match="digits"):
+        load_text(tmp_path, changed(rules=[BASE, *adds]))
+
+
+# -- written files --------------------------------------------------------------------------------------------------
+
+vectors = st.tuples(*[st.sampled_from([Fraction(0), Fraction(1), Fraction(-2), Fraction(1, 3)])] * 2)
+
+
+@given(
+    parts=st.lists(st.lists(vectors, min_size=1, max_size=3), min_size=1, max_size=3),
+    spoil=st.booleans(),
+    data=st.data(),
+)
+def test_sums_over_players_are_found(parts, spoil, data):
+    def total(acts):
+        return tuple(map(sum, zip(*(own[a] for own, a in zip(parts, acts, strict=True)), strict=True)))
+
+    table = {acts: total(acts) for acts in itertools.product(*(range(len(own)) for own in parts))}
+    if spoil:
+        somewhere = data.draw(st.sampled_from(sorted(table)))
+        table[somewhere] = (table[somewhere][0] + 1, table[somewhere][1])
+    found = additive(table, parts)
+    if found is None:
+        assert spoil
+        return
+    start, changes = found
+    for acts, vector in table.items():
+        added = [changes.get(who, (0, 0)) for who in enumerate(acts)]
+        assert tuple(map(sum, zip(table[start], *added, strict=True))) == vector
+    assert all(who not in changes for who in enumerate(start))
+
+
+def test_what_players_add_is_written_so(tmp_path):
+    game = ace.catalog.get("medium_access_3")
+    game.save(tmp_path / "game.yaml")
+    rules = yaml.safe_load((tmp_path / "game.yaml").read_text())["rules"]
+    assert {"when": {"state": "bad", "action": {"tx2": "send"}}, "add": {"cost": {"energy of tx2": 2}}} in rules
+    assert len(rules) < len(game.layers[0].reward)
+    assert load_game(tmp_path / "game.yaml").digest == game.digest
+
+
+@pytest.mark.parametrize("reward", [-0.0, 0.1 + 0.2, 1e300, 5e-324])
+def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
+    """Also where a sum of written numbers would not give them."""
+
+    def build(*pays):
+        told = dict(zip(itertools.product("xy", repeat=2), pays, strict=True))
+        return ace.MarkovGame.from_functions(
+            players=["a", "b"],
+            horizon=1,
+            initial="s",
+            actions=lambda t, s: [["x", "y"], ["x", "y"]],
+            outcomes=lambda t, s, a: [(0.5, "s", None), (0.5, "another state with a long label", None)],
+            reward=lambda t, s, a: [told[a], reward],
+        )
+
+    for pays in ((reward, 0.1, 0.2, 0.30000000000000004), (0.0, 0.1, 0.2, 0.1 + 0.2), (0.0, reward, -0.0, reward)):
+        game = build(*pays)
+        game.save(tmp_path / "game.yaml")
+        assert load_game(tmp_path / "game.yaml").digest == game.digest
+
+
+# -- what is warned of --------------------------------------------------------------------------------------------
+
+
+def told(tmp_path, rules, name="game.yaml"):
+    path = written(tmp_path, changed(rules=rules), name)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        load_game(path)
+    assert all(issubclass(w.category, GameWarning) and str(path) in str(w.message) for w in found)
+    assert all(w.filename == __file__ for w in found)
+    return [str(w.message) for w in found]
+
+
+def when(**conditions):
+    return {"when": conditions}
+
+
+RED, BLUE = {"action": {"red": "dare"}}, {"action": {"blue": "dare"}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (
+            [{**when(**RED), "cost": 1}, {**when(**BLUE), "cost": 1}],
+            ["rule 2", "rule 3", "('dare', 'dare')", "add: {cost"],
+        ),
+        (
+            [{**when(**RED), "reward": [1, 0]}, {**when(**BLUE), "reward": [0, 1]}],
+            ["rule 2", "rule 3", "the later one alone gives reward", "add: {reward"],
+        ),
+        ([{**when(**RED), "legal": False}, {**when(**BLUE), "legal": True}], ["rule 2", "rule 3", "legal"]),
+        (
+            [{**when(**RED), "reward": [1, 0]}, {**when(state="road"), "reward": [2, 0]}],
+            ["rule 2", "rule 3", "overlap|no effect"],
+        ),
+        (
+            [{**when(t=1, **RED), "reward": [1, 0]}, {**when(**RED), "reward": [2, 0]}],
+            ["rule 2", "has no effect on reward", "rule 3"],
+        ),
+    ],
+)
+def test_overlaps_that_lose_something_are_warned_of(tmp_path, rules, words):
+    (message,) = told(tmp_path, [BASE, *rules])
+    assert all(any(way in message for way in word.split("|")) for word in words), message
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [{**when(**RED), "reward": [1, 0]}, {**when(action=["dare", "dare"]), "reward": [0, 1]}],  # an exception
+        [{**when(**RED), "reward": [1, 0]}, {**when(t="1..2", **RED), "reward": [0, 1]}],
+        [{**when(**RED), "legal": True}, {**when(**BLUE), "legal": True}],  # both say the same
+        [{**when(**RED), "add": {"cost": 1}}, {**when(**BLUE), "add": {"cost": 1}}],
+        [{**when(t=0), "cost": 1}, {**when(t=1), "cost": 1}],  # apart
+        [  # the overlap has a rule of its own
+            {**when(**RED), "cost": 1},
+            {**when(**BLUE), "cost": 1},
+            {**when(action=["dare", "dare"]), "cost": 2},
+        ],
+    ],
+)
+def test_exceptions_are_not_warned_of(tmp_path, rules):
+    assert told(tmp_path, [BASE, *rules]) == []
+
+
+def test_few_overlaps_are_named_and_the_rest_mentioned(tmp_path):
+    many = {"red": ["dare", "yield"], "blue": list(range(12))}
+    rules = [BASE, *({"when": {"action": {"blue": k}}, "reward": [k + 1, 0]} for k in range(12))]
+    text = changed(actions=many, rules=[*rules, {**when(**RED), "reward": [0, 1]}])
+    with pytest.warns(GameWarning) as found:
+        load_text(tmp_path, text)
+    assert len(found) == 6
+    assert "more rules overlap" in str(found[-1].message)
+
+
+def test_saved_games_and_catalog_files_give_no_warning(tmp_path):
+    for name in ace.catalog.names():
+        game = ace.catalog.get(name)
+        game.save(tmp_path / "game.yaml")
+        assert load_game(tmp_path / "game.yaml").digest == game.digest  # warnings are errors here
+
+
+def test_a_label_that_looks_like_a_setting(tmp_path):
+    text = CHICKEN.replace("constraints: [risk]\n", "").replace("{risk: 2}", "{reservoir: 2}")
+    text = text.replace("cost: {risk: 2}", "cost: 2").replace("cost: {risk: 0}", "cost: 0")
+    with pytest.warns(GameWarning, match="line 8: budget: 'reservoir' is taken for the label"):
+        load_text(tmp_path, text)
+    listed = text.replace("horizon: 3", "constraints: [reservoir]\nhorizon: 3")
+    assert load_text(tmp_path, listed).constraints == ("reservoir",)
+
+
+# -- lines ----------------------------------------------------------------------------------------------------------
+
+LONG = """
+format: acegames-game
+version: 1
+players: [red, blue]
+constraints: [risk]
+horizon: 3
+initial: road
+budget:
+  risk: 2
+states: [road]
+actions:
+  red: [dare, yield]
+  blue: [dare, yield]
+rules:
+  - reward: [0, 0]
+    next: road
+  - when:
+      state: road
+      action:
+        red: dare
+        blue: dare
+    outcomes:
+      - probability: 0.5
+        cost: 1
+      - probability: 0.5
+        cost:
+          risk: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("horizon: 3", "horizon: -3", 6),
+        ("  risk: 2\nstates", "  risk: two\nstates", 9),
+        ("  risk: 2\nstates", "  rsik: 2\nstates", 9),
+        ("  blue: [dare, yield]", "  bleu: [dare, yield]", 13),
+        ("  blue: [dare, yield]", "  blue: dare", 13),
+        ("states:", "stats:", 10),
+        ("reward: [0, 0]", "reward: [0]", 15),
+        ("    next: road", "    next: raod", 16),
+        ("state: road\n", "state: raod\n", 18),
+        ("red: dare\n", "red: drae\n", 20),
+        ("      - probability: 0.5\n        cost:\n", "      - probability: -0.5\n        cost:\n", 25),
+        ("          risk: 2", "          rsik: 2", 27),
+        ("    outcomes:", "    next: road\n    outcomes:", 17),
+    ],
+)
+def test_errors_name_the_line(tmp_path, old, new, line):
+    assert LONG.count(old) == 1
+    path = written(tmp_path, LONG.replace(old, new))
+    with pytest.raises(InvalidGame, match=f"game.yaml: line {line}: "):
+        load_game(path)
+
+
+def test_lines_in_json_and_of_both_rules(tmp_path):
+    document = yaml.safe_load(LONG)
+    document["rules"][1]["when"]["state"] = "raod"
+    text = json.dumps(document, indent=1)
+    line = text[: text.index('"raod"')].count("\n") + 1
+    with pytest.raises(InvalidGame, match=f"line {line}: rule 2: when: state"):
+        load_game(written(tmp_path, text, "game.json"))
+    doubled = LONG + "  - reward: [1, 1]\n"
+    with pytest.raises(InvalidGame, match=r"line 28: rule 3: duplicate rule, rule 1 \(line 15\) gives reward"):
+        load_game(written(tmp_path, doubled))
+    overlap = (
+        LONG + "  - {when: {action: {red: dare}}, reward: [1, 1]}\n  - {when: {action: {blue: dare}}, reward: [2, 1]}\n"
+    )
+    with pytest.warns(GameWarning, match=r"rule 3 \(line 28\) and rule 4 \(line 29\) overlap"):
+        load_game(written(tmp_path, overlap))
+
+
+def test_odd_budgets(tmp_path):
+    for entry, words in {
+        "{reservoir: {reservoir: 3}}": "unknown constraint 'reservoir'; write the label of the constraint first",
+        "{reservoir: 3, start: 1}": r"`budget: \{risk: \{reservoir: 3, start: 1\}\}`",
+        "{risk: {start: 1}}": "`reservoir: CAPACITY` is missing beside start",
+        "{risk: {capacity: 1}}": "unknown key 'capacity', there are 'reservoir'",
+        "{risk: {reservoir: {capacity: 1}}}": "reservoir: {'capacity': 1}, must be a number",
+        "{risk: {}}": "it is empty",
+        "{risk: }": "there is no value",
+    }.items():
+        with pytest.raises(InvalidGame, match=f"line 9: budget.*{words}"):
+            load_text(tmp_path, CHICKEN.replace("{risk: 2}", entry))
+
+
+def test_a_sum_too_large_for_a_float(tmp_path):
+    adds = [{"add": {"reward": {"red": 1.7e308}}}] * 2
+    with pytest.raises(InvalidGame, match="too large for a float"):
+        load_text(tmp_path, changed(rules=[BASE, *adds]))
+    assert math.isfinite(held(load_text(tmp_path, changed(rules=[BASE, adds[0]])))[0, "road", ("dare", "dare")][0][0])
