@@ -242,7 +242,7 @@ def test_stage_games_of_policies_that_round_costs():
 
 def test_places_that_cannot_occur_are_refused():
     solution = ace.solve(ace.catalog.get("intersection"))
-    with pytest.raises(ace.UnknownPair, match="no feasible play"):
+    with pytest.raises(ace.UnknownPair, match="not reachable under feasible play"):
         gambit.stage_game(solution, 0, "dry", 1)
 
 

@@ -478,9 +478,9 @@ def test_a_store_that_begins_with_too_little(capsys):
     game.save("store.yaml")
     shown = run("frontier", "store.yaml", "--no-curve").stdout
     assert "No capacity would be enough: a reservoir must start fuller." in shown and "which is not enough" in shown
-    with pytest.raises(ace.Infeasible, match="No capacity would do: 'battery' must start fuller"):
+    with pytest.raises(ace.Infeasible, match="No capacity suffices: 'battery' must start at a higher level"):
         ace.solve(game)
-    with pytest.raises(ace.Infeasible, match="Minimal budgets that would do: 'battery': capacity 8"):
+    with pytest.raises(ace.Infeasible, match="Minimal budgets that suffice: 'battery': capacity 8"):
         ace.solve(store(ace.reservoir(6), charge=-2))
 
 

@@ -250,8 +250,8 @@ def test_words():
     assert str(told(pairs=1, threads=1)).startswith("1 stage game after clipping; ")
     assert str(told(threads=1)).endswith(" on 1 thread")
     guessed = str(told(pairs=12_543_210, counted=False))
-    assert guessed.startswith("about 13,000,000 stage games after clipping, estimated by sampling; ")
-    assert str(told(measured=False)).endswith("(by stored figures; compiling comes on top)")
+    assert guessed.startswith("about 13,000,000 stage games after clipping (estimated by sampling); ")
+    assert str(told(measured=False)).endswith("(from stored figures, without the time to compile)")
 
 
 @pytest.mark.parametrize(

@@ -533,7 +533,7 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
         runner.act()
     with pytest.raises(ace.UnknownPair, match="more than any feasible play"):
         policy.distribution(1, "s", 2)
-    with pytest.raises(ace.UnknownPair, match="never comes here"):
+    with pytest.raises(ace.UnknownPair, match="not reachable under feasible play of the estimated game"):
         policy.distribution(1, "elsewhere", 0)
     with pytest.raises(ace.InvalidOption, match="cost 'much'"):
         policy.start().observe(("go",), "much", "s")
@@ -648,7 +648,7 @@ def test_surprises_and_violations_are_reported():
     dear = learn.rollout(lambda t, s, a, rng: (s, 5, [1.0]), policy, episodes=4, rng=0)
     assert dear.violations == 4
     assert len(dear.surprises) == 4
-    assert "4 broke a budget" in str(dear)
+    assert "4 exceeded a budget" in str(dear)
     lost = learn.rollout(lambda t, s, a, rng: ("elsewhere", 0, [1.0]), policy, episodes=4, rng=0)
     assert (lost.violations, len(lost.surprises)) == (0, 4)
     assert lost.returns.tolist() == [[1.0]] * 4
@@ -1160,7 +1160,7 @@ def test_exploration_covers_the_catalog(name, kind):
     assert {key for key, n in found.empirical.counts.items() if n >= 9} == legal_pairs(true)
     assert found.pairs == len(legal_pairs(true))
     assert not found.empirical.unseen
-    assert "Coverage reached" in str(found)
+    assert "Coverage complete: " in str(found)
     assert (found.episodes > 0) == (kind is learn.game_env)
 
 
@@ -1179,7 +1179,7 @@ def test_exploration_says_what_it_did_not_cover():
     assert found.episodes == 20
     assert found.lacking
     assert all(n < 5 for n in found.lacking.values())
-    assert "Coverage NOT reached" in str(found)
+    assert "Coverage NOT complete: " in str(found)
     assert "Lacking: t=" in str(found)
     drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
     assert not drawn.complete

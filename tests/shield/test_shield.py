@@ -161,7 +161,7 @@ def test_a_pair_must_be_reached_through_safe_actions():
     assert shield.joint(0, "root", 0).tolist() == [False, True, False]  # `go` is not offered there
     assert shield.joint(1, "r", 0).tolist() == [False, False, True]
     for state in "pq":
-        with pytest.raises(UnknownPair, match="no safe play comes here"):
+        with pytest.raises(UnknownPair, match="this situation is not reachable under feasible play"):
             shield.joint(1, state, 0)
 
 

@@ -558,16 +558,20 @@ def test_the_words_name_what_is_exceeded_and_what_was_promised():
     game = solo([Fraction(19, 10)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 9.5), CCE())
     assert certificate.ok, str(certificate)  # counts 5, spends 9.5
-    assert "Safe: every budget holds on every possible history (worst spending: fuel 9.5 of 9.5)." in str(certificate)
+    assert "Safe: every budget holds on every possible history (largest true cumulative cost: fuel 9.5 of 9.5)." in str(
+        certificate
+    )
     longer = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(longer, Greedy(longer, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
     assert certificate.ok, str(certificate)
     assert (
-        "Safe within the rounding: no budget is exceeded by more than 0.2 (promised: at most 0.5); "
-        "worst true spending: fuel 9.7 of 9.5." in str(certificate)
+        "Safe up to the rounding of costs: no budget is exceeded by more than 0.2 (the rounding allows 0.5); "
+        "largest true cumulative cost: fuel 9.7 of 9.5." in str(certificate)
     )
-    assert str(certificate).startswith("CERTIFIED: a coarse correlated equilibrium, safe within the rounding (")
-    assert "Stable against every deviation that keeps the true budgets:" in str(certificate)
+    assert str(certificate).startswith(
+        "CERTIFIED: a coarse correlated equilibrium, safe up to the rounding of costs, which for one player is"
+    )
+    assert "Stable against every deviation that keeps the true budgets: exploitability 0." in str(certificate)
     assert certificate.excess.tolist() == [0.2]
     assert certificate.allowance.tolist() == [0.5]
 
@@ -658,7 +662,7 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     certificate = verify(game, policy, CCE())
     assert not certificate.ok
     assert [step.spent for step in certificate.witness.history] == [(0,), (0.7,)]
-    assert "counted (1,)" in certificate.witness.reason
+    assert "which the policy counts as (1,)" in certificate.witness.reason
 
 
 @pytest.mark.parametrize("rounding", [(Rounding(Fraction(1, 2), "down"),), ()], ids=["rounded", "exact"])

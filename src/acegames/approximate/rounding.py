@@ -1,9 +1,10 @@
 """Algorithm 4, step 1: round costs to whole numbers of cells, so that few totals remain (spec 5).
 
 With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon.
-What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
-in truth is safe there, so an equilibrium of the rounded game deters it. Rounded up, the true total
-never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+A game that is infeasible with costs rounded down is infeasible with the true costs, and every
+deviation that is safe with the true costs is safe there, so an equilibrium of the rounded game
+deters it. Rounded up, the true total never exceeds the rounded one: a policy that keeps the budgets
+there keeps them with the true costs.
 
 A reservoir (spec 11) follows max(spent + cost, 0), which never widens a difference, so the same
 bounds hold. It begins with what is truly missing, and cells are chosen so that few totals remain.

@@ -88,8 +88,9 @@ def compare(
     """Solve a game four ways and play each.
 
     Budgets are dropped, kept on average, at every moment as a team, and in equilibrium. Values are
-    computed; spending and broken budgets are seen in `episodes` played episodes of each, under the
-    game's own budgets. A reservoir cannot be kept on average: a game that has one is not solved so.
+    computed; costs and exceeded budgets are counted in `episodes` simulated episodes of each, under
+    the game's own budgets. A reservoir cannot be kept on average: a game that has one is not solved
+    in that way.
 
     Args:
         game: the game.

@@ -75,7 +75,7 @@ class TeamOptimum:
         return self.solution.policy.tracker
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action of the game; KeyError where no feasible play comes."""
+        """Probability of each joint action; UnknownPair if not reachable under feasible play."""
         found: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
         return {joint: p for (joint,), p in found.items()}
 

@@ -27,16 +27,16 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
         reason = f"{stage} Nash equilibrium; exact arithmetic ruled out every pair of supports."
     elif backend is None:
         reason = (
-            f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are looked for, so none was found, "
-            "but a mixed one may exist."
+            f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are searched for, "
+            "so a mixed one may exist (Nash(backend=...) searches for mixed ones)."
         )
     else:
         reason = (
-            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is asked where the "
-            "feasible joint actions are a product."
+            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is used only where the "
+            "feasible joint actions are a product of one action set per player."
         )
     if t < game.horizon - 1:
-        reason += " Its utilities depend on the equilibria chosen at later steps: with another objective there may be one here."
+        reason += " The utilities here depend on the equilibria chosen at later steps, so with another objective there may be one."
     return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent)
 
 

@@ -41,7 +41,7 @@ class PlayedPair:
 
 @dataclass(frozen=True)
 class PolicySupport:
-    """What the data says about a policy, in words when printed."""
+    """What the data says about a policy. `print` it to read it in words."""
 
     pairs: tuple[PlayedPair, ...]
     # Bound on the probability that an episode breaks a budget or meets no known safe action; the
@@ -52,19 +52,19 @@ class PolicySupport:
 
     @property
     def weakest(self) -> PlayedPair:
-        """The pair with the fewest samples."""
+        """The joint action with the fewest samples."""
         return min(self.pairs, key=lambda p: p.samples)
 
     def __str__(self) -> str:
         least, bound = self.weakest, f"{self.violation:.3g}, at confidence {self.confidence:g}"
-        chance = "never breaks a budget nor comes to where no safe action is known"
+        chance = "never exceeds a budget, and never comes to a situation without a known safe action"
         if self.violation:
-            chance = f"breaks a budget or comes to where no safe action is known with probability at most {bound}"
-        given = ", if the bounds given are true" if self.assumed else ""
+            chance = f"exceeds a budget, or comes to a situation without a known safe action, with probability at most {bound}"
+        given = ", if the bounds that were given are true" if self.assumed else ""
         return (
-            f"The policy may play {len(self.pairs):,} (t, state, joint action). The least is known of "
+            f"The policy may play {len(self.pairs):,} (t, state, joint action). The fewest samples are of "
             f"{place(least.t, least.state, least.action)}: {least.samples:,} samples, "
-            f"in which a given outcome of probability {least.ruled_out:.3g} or more would have been seen.\n"
+            f"which rule out an unseen outcome of probability {least.ruled_out:.3g} or more.\n"
             f"An episode {chance}{given}."
         )
 

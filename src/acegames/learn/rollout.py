@@ -23,9 +23,10 @@ class Episodes:
     returns: NDArray[np.float64]
     """(E, N) total reward of each player, up to the surprise where there was one."""
     spent: NDArray[np.float64]
-    """(E, M) total cost, of a reservoir what it lacks at the end; rounded to floats."""
+    """(E, M) total cost, of a reservoir what is missing to its capacity at the end; rounded to
+    floats."""
     violations: int
-    """Number of episodes that broke some budget at some time; decided exactly."""
+    """Number of episodes that exceeded some budget at some time; decided exactly."""
     surprises: tuple[str, ...]
     """One sentence per episode that ended early where the policy knows no safe action."""
 
@@ -33,8 +34,8 @@ class Episodes:
         means = ", ".join(f"{x:.4g}" for x in self.returns.mean(axis=0))
         said = f"; the first: {self.surprises[0]}" if self.surprises else ""
         return (
-            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} broke a budget, "
-            f"{len(self.surprises):,} came to where the data knows no safe action{said}."
+            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} exceeded a budget, "
+            f"{len(self.surprises):,} ended early, in a situation without a known safe action{said}."
         )
 
 
@@ -47,7 +48,7 @@ def rollout(
     cost: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Episodes:
-    """Play a learned policy (`empirical.policy(solution)`) and see whether the budgets hold.
+    """Play a learned policy (`empirical.policy(solution)`) and count exceeded budgets.
 
     Args:
         source: an environment or a generative model, as in `estimate`, or the true game.

@@ -121,7 +121,7 @@ def between(low: Any, high: Any) -> Between:
 
     The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
     is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
-    "stock", and "-stock" with the negated costs. Where costs or spendings are given, those of
+    "stock", and "-stock" with the negated costs. Where (cumulative) costs are given, those of
     "-stock" may be left out: they are minus those of "stock". Options with an entry for each
     constraint, such as `epsilon`, want both.
     """
@@ -291,7 +291,7 @@ def costless(game: MarkovGame) -> list[Label]:
 
 def costless_sentence(label: Label) -> str:
     """The warning about such a constraint."""
-    return f"no outcome of the game ever costs anything of {label!r}, so its budget never binds"
+    return f"no outcome of the game has a cost of {label!r}, so its budget never binds"
 
 
 def warn_of_costless(game: MarkovGame) -> None:

@@ -50,7 +50,7 @@ def value_map(
         ax: the axes to draw on.
 
     Raises:
-        UnknownPair: no feasible play comes there.
+        UnknownPair: the situation is not reachable under feasible play.
         InvalidOption: the policy keeps no values.
     """
     policy = _policy(solution)

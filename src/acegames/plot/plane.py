@@ -59,13 +59,15 @@ def plane(
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
-        raise InvalidOption("the game has no constraints, so there is no spending to draw over")
+        raise InvalidOption("the game has no constraints, so there is no cumulative cost to draw over")
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
     total = _reached(policy, t, policy.state_numbers[state])
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
-        raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
+        raise UnknownPair(
+            f"{place(t, state)}: this state is not reachable under feasible play at this time, or not with {dict(at or {})} spent"
+        )
     kept = [reservoirs[m] if reservoirs else None for m in axes]
     columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
     rows, y = np.zeros_like(columns), np.zeros(1)

@@ -1,4 +1,4 @@
-"""The policy: what to play at (t, state, spent), and a runner that keeps track of spending."""
+"""The policy: what to play at (t, state, spent), and a runner that adds up the costs."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ __all__ = ["Policy", "Runner"]
 class Policy:
     """A joint policy that reads (t, state, spent). It needs no game to be run.
 
-    `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
-    approximate one the sum of the rounded costs.
+    `spent` is the cumulative cost, one number per constraint: of an exact policy the sum of the
+    costs, of an approximate one the sum of the rounded costs, of a reservoir what is missing to its
+    capacity.
 
-    All spending so low that a budget cannot bind any more is stored once. `reached` knows which
-    spendings occur. It is None where listing them would take far more than the policy itself; in
-    that range the policy then answers for every spending between the least and the largest that can
-    occur in the state.
+    Cumulative costs so low that a budget cannot bind any more share one stored answer (clipping).
+    `reached` knows which of them can occur. It is None where listing them would take far more
+    memory than the policy itself; then the policy answers, in that range, for every cumulative cost
+    between the least and the largest that can occur in the state.
 
-    It takes about 10 bytes of memory per pair for two players with three actions each, and 16 more
-    where values are kept.
+    The policy takes about 10 bytes of memory per stage game of two players with three actions each,
+    and 16 more if it keeps values.
     """
 
     players: tuple[Label, ...]
@@ -69,11 +70,15 @@ class Policy:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether `values` can be asked for; a policy plays and is verified without."""
+        """Whether the policy holds `values`; it plays and is verified without them, too."""
         return self.layers[0].values is not None
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action in the support; KeyError where no safe play comes."""
+        """The recommendation: the probability of each joint action in its support.
+
+        Raises:
+            UnknownPair: (t, state, spent) is not reachable under feasible play. It is a KeyError.
+        """
         layer, rows, prob = self._strategy(t, state, spent)
         return {self.joint_action(layer.action[r]): p for r, p in zip(rows, prob, strict=True)}
 
@@ -102,7 +107,7 @@ class Policy:
         return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
-        """Draw a joint action; hand each player its part."""
+        """Draw a joint action from `distribution`; hand each player its part."""
         layer, rows, prob = self._strategy(t, state, spent)
         generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
@@ -121,14 +126,14 @@ class Policy:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
-        KeyError where no feasible play comes.
+        UnknownPair where a situation is not reachable under feasible play.
         """
         layer = self.layers[t]
         ptr, row, prob = layer.strategies(state, self.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
 
     def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
-        """Many `values` at once, (Q, N), asked for as in `lookup`."""
+        """Many `values` at once, (Q, N), with arguments as in `lookup`."""
         return self.layers[t].values_at(self.known_pairs(t, state, total))
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
@@ -184,9 +189,9 @@ class Policy:
         return {}
 
     def alike(self, t: int) -> Ints:
-        """Up to what spending (S, M), in whole units, answers are alike, constraint by constraint.
+        """Up to which cumulative cost (S, M), in whole units, answers are alike, by constraint.
 
-        A state's spendings that differ only below that have the same answer, where there is one.
+        Two of a state's cumulative costs that differ only below that have the same answer, if any.
         """
         space = self.layers[t].space
         found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)
@@ -195,7 +200,7 @@ class Policy:
         return found
 
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
-        """Number of each (state, total) in its layer; KeyError where one cannot occur."""
+        """Number of each (state, total) in its layer; UnknownPair where one cannot occur."""
         pair = self.pairs(t, state, total)
         if (pair < 0).any():
             q = int(np.flatnonzero(pair < 0)[0])
@@ -216,7 +221,9 @@ class Policy:
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
         hint = "" if self.tracker.exact else f" ({AT_AN_END})"
-        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{hint}")
+        return UnknownPair(
+            f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play{hint}"
+        )
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:
@@ -225,11 +232,13 @@ class Policy:
 
     def __repr__(self) -> str:
         pairs = count_pairs(self.layers)
-        return f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} pairs, for game {self.game_digest[:12]}>"
+        return (
+            f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} stage games, for game {self.game_digest[:12]}>"
+        )
 
 
 class Runner(Spending):
-    """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
+    """Plays one episode: `act` draws a joint action, `observe` takes its cost and next state."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
         super().__init__(policy.horizon, policy.tracker, state)
@@ -241,10 +250,10 @@ class Runner(Spending):
         return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
+        """Tell the runner the joint action, its cost (as in `from_functions`) and the next state.
 
-        Whether this could happen in the game is not checked here; `act` raises where no feasible
-        play comes.
+        Whether this can happen in the game is not checked here; `act` raises UnknownPair where the
+        situation is not reachable under feasible play.
         """
         self.check_running()
         policy = self.policy

@@ -28,7 +28,7 @@ class Spending:
 
     @property
     def spent(self) -> Spent:
-        """The cumulative cost so far, one exact number per constraint; what a reservoir lacks."""
+        """The cumulative cost, one exact number per constraint; what is missing in a reservoir."""
         return tuple(map(plain, self.total))
 
     @property
@@ -38,7 +38,7 @@ class Spending:
 
     @property
     def done(self) -> bool:
-        """Whether the horizon is reached."""
+        """Whether the episode is over."""
         return self.t >= self._horizon
 
     def check_running(self) -> None:

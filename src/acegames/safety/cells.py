@@ -210,7 +210,7 @@ def _check_numbers(size: Ints) -> None:
     cells = count_cells(size)
     if not fits_numbers(cells):
         raise TooLarge(
-            f"the spendings that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
+            f"the cumulative costs that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
             "62 bits (however few of them occur together); solve approximately, with costs rounded to a coarser unit, or with "
             "fewer constraints"
         )

@@ -158,7 +158,7 @@ def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
     if needed > allowed:
         raise TooLarge(
-            f"finding the situations that safe play can reach takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
+            f"finding the situations reachable under feasible play takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
             f"but only {allowed / 2**30:.3g} GiB can be used; coarser costs, fewer constraints or smaller budgets would help"
         )
 

@@ -104,7 +104,7 @@ def reduce(game: MarkovGame) -> Reduction:
     """Return the action-constrained Markov game behind a game with budgets.
 
     Raises:
-        Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+        Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
         TooLarge: as `feasibility`.
     """
     found = feasibility(game)

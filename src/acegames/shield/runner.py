@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ShieldRunner(Spending):
-    """Follows one episode: asks the shield about where it is, and adds up what is spent."""
+    """Follows one episode: adds up the costs and gives the shield's masks for where it is."""
 
     def __init__(self, shield: Shield, state: Label) -> None:
         super().__init__(shield.game.horizon, shield.tracker, state)
@@ -29,7 +29,7 @@ class ShieldRunner(Spending):
 
     @property
     def left(self) -> Spent:
-        """The rest of each budget for the next step, exactly; `inf` where there is no bound."""
+        """What is left of each budget for the next step, exactly; `inf` where there is no bound."""
         bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
         return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
@@ -54,26 +54,26 @@ class ShieldRunner(Spending):
         return self.situation.allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
+        """Tell the runner the joint action, its cost (as in `from_functions`) and the next state.
 
         Raises:
-            InvalidOption: the joint action is not safe here, or the cost or state is none of the
-                game. Nothing has changed.
-            UnknownPair: no outcome of the joint action has this cost and next state: the game does
-                not describe what happens.
+            InvalidOption: the joint action is not safe here, or the game has no such cost or state.
+                The runner stays where it is.
+            UnknownPair: no outcome of the joint action has this cost and next state, so the game
+                does not describe what happened.
         """
         here, shield = self.situation, self.shield
         if not here.allows(action):
             raise InvalidOption(
-                f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest that is"
+                f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest safe one"
             )
         self.check_next_state(shield.game.state_numbers, next_state)
         after = self.after(cost)
         if not shield.explains(self.t, self.state, action, cost, next_state):
             hint = "" if shield.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(
-                f"{here}: the joint action {tuple(action)!r} is safe, but came to {next_state!r} at a cost of "
-                f"{cost!r}, which no outcome of the game does{hint}"
+                f"{here}: the joint action {tuple(action)!r} is safe, but it led to {next_state!r} at a cost of "
+                f"{cost!r}, and the game has no such outcome{hint}"
             )
         there = shield.at(self.t + 1, next_state, tuple(map(plain, after[1])))
         self.move(after, next_state)

@@ -22,17 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stats:
-    """The work that a solve took."""
+    """The work that a solve took. `print` it for a sentence."""
 
-    pairs: int  # stage games (t, state, spent); spending that no longer matters counts once
+    pairs: int  # stage games after clipping: cumulative costs that cannot bind any more share one
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because floats were not certified
     seconds: float | None = None  # None after loading: files are the same for the same solve
 
+    def __str__(self) -> str:
+        exactly = f", {self.repaired:,} of these in exact arithmetic" if self.repaired else ""
+        took = "" if self.seconds is None else f"; {self.seconds:.3g} s"
+        return f"{self.pairs:,} stage games after clipping, {self.programs:,} by a linear program{exactly}{took}"
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An equilibrium policy, the question it answers, and its guarantee."""
+    """What `solve` found: an equilibrium policy, its values and its guarantee. `print` it."""
 
     game: MarkovGame
     concept: Concept
@@ -44,8 +49,9 @@ class Solution:
     checkpoint: str | None = None
 
     def __str__(self) -> str:
-        worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
-        return f"{self.concept}: values {worth}. {self.guarantee}"
+        each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
+        lines = [f"{self.concept.words.title}. The expected total reward is {each}.", str(self.guarantee)]
+        return "\n".join(lines)
 
     def budget_curve(
         self,
@@ -56,10 +62,16 @@ class Solution:
         engine: Engine | None = None,
         progress: OnProgress | None = None,
     ) -> BudgetCurve:
-        """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
+        """Compute the values as a function of the initial budget, with one more solve.
 
-        An approximate solution gives the curve of the game with rounded costs. InvalidOption is
-        raised if costs were cut off or ignored that would count under a smaller budget.
+        Args:
+            constraint, budgets, points, engine, progress: as in `acegames.budget_curve`.
+
+        Returns: The curve; of an approximate solution, that of the game with rounded costs.
+
+        Raises:
+            InvalidOption: costs were cut off or ignored that would count under a smaller budget.
+            NoEquilibrium, TooLarge: as in `acegames.budget_curve`.
         """
         from acegames.solving.curve import curve_of
 
@@ -97,7 +109,7 @@ class Solution:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory.
+        """Read a solution that `save` wrote; BadFile if it is damaged or no solution.
 
         The policy of a file above 4 MiB stays in the file, mapped: each layer is read and checked
         (BadFile) at its first use. Do not overwrite such a file while the solution is in use;

@@ -1,4 +1,4 @@
-"""What the policy can realise: the worst true spending, and a history that breaks a rule.
+"""What the policy can realise: the largest true costs, and a history that breaks a rule.
 
     X(0, s, 0) = 0
     X(t+1, s', c^ + k) = max over nodes (t, s, c^), actions played there and outcomes (s', k) of
@@ -190,7 +190,7 @@ class _Walk:
             layers.append(self.advance(t, layers[t])[0])
         way = self._way(layers, trouble.node, trouble.m)
         if way is None:
-            return Witness((), "The policy does not answer the same question twice alike.")
+            return Witness((), "The policy gives different answers in the same situation.")
         if trouble.out < 0:
             return Witness(self._steps(way, trouble.m), trouble.sentence)
         steps = self._steps([*way, (int(layers[-1].state[trouble.node]), trouble.out)], trouble.m)
@@ -246,7 +246,7 @@ class _Walk:
             if not isinstance(bound, float) and total > bound + allowed:
                 rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
                 over.append(f"{label!r} to {plain(total)}, over its budget of {plain(bound)}{rounding}")
-        counting = "" if self.counted.exact else f", counted {self.units.user(tuple(counted))!r}"
+        counting = "" if self.counted.exact else f", which the policy counts as {self.units.user(tuple(counted))!r}"
         return (
             f"At t={step.t}, state {step.state!r}, spent {step.spent!r}{counting}: the policy may play "
             f"{step.action!r}, which can bring {' and '.join(over)}."

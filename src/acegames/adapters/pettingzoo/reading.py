@@ -289,12 +289,12 @@ class _Reader:
                 what = "states" if self.stationary else "situations (t, state)"
                 here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
                 rule = "A state that says less (state=), a shorter horizon, or a larger most="
-                raise TooLarge(f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{here}. {rule}")
+                raise TooLarge(f"more than {self.most:,} {what}: stopped at t={t} of {self.horizon}{here}. {rule}")
             known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
             return
         if known[state].choices != choices:
             raise InvalidOption(
-                f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
+                f"{place(t, state)}: met twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
         if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
