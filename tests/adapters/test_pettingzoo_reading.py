@@ -218,7 +218,7 @@ def test_an_agent_that_is_gone_has_one_action():
     layer, alone = game.layer(1), game.state_index("second")
     assert {game.joint_action(layer.action[r]) for r in layer.rows(alone)} == {("(none)", 0), ("(none)", 1)}
     assert [layer.reward[r].tolist() for r in layer.rows(alone)] == [[0.0, 1.0]] * 2
-    with pytest.raises(ace.InvalidOption, match="reached twice, the actions were"):
+    with pytest.raises(ace.InvalidOption, match="met twice, the actions were"):
         pz.from_parallel_env(Relay(), horizon=4, budget={"effort": 3}, state=lambda env, seen: "same")
 
 

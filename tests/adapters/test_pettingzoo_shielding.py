@@ -222,7 +222,9 @@ def test_the_horizon_of_the_game_truncates(calm):
 def test_an_environment_that_does_what_the_game_excludes(calm):
     env = pz.shielded(Rovers(gusts=1.0), calm)
     env.reset()
-    with pytest.raises(ace.UnknownPair, match="left the shield's game, and safety can be promised no longer"):
+    with pytest.raises(
+        ace.UnknownPair, match="the shield's game does not describe, so safety can no longer be promised"
+    ):
         drive_on(env)
     env = pz.shielded(Rovers(gusts=1.0), calm, surprise="end")
     env.reset()

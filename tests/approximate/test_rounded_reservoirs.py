@@ -210,9 +210,9 @@ def test_random_drains_converge_to_one_another(seed):
 
 def test_the_promise_says_what_exceeding_a_reservoir_means():
     solution = ace.solve(battery(1), epsilon=0.2)
-    assert "below what must be left" in str(solution.guarantee)
-    assert "below what must be left" not in str(ace.solve(battery(1), epsilon=0.2, rounding="up").guarantee)
-    assert "below what must be left" not in str(ace.solve(battery(1)).guarantee)
+    assert "below its reserve" in str(solution.guarantee)
+    assert "below its reserve" not in str(ace.solve(battery(1), epsilon=0.2, rounding="up").guarantee)
+    assert "below its reserve" not in str(ace.solve(battery(1)).guarantee)
 
 
 def test_a_level_that_is_too_low_is_said_so():

@@ -106,7 +106,7 @@ def test_an_approximation_always_shows_its_promise():
     assert certificate.excess[0] > 0  # else the next lines test nothing
     shown = " ".join(re.sub("[│╭╮╰╯─]", "", run("solve", "fine.yaml", "--epsilon", "0.9").stdout).split())
     assert str(solution.guarantee) in shown
-    assert "safe within the rounding" in shown and "by any deviation that keeps the true budgets" in shown
+    assert "safe up to the rounding of costs" in shown and "by a deviation that keeps the true budgets" in shown
     over, promised = map(float, re.search(r"of 3, ([\d.]+) over \(promised: at most ([\d.]+)\)", shown).groups())
     assert certificate.excess[0] <= over <= certificate.excess[0] * 1.00001
     assert certificate.allowance[0] <= promised <= certificate.allowance[0] * 1.00001

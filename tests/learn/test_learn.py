@@ -352,7 +352,9 @@ def test_unseen_pairs_and_places_where_nothing_is_known():
     assert "nothing was sampled there: 1 (t, state), such as t=1, state 'w'" in said
     with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
         _ = learn.estimate(line[:3], **known).game
-    assert "was not said" in str(learn.estimate(line, **known))
+    assert "The legal joint actions were not given, so those that were sampled are taken as legal." in str(
+        learn.estimate(line, **known)
+    )
 
 
 def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
@@ -363,7 +365,7 @@ def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
         _ = learn.estimate(line, budget={"c": 4}, **cautious, **known).game
     found = learn.estimate(line, budget={"c": 4}, unseen_reward=5, **cautious, **known)
     assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("b",): 1.0}
-    assert "taken to lead anywhere possible at the worst cost" in str(found)
+    assert "taken to lead to every possible state at the worst cost" in str(found)
 
 
 def test_bounds_that_the_samples_contradict():
@@ -531,7 +533,7 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
     assert runner.done
     with pytest.raises(ace.InvalidOption, match="the episode is over"):
         runner.act()
-    with pytest.raises(ace.UnknownPair, match="more than any feasible play"):
+    with pytest.raises(ace.UnknownPair, match="no feasible play of the estimated game spends so much by then"):
         policy.distribution(1, "s", 2)
     with pytest.raises(ace.UnknownPair, match="not reachable under feasible play of the estimated game"):
         policy.distribution(1, "elsewhere", 0)
@@ -710,7 +712,9 @@ def test_a_cost_seen_with_another_next_state_covers_nothing(options):
     solution = ace.solve(found.game)
     assert walk(true, found.policy(solution))[3] == pytest.approx(0.5)
     assert found.support_of(solution).violation >= 0.5
-    assert "breaks a budget or comes to where no safe action is known with" in str(found.support_of(solution))
+    assert "exceeds a budget, or comes to a situation without a known safe action, with" in str(
+        found.support_of(solution)
+    )
     found = learn.estimate(samples, possible_next=following, **known)
     assert found.support_of(ace.solve(found.game)).violation >= 0.5
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0})
@@ -825,7 +829,9 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
         assert p.excess == uncovered(list(largest), 40, among=among)
     worst = [max(p.excess for p in support.pairs if p.t == t) for t in range(3)]
     assert support.violation == pytest.approx(1 - math.prod(1 - q for q in worst))
-    assert "breaks a budget or comes to where no safe action is known with probability at most" in str(support)
+    assert "exceeds a budget, or comes to a situation without a known safe action, with probability at most" in str(
+        support
+    )
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, conservative=True, worst_cost=3)
     with pytest.raises(ace.Infeasible):
         ace.solve(certain.game)  # walking might cost 3 as well, as far as this bound says
@@ -866,7 +872,7 @@ def test_support_says_whether_it_rests_on_what_the_user_said():
     ):
         found = learn.estimate(true_game(), samples_per_pair=40, rng=0, **given)
         support = found.support_of(ace.solve(found.game))
-        assert support.assumed == ("if the bounds given are true" in str(support)) == rests
+        assert support.assumed == ("if the bounds that were given are true" in str(support)) == rests
 
 
 # -- convergence ------------------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ def test_turns_refuse_what_cannot_be_completed():
     assert shield.turn(0, "s", 0, {"q": 1}).tolist() == [True, False, False]
     assert shield.turn(0, "s", 0, player="q").tolist() == [True, True, True]
     for chosen, said in (
-        ((1,), "cannot be completed safely"),
+        ((1,), "no safe joint action has the actions"),
         ({"q": 7}, "player 'q'"),
         ({"r": 0}, "player"),
         ((2, 0), "every player has chosen already"),
@@ -661,7 +661,7 @@ def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
     for action, state, cost in (("rest", "s", 1), ("dare", "s", 0), ("dare", "r", 1)):  # each could be afforded
         cautious = ace.Shield(two_ways()).start()
         with pytest.raises(
-            UnknownPair, match=rf"came to '{state}' at a cost of {cost}, which no outcome of the game does$"
+            UnknownPair, match=rf"it led to '{state}' at a cost of {cost}, and the game has no such outcome$"
         ):
             cautious.observe((action,), cost, state)
     cautious.observe(("dare",), 2, "r")

@@ -302,7 +302,7 @@ def test_unbounded_constraints_cannot_vary():
     assert curve.budgets.tolist() == [[0, math.inf], [1, math.inf], [2, math.inf]]
     with pytest.raises(ace.InvalidOption, match="no finite budget"):
         ace.budget_curve(game, None, 1)
-    with pytest.raises(ace.InvalidOption, match="cannot be shifted"):
+    with pytest.raises(ace.InvalidOption, match="it must stay inf"):
         ace.budget_curve(game, budgets=[[1, 3]])
 
 

@@ -59,7 +59,7 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A game with rounded costs: `game` has finitely many, so whatever is exact can take it."""
+    """A game with rounded costs: `game`, which exact methods can take, and the `original`."""
 
     original: MarkovGame
     game: MarkovGame
@@ -69,10 +69,10 @@ class Rounded:
 def round_costs(
     game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down", any_budget: bool = False
 ) -> Rounded:
-    """Round the costs of a game so that budgets are kept within epsilon.
+    """Round the costs of a game so that budgets are kept up to epsilon.
 
     Args:
-        game: the game; its costs may be fine or given by distributions.
+        game: the game; its costs may be of high precision, or drawn from distributions.
         epsilon: how far over its budget a constraint may go with costs rounded down: one number for
             all, one per constraint, or {constraint: number}. Zero leaves costs as they are.
         relative: whether epsilon is a share of the budget's size instead of an amount; of a

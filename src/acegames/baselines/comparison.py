@@ -50,7 +50,14 @@ class Comparison:
     def with_policy(
         self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
     ) -> Comparison:
-        """The same with one more policy of known values, played as often as the others."""
+        """The same with one more policy of known values, simulated as often as the others.
+
+        Args:
+            name: what the table calls it.
+            policy: as in `simulate`.
+            values: (N,) each player's expected total reward.
+            rng: a Generator or a seed.
+        """
         played = simulate(self.game, policy, episodes=len(self.rows[0].rollouts.returns), rng=rng)
         row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
         return replace(self, rows=(*self.rows, row))

@@ -246,8 +246,8 @@ def _advice(space: Space, factor: float) -> str:
             parts.append(f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {within:.2g})")
     fits = len(parts) == len(space.dims)
     rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
-    fewer = "Fewer constraints shrink it most; shorter" if len(space.dims) > 1 else "Shorter"
-    return f"{rounding}{fewer} horizons and smaller budgets help too."
+    fewer = "Fewer constraints help most; shorter" if len(space.dims) > 1 else "Shorter"
+    return f"{rounding}{fewer} horizons and smaller budgets help{' too' * bool(fits or len(space.dims) > 1)}."
 
 
 def _seconds(seconds: float) -> str:

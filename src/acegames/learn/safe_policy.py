@@ -67,7 +67,7 @@ class SafePolicy:
         return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding, self.game.reservoirs)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; UnknownPair where no safe action is known."""
+        """Probability of each joint action, as `Policy`; UnknownPair if no safe action is known."""
         found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
         return found
 
@@ -94,7 +94,12 @@ class SafePolicy:
         return self.feasibility.lattice.spent(known[enough[0]].tolist())
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> SafeRunner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode.
+
+        Args:
+            rng: a Generator, a seed, or None for fresh randomness.
+            state: the initial state; needed if the game has several.
+        """
         return SafeRunner(self, np.random.default_rng(rng), first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
@@ -130,9 +135,14 @@ class SafeRunner(Spending):
         return drawn(self.policy.distribution(self.t, self.state, self.total_counted), self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Tell the runner the joint action, its cost (as in `from_functions`) and the next state.
+        """Tell the runner what was played, what it cost and which state followed.
 
         The data need not have shown them.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
         """
         self.check_running()
         self.move(self.after(cost, whole=False), next_state)

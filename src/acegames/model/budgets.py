@@ -119,11 +119,14 @@ class Between:
 def between(low: Any, high: Any) -> Between:
     """Return limits on both sides, to use in place of a number: `{"stock": between(-3, 5)}`.
 
-    The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
-    is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
-    "stock", and "-stock" with the negated costs. Where (cumulative) costs are given, those of
-    "-stock" may be left out: they are minus those of "stock". Options with an entry for each
-    constraint, such as `epsilon`, want both.
+    The cumulative cost stays between `low` and `high` at every moment, with probability one. The
+    game then has two constraints: "stock", and "-stock" with the negated costs. Where (cumulative)
+    costs are given, those of "-stock" may be left out: they are minus those of "stock". Options
+    with an entry for each constraint, such as `epsilon`, need both.
+
+    Args:
+        low: the least cumulative cost, a number or one per time; `-inf` is no limit.
+        high: the largest cumulative cost, likewise; `inf` is no limit.
     """
     return Between(low, high)
 
@@ -137,8 +140,8 @@ def almost_sure(bound: Any) -> AtEnd:
     """Return a budget on the total alone, to use in place of a number: `{"fuel": almost_sure(5)}`.
 
     With probability one the total at the end is at most `bound`. Before the end the total may
-    exceed it, as long as it surely comes back. With costs of one sign this is the same as a budget
-    that holds at all times.
+    exceed it, as long as it comes back with probability one. With costs of one sign this is the
+    same as a budget that holds at all times.
     """
     return AtEnd(bound)
 

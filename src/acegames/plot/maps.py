@@ -35,7 +35,7 @@ def value_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what the rest of the game is worth, over what was spent, or the level of a reservoir.
+    """Draw the value of the rest of the game, over cumulative costs or the level of a reservoir.
 
     For one constraint it is a line, for two a heat map.
 
@@ -45,7 +45,7 @@ def value_map(
         t, state: where in the game.
         player: whose value; by default the sum of all.
         constraints: one or two of them; by default the first two.
-        at: what is spent of the other constraints, as {constraint: amount}; by default nothing. Of
+        at: the cumulative costs of the other constraints, as {constraint: amount}; by default 0. Of
             a reservoir this is what is missing to its capacity.
         ax: the axes to draw on.
 
@@ -77,11 +77,17 @@ def policy_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which joint action is played, over what was spent, or the level of a reservoir.
+    """Draw which joint action is played, over cumulative costs or the level of a reservoir.
 
     For one constraint these are probabilities, for two a map. Letters name joint actions. On the
     map, hatched cells mix those whose letters they carry, and have the colour of the most likely
-    one. Arguments as in `value_map`.
+    one.
+
+    Args:
+        solution, t, state, constraints, at, ax: as in `value_map`.
+
+    Raises:
+        UnknownPair: the situation is not reachable under feasible play.
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at, _reservoirs(solution))

@@ -76,6 +76,11 @@ class Policy:
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """The recommendation: the probability of each joint action in its support.
 
+        Args:
+            t: the time, from 0.
+            state: the state's label.
+            spent: the cumulative cost: a number, one per constraint, or {constraint: number}.
+
         Raises:
             UnknownPair: (t, state, spent) is not reachable under feasible play. It is a KeyError.
         """
@@ -84,6 +89,9 @@ class Policy:
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
         """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
 
         Raises:
             InvalidOption: the policy draws joint actions together, so no player has a strategy of
@@ -107,14 +115,22 @@ class Policy:
         return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
-        """Draw a joint action from `distribution`; hand each player its part."""
+        """Draw a joint action from `distribution`; hand each player its part.
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
+            rng: a Generator, a seed, or None for fresh randomness.
+        """
         layer, rows, prob = self._strategy(t, state, spent)
         generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
         return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
-        """Each player's expected reward from here on, (N,).
+        """Each player's expected reward from the situation on, (N,).
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
 
         Raises:
             InvalidOption: the policy keeps no values (`solve(..., keep_values=False)`).
@@ -137,7 +153,12 @@ class Policy:
         return self.layers[t].values_at(self.known_pairs(t, state, total))
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode.
+
+        Args:
+            rng: a Generator, a seed, or None for fresh randomness.
+            state: the initial state; needed if the game has several.
+        """
         return Runner(self, np.random.default_rng(rng), first_state(self.states, self.initial, state))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -250,7 +271,12 @@ class Runner(Spending):
         return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Tell the runner the joint action, its cost (as in `from_functions`) and the next state.
+        """Tell the runner what was played, what it cost and which state followed.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
 
         Whether this can happen in the game is not checked here; `act` raises UnknownPair where the
         situation is not reachable under feasible play.

@@ -26,6 +26,9 @@ class Spending:
         self.total: Amounts = tracker.spent_at_start
         self.total_counted = self.total
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: t={self.t}, state {self.state!r}, spent {self.spent!r}>"
+
     @property
     def spent(self) -> Spent:
         """The cumulative cost, one exact number per constraint; what is missing in a reservoir."""

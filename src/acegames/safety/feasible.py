@@ -67,7 +67,14 @@ class Feasibility:
         return state, self.space.unproject(kept)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
-        """The feasible joint actions; UnknownPair where the situation is not in `states`."""
+        """The feasible joint actions of a situation.
+
+        Args:
+            t, state, spent: the situation.
+
+        Raises:
+            UnknownPair: the situation is not in `states(t)`. It is a KeyError.
+        """
         s, total = self._find(t, state, spent, self.game.horizon - 1)
         table, budget = self.game.layer(t), self.lattice.budget[t]
         cost = self.lattice.costs(table.cost)
@@ -109,6 +116,9 @@ class Feasibility:
 
         For plots; shape (2k-1, 2). With more than two constraints it is a projection: the
         other budgets are as large as needed.
+
+        Args:
+            x, y: the numbers of two constraints, from 0.
         """
         if not all(0 <= k < len(self.game.constraints) for k in (x, y)) or x == y:
             raise InvalidOption(

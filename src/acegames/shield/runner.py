@@ -38,7 +38,7 @@ class ShieldRunner(Spending):
         return self.situation.joint()
 
     def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
-        """The mask of the next player here; see `Shield.turn`."""
+        """The mask of the player who chooses next; `chosen` and `player` as in `Shield.turn`."""
         return self.situation.turn(chosen, player)
 
     def product(self) -> tuple[Bools, ...]:
@@ -46,7 +46,7 @@ class ShieldRunner(Spending):
         return self.shield._product(self.situation.number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The nearest safe joint action here; see `Shield.repair`."""
+        """The nearest safe joint action here; `action` and `prefer` as in `Shield.repair`."""
         return self.situation.repair(action, prefer)
 
     def safe(self, action: Sequence[Label]) -> bool:
@@ -54,7 +54,12 @@ class ShieldRunner(Spending):
         return self.situation.allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Tell the runner the joint action, its cost (as in `from_functions`) and the next state.
+        """Tell the runner what was played, what it cost and which state followed.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
 
         Raises:
             InvalidOption: the joint action is not safe here, or the game has no such cost or state.

@@ -124,6 +124,11 @@ class Shield(Sealed):
     def joint(self, t: int, state: Label, spent: Any) -> Bools:
         """The mask of safe joint actions, of `shape`.
 
+        Args:
+            t: the time, from 0.
+            state: the state's label.
+            spent: the cumulative cost: a number, one per constraint, or {constraint: number}.
+
         Raises:
             UnknownPair: (t, state, spent) is not reachable under feasible play. It is a KeyError.
         """
@@ -131,7 +136,12 @@ class Shield(Sealed):
         return self._played_at(t, state, spent).joint()
 
     def safe(self, t: int, state: Label, spent: Any, action: Sequence[Label]) -> bool:
-        """Whether a joint action is safe."""
+        """Whether a joint action is safe.
+
+        Args:
+            t, state, spent: the situation.
+            action: one label per player.
+        """
         return self._played_at(t, state, spent).allows(action)
 
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
@@ -151,6 +161,9 @@ class Shield(Sealed):
         products `criterion` decides; ties go to the masks with the earlier actions, the first
         player's compared first. With very many actions (for two players, more than 16 each that
         differ) the search is greedy: what it finds cannot be enlarged, but may not be the best.
+
+        Args:
+            t, state, spent: the situation.
         """
         return self._product(self._played_at(t, state, spent).number)
 
@@ -168,11 +181,18 @@ class Shield(Sealed):
         return self._played_at(t, state, spent).repair(action, prefer)
 
     def start(self, *, state: Label = UNSAID) -> ShieldRunner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode; with several initial states, `state` says in which one."""
         return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
-        """Whether some outcome of a joint action has this (rounded) cost and this next state."""
+        """Whether some outcome of a joint action has this (rounded) cost and this next state.
+
+        Args:
+            t, state: the time and the state.
+            action: one label per player.
+            cost: as in `MarkovGame.from_functions`.
+            next_state: the state that followed; left out, any.
+        """
         counted, game = self.feasibility, self.game
         layer = counted.game.layer(t)
         row = layer.row_of(game.state_index(state), game.action_indices(action))
@@ -186,6 +206,9 @@ class Shield(Sealed):
 
     def pair(self, t: int, state: Label, spent: Any) -> int:
         """The number of a situation, given by labels and in the user's units; at the end t = H.
+
+        Args:
+            t, state, spent: the situation.
 
         Raises:
             UnknownPair: the situation is not reachable under feasible play.
@@ -308,7 +331,7 @@ class Shield(Sealed):
     # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """A situation with its safe joint actions; at the end there are none."""
+        """A situation (t, state, spent) with its safe joint actions; at the end there are none."""
         number = int(self._sets.of[self.pair(t, state, spent)])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 

@@ -238,7 +238,8 @@ def _problems(
         problems.append(walked.witness.reason)
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
-        problems.append(f"The policy is faulty in {found.n_faults - FAULTS_SHOWN:,} more situations.")
+        more = found.n_faults - FAULTS_SHOWN
+        problems.append(f"The policy is faulty in {more:,} more situation{'s' * (more > 1)}.")
     gains = [] if found.gains is None else zip(game.players, found.gains.largest, found.gains.share, strict=True)
     for player, largest, share in gains:
         worst = _refused(largest, share, tol)

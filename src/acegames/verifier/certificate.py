@@ -98,11 +98,11 @@ class Certificate:
         verdict = f"CERTIFIED: a safe {kind}" if self.ok else f"NOT CERTIFIED as a safe {kind}"
         if self.ok and self._exceeded():
             verdict = f"CERTIFIED: a {kind}, safe up to the rounding of costs"
-        if self.ok and len(self.players) == 1:
+        if self.ok and len(self.players) == 1 and self.accepted_share is not None and self._counts_exactly():
             verdict += ", which for one player is an optimal policy"
         lines = [f"{verdict} (game {self.game_digest[:12]}).", self._safety(), self._stability()]
         if np.isfinite(self.values).all():
-            each = ", ".join(f"{_called('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
+            each = ", ".join(f"{_named('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
             lines.append(f"Values: the expected total reward is {each}.")
         if not self.ok:
             lines += ["Problems:", *(f"  - {p}" for p in self.problems)]
@@ -130,14 +130,17 @@ class Certificate:
         for label, amount, limit, capacity in zip(
             self.constraints, self.max_spent, self.limits, capacities, strict=True
         ):
-            name = _called("constraint", label)
+            name = _named("constraint", label)
             if capacity is None:
                 largest.append(f"{name} {_exactly(amount)}{limit}")
             else:
                 lowest.append(f"{name} {_exactly(plain(exact(capacity) - exact(amount)), ROUND_FLOOR)}{limit}")
-        true = "" if all(how == "exact" for how in self.counting) else "true "
+        true = "" if self._counts_exactly() else "true "
         said = [f"largest {true}cumulative cost: {', '.join(largest)}"] if largest else []
         return [*said, f"lowest {true}level: {', '.join(lowest)}"] if lowest else said
+
+    def _counts_exactly(self) -> bool:
+        return all(how == "exact" for how in self.counting)
 
     def _exceeded(self) -> str:
         """By how much budgets are exceeded, and what the rounding allows; empty if none is."""
@@ -148,7 +151,7 @@ class Certificate:
             for over, allowed in zip(self.excess, self.allowance, strict=True)
         ]
         if len(each) > 1:
-            each = [f"{_called('constraint', c)} {amount}" for c, amount in zip(self.constraints, each, strict=True)]
+            each = [f"{_named('constraint', c)} {amount}" for c, amount in zip(self.constraints, each, strict=True)]
         return f"no budget is exceeded by more than {', '.join(each)}"
 
     def _stability(self) -> str:
@@ -160,8 +163,7 @@ class Certificate:
         where = "the one situation" if self.pairs == 1 else f"any of the {self.pairs:,} situations"
         scope = f"in {where} reachable under feasible play{limit}. {self._share()}"
         stable = bool((self.regret <= most).all() if accepted is None else (self.share <= accepted).all())
-        counted_exactly = all(how == "exact" for how in self.counting)
-        if stable and counted_exactly:
+        if stable and self._counts_exactly():
             return f"Stable: exploitability {gain}. No player gains more by a safe deviation {scope}"
         if stable:
             beyond = (
@@ -172,7 +174,7 @@ class Certificate:
             )
             return f"Stable against {self.covers}: exploitability {gain}. No player gains more by one of them {scope}{beyond}"
         start, deviation = "Not stable", "a safe deviation"
-        if not counted_exactly:
+        if not self._counts_exactly():
             start, deviation = (
                 "Not shown to be stable",
                 "a deviation that keeps the budgets in the policy's rounded costs",
@@ -194,8 +196,10 @@ LONGEST = 12
 """Characters of a fraction that is shown as it is."""
 
 
-def _called(kind: str, label: Label) -> str:
-    return label if isinstance(label, str) else f"{kind} {label!r}"
+def _named(kind: str, label: Label) -> str:
+    """A label before a number; a colon keeps the two apart where the label ends in a digit."""
+    name = label if isinstance(label, str) else f"{kind} {label!r}"
+    return f"{name}:" if name[-1:].isdigit() else name
 
 
 def _exactly(amount: Any, rounding: str = ROUND_CEILING) -> str:

@@ -245,7 +245,10 @@ class _Walk:
             bound = game.budgets[step.t][m]
             if not isinstance(bound, float) and total > bound + allowed:
                 rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
-                over.append(f"{label!r} to {plain(total)}, over its budget of {plain(bound)}{rounding}")
+                name = repr(label) if isinstance(label, str) else f"constraint {label!r}"
+                over.append(
+                    f"the cumulative cost of {name} to {plain(total)}, over its budget of {plain(bound)}{rounding}"
+                )
         counting = "" if self.counted.exact else f", which the policy counts as {self.units.user(tuple(counted))!r}"
         return (
             f"At t={step.t}, state {step.state!r}, spent {step.spent!r}{counting}: the policy may play "
