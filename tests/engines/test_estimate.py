@@ -209,7 +209,7 @@ def test_nothing_is_compiled_for_an_estimate(monkeypatch):
     game = random_game(3, 6, 8)
     told = ace.estimate(game)
     assert not told.measured and told.counted and told.seconds > 0
-    assert "compiling comes on top" in str(told)
+    assert "from stored figures, without the time to compile" in str(told)
     compiling.check_wanted("solve_cells")  # outside anything may be compiled
     with pytest.raises(ace.TooLarge, match="compiling"):
         ace.solve(game, engine=ace.LocalEngine(seconds=1e-9))

@@ -315,7 +315,7 @@ def test_what_must_be_known_beforehand(missing):
 def test_options_that_do_not_fit():
     with pytest.raises(ace.InvalidOption, match="samples_per_pair: got None, but estimating from a model needs it"):
         learn.estimate(true_game())
-    with pytest.raises(ace.InvalidOption, match="episodes: got 3, but estimating from samples has no use for it"):
+    with pytest.raises(ace.InvalidOption, match="episodes: got 3, but estimating from samples does not use it"):
         learn.estimate(RECORDS, episodes=3, **KNOWN)
     with pytest.raises(ace.InvalidOption, match="conservative: needs worst_cost"):
         learn.estimate(RECORDS, conservative=True, **KNOWN)
@@ -348,8 +348,8 @@ def test_unseen_pairs_and_places_where_nothing_is_known():
     assert set(found.unseen) == {(1, "u", ("b",)), (1, "w", ("a",)), (1, "w", ("b",)), (2, "v", ("b",))}
     assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("a",): 1.0}
     said = str(found)
-    assert "Never sampled: 4 legal joint actions" in said
-    assert "nothing was sampled there: 1 (t, state), such as t=1, state 'w'" in said
+    assert "4 legal joint actions of states that occurred were never sampled, such as" in said
+    assert "Nothing was sampled at 1 (t, state) that can occur, such as t=1, state 'w'" in said
     with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
         _ = learn.estimate(line[:3], **known).game
     assert "The legal joint actions were not given, so those that were sampled are taken as legal." in str(
@@ -722,8 +722,9 @@ def test_a_cost_seen_with_another_next_state_covers_nothing(options):
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0}, possible_next=following)
     support = careful.support_of(ace.solve(careful.game))
     assert support.violation == 0 == walk(true, careful.policy(ace.solve(careful.game)))[3]
-    assert "never breaks a budget nor comes to where no safe action is known, if the bounds given are true" in str(
-        support
+    assert (
+        "never exceeds a budget, and never comes to a situation without a known safe action, if the bounds that were given are true"
+        in str(support)
     )
 
 
@@ -838,7 +839,7 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
     bound = {"worst_cost": lambda t, s, a: 3 if a == ("rush",) else 1, "conservative": True}
     bound["possible_next"] = lambda t, s, a: [s, "tired"]
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, **bound)
-    assert "never breaks a budget" in str(certain.support_of(ace.solve(certain.game)))
+    assert "never exceeds a budget" in str(certain.support_of(ace.solve(certain.game)))
 
 
 def test_support_of_a_policy_follows_it_from_state_to_state():
@@ -1186,7 +1187,7 @@ def test_exploration_says_what_it_did_not_cover():
     assert found.lacking
     assert all(n < 5 for n in found.lacking.values())
     assert "Coverage NOT complete: " in str(found)
-    assert "Lacking: t=" in str(found)
+    assert "Too few samples: t=" in str(found)
     drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
     assert not drawn.complete
     assert drawn.empirical.tally.samples == 33

@@ -651,7 +651,7 @@ def test_errors_name_place_value_and_rule():
 
 def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
     runner = ace.Shield(two_players({(0, 1), (2, 2)})).start()
-    with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but came to 's' at a cost of 1"):
+    with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but it led to 's' at a cost of 1"):
         runner.observe((0, 1), 1, "s")
     with pytest.raises(InvalidOption, match="state"):
         runner.observe((0, 1), 0, "nowhere")
@@ -687,7 +687,7 @@ def two_ways(budget=9):
 
 def test_rounded_costs_are_explained_as_they_count():
     runner = ace.Shield(two_ways(4), epsilon=3).start()  # up: cells of one
-    with pytest.raises(UnknownPair, match="no outcome of the game"):
+    with pytest.raises(UnknownPair, match="the game has no such outcome"):
         runner.observe(("rest",), 2, "s")
     runner.observe(("dare",), 1, "s")
     assert runner.counted == (1,)
@@ -953,7 +953,7 @@ def test_a_shield_can_be_pickled_and_says_what_it_is():
     shield = ace.Shield(ace.catalog.get("intersection"))
     again = pickle.loads(pickle.dumps(shield))
     assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
-    assert "53 safe situations, 3 distinct masks" in repr(shield)
+    assert "53 situations, 3 distinct masks" in repr(shield)
     assert shield.feasible and shield.players == ("north", "east")
 
 

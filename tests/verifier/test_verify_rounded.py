@@ -636,8 +636,8 @@ def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
     assert not certificate.ok
     assert certificate.regret.tolist() == [1]
     assert (
-        "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player gains 1, the most in any of "
-        in str(certificate)
+        "Not shown to be stable: exploitability 1. This is the most that a player gains by a deviation that keeps the budgets in the "
+        "policy's rounded costs in any of " in str(certificate)
     )
 
 

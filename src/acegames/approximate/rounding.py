@@ -169,7 +169,7 @@ def _rule(
     kept = game.reservoirs[m]
     if kept is not None:  # from any level this fills it, or leaves the reserve and all that can still be drained
         tightest = smallest - kept.capacity
-    # what is cut off must not count as spending
+    # what is cut off must not count as a cost
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
 

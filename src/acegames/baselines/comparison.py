@@ -69,7 +69,7 @@ class Comparison:
         return _table(heads, [self._cells(row) for row in self.rows])
 
     def _cells(self, row: Compared) -> list[str]:
-        """Name, values, the spending that came closest to each budget, and how often one broke."""
+        """Name, values, the cost that came closest to each budget, how often one was exceeded."""
         means = row.rollouts.returns.mean(axis=0)
         values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
         most = row.rollouts.spent.max(axis=0)

@@ -14,7 +14,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 
-PLACE_BYTES = 256 * 2**20  # memory for finding out the exact spending that an error names
+PLACE_BYTES = 256 * 2**20  # memory for finding the exact cumulative cost that an error names
 
 OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist."
 
@@ -63,9 +63,9 @@ def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Co
 
 
 def _place(space: Space, lattice: Lattice, t: int, cell: int) -> tuple[int, Any]:
-    """State and, in the user's units, a spending of the cell that feasible play reaches.
+    """State and, in the user's units, a reachable cumulative cost of the cell.
 
-    What the cell itself says of the spending, where finding that out would take too much memory.
+    What the cell itself says of it, where finding that out would take too much memory.
     """
     game, here = space.game, space.layers[t]
     state, kept = here.spent(np.array([cell]))

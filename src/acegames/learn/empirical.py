@@ -41,7 +41,7 @@ class PairSupport:
     action: JointAction
     samples: int
     outcomes: int  # number of different (next state, cost) seen
-    # A given outcome of this probability or more would have been seen: for this pair alone, and at
+    # A given outcome of this probability or more would have been seen: for this one alone, and at
     # once for all pairs sampled.
     ruled_out: float
     ruled_out_together: float

@@ -40,7 +40,7 @@ class Exploration:
     pairs: int  # legal pairs of the states that were reached
     lacking: dict[Key, int]  # samples of the pairs that have fewer than needed
     episodes: int  # 0 with a generative model
-    coverage: float  # the share of covered pairs that was asked for
+    coverage: float  # the share of pairs that must be covered
 
     @property
     def covered(self) -> float:

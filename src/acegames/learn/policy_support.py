@@ -70,7 +70,7 @@ class PolicySupport:
 
 
 def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
-    """Collect the pairs that a policy may play, at any feasible spending of a reachable state."""
+    """Collect the pairs that a policy may play, at any feasible cost of a reachable state."""
     facts, tally = empirical.facts, empirical.tally
     states: dict[Label, None] = dict.fromkeys(tally.initial())
     pairs, safe = [], 1.0
@@ -128,7 +128,7 @@ def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
 
 
 def _played(policy: SafePolicy, t: int, state: Label) -> list[JointAction]:
-    """The joint actions that the policy may play in a state, at any feasible spending."""
+    """The joint actions that the policy may play in a state, at any feasible cumulative cost."""
     known = policy.known(t).get(state)
     spent = map(policy.feasibility.lattice.spent, [] if known is None else known.tolist())
     drawn = (policy.inner.distribution(t, state, c) for c in spent)

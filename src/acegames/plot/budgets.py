@@ -1,4 +1,4 @@
-"""Pictures of budgets: which ones are enough, and what each is worth."""
+"""Pictures of budgets: which ones suffice, and what each is worth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from acegames.solving.curve_budgets import chosen
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ENOUGH = "enough for safe play"
+ENOUGH = "feasible"
 MINIMAL = {"budget": "minimal budgets", "capacity": "minimal capacities"}
 
 

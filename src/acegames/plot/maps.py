@@ -104,7 +104,7 @@ def policy_map(
 
 
 def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One bar per spending, cut by probability; returns what the legend shows."""
+    """One bar per cumulative cost, cut by probability; returns what the legend shows."""
     x, bottom = there.x[there.cell[1]], np.zeros(len(weight))
     width = 0.9 * (there.x[1] - there.x[0]) if len(there.x) > 1 else 0.9
     handles: list[Any] = []
@@ -124,7 +124,7 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
 
 
 def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One cell per spending, with borders between what differs; returns what the legend shows."""
+    """One cell per cumulative cost, borders where they differ; returns the legend's entries."""
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle

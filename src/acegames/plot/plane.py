@@ -1,4 +1,4 @@
-"""The plane of spending: what feasible play can have spent at a time and state, as a grid."""
+"""The plane of cumulative costs that are reachable at a time and state, as a grid."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
 
 
 def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
-    """Which spendings have the amounts `at` in the constraints that no axis shows."""
+    """Which cumulative costs have the amounts `at` in the constraints that no axis shows."""
     others = [m for m in range(len(policy.constraints)) if m not in axes]
     check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
     fixed = np.array(read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption))
@@ -106,7 +106,7 @@ def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, An
 
 
 def _axis(policy: Policy, spent: Ints, m: int, kept: Reservoir | None) -> tuple[Ints, NDArray[np.float64]]:
-    """Cell of each spending along one axis, and the amounts that the cells stand for, upwards."""
+    """Cell of each cumulative cost along one axis, and the amounts of the cells, upwards."""
     least, most = int(spent.min()), int(spent.max())
     step = math.gcd(*(spent - least).tolist()) or 1
     step *= -(-((most - least) // step + 1) // MOST_CELLS)

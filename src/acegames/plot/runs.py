@@ -1,4 +1,4 @@
-"""Pictures of what happened: spending over time, and how work grows."""
+"""Pictures of what happened: cumulative costs over time, and how work grows."""
 
 from __future__ import annotations
 

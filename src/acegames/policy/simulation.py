@@ -3,8 +3,8 @@
 Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of
 them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
 numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
-given by a distribution are drawn from it; a policy that rounds costs is asked with what it counts,
-and judged by what was spent (see `episode_costs`). What does not fit into a reservoir is wasted.
+given by a distribution are drawn from it; a policy that rounds costs gets the rounded totals, and
+is judged by the true ones (see `episode_costs`). What does not fit into a reservoir is wasted.
 
 Time is linear in episodes times horizon (times log for sorting), plus one question to the policy
 per pair.
@@ -186,7 +186,7 @@ Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities
 
 
 class _Asked:
-    """The policy, asked about many situations at once if it can answer so."""
+    """The policy, queried in many situations at once if it can answer so."""
 
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
         self.game, self.policy, self.costs = game, policy, costs

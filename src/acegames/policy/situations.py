@@ -57,7 +57,7 @@ class View:
     def listed(self, t: int) -> tuple[Ints, Ints]:
         """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
 
-        Where the policy does not list spendings that cannot bind any more, one stands for all.
+        Where the policy does not list cumulative costs that cannot bind any more, one is listed.
         """
         space, dims = self._space(t), (self.policy.reached or self.policy).dims
         assert space.cells is not None

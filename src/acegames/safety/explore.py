@@ -1,6 +1,6 @@
 """Which cells does feasible play reach? Two ways with one answer (spec 2).
 
-*Dense*: backwards, a height map holds the largest feasible spending of the last constraint for each
+*Dense*: backwards, a height map holds the largest feasible total of the last constraint for each
 line of cells (an action is feasible up to its own threshold); forwards, cells are marked through
 feasible actions, one bit per cell. *Sparse*: the AND/OR graph over listed cells, which are found by
 hashing; successors are recomputed and no edge is stored.

@@ -83,7 +83,7 @@ class LiftedPolicy:
     feasibility: Feasibility
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; KeyError at a pair that no feasible play reaches."""
+        """Probability of each joint action; KeyError where it is not reachable in feasible play."""
         found: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
         return found
 

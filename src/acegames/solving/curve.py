@@ -13,7 +13,7 @@ the minimal budgets, which are exact. A schedule is shifted as a whole, as in
 of the budget: nothing changes between two whole multiples of the unit.
 
 The budget of a reservoir is its capacity. With another one it is full at another level, which
-spending beforehand cannot express, and no pairs are shared. So each capacity is a solve of its own;
+a cost beforehand cannot express, and no pairs are shared. So each capacity is a solve of its own;
 the budgets of the other constraints come from that solve together, as above.
 """
 

@@ -9,8 +9,8 @@
 This is simpler than the container of other files, so that the checker's own reader stays short.
 
 The arrays are those of the game's layers, and `policy.prob`: for each situation (t, state, spent)
-that safe play can reach, in this order, one probability for each joint action of the state. The
-checker finds these situations itself.
+reachable under feasible play, in this order, one probability for each joint action of the state.
+The checker finds these situations itself.
 
 Whoever changes a proof and its digest makes another claim about another game or policy, and the
 checker judges that. So the checker prints the game's digest.

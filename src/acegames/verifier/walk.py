@@ -97,9 +97,9 @@ class _Trouble(NamedTuple):
 def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     """Follow the policy through every action and every outcome of positive probability.
 
-    It goes on behind a broken budget while the policy answers, so that the worst spending is the
+    It goes on behind a broken budget while the policy answers, so that the largest cost is the
     true one; the witness is the first fault in time, so nothing is wrong on its history before its
-    end. `units` are those of the counted game. Where costs are random the worst spending is what
+    end. `units` are those of the counted game. Where costs are random the largest cost is what
     histories come close to.
     """
     here = _Walk(counted, reader, units)
