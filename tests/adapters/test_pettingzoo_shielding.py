@@ -228,10 +228,10 @@ def test_an_environment_that_does_what_the_game_excludes(calm):
         drive_on(env)
     env = pz.shielded(Rovers(gusts=1.0), calm, surprise="end")
     env.reset()
-    with pytest.warns(UserWarning, match="which no outcome of the game"):
+    with pytest.warns(UserWarning, match="and the game has no such outcome"):
         truncations, infos = drive_on(env)
     assert truncations == {"red": True, "blue": True}
-    assert "no outcome" in infos["red"]["surprise"]
+    assert "no such outcome" in infos["red"]["surprise"]
     assert infos["red"]["action_mask"].all()
     env = pz.shielded(Rovers(), calm, state=lambda env, seen: "moon")
     with pytest.raises(
