@@ -736,7 +736,10 @@ def test_counts_too_wide_for_64_bits_are_told_apart(kind):
             tracker=tracker,
             distribution=lambda t, state, spent, hush=(1, k, c): {} if (t, state, spent) == hush else {("go",): 1.0},
         )
-        assert f"At t=1, state {k}, counted {c}: probabilities" in verify(game, policy, CCE()).witness.reason
+        assert (
+            f"At t=1, state {k}, spent {c} in rounded costs: probabilities"
+            in verify(game, policy, CCE()).witness.reason
+        )
 
 
 # -- is the rounding itself sound -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from acegames.concepts import Concept
 from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, exact, plain, text
+from acegames.model.words import number
 from acegames.verifier.walk import Witness
 
 
@@ -222,7 +223,7 @@ def limit_phrase(schedule: tuple[Bound, ...], stored: Reservoir | None) -> str:
     if stored is not None:
         reserve = [plain(stored.capacity - b) for b in schedule]
         constant = len(set(reserve)) == 1
-        said = str(reserve[0]) if constant else f"over time {', '.join(map(str, reserve))}"
+        said = str(reserve[0]) if constant else f"over time {number(reserve)}"
         return f" of {plain(stored.capacity)}" + (f" (reserve {said})" if any(reserve) else "")
     if all(b == schedule[0] for b in schedule):
         return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
