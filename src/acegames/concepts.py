@@ -1,8 +1,8 @@
 """The kinds of equilibrium, and the objectives that choose one of them (spec 4).
 
-A concept is a class: its words, when a deviating player commits itself (`told`), whether the
-players draw independently (`product`), and which players deviate. `CONCEPTS` lists them for the
-command line and for files. An objective is a record in `OBJECTIVES`:
+`CCE()` is the default concept. A concept is a class: its words, when a deviating player commits
+itself (`told`), whether the players draw independently (`product`), and which players deviate.
+`CONCEPTS` lists them for the command line and for files. An objective is a record in `OBJECTIVES`:
 
     "welfare"      the largest sum of the players' values (the default)
     "egalitarian"  the largest value of the worst-off player
@@ -45,7 +45,7 @@ class Objective:
 WEIGHTED = Objective("a weighted sum of values", 0)  # one player, or weights: what no word names
 OBJECTIVES: dict[str | None, Objective] = {
     "welfare": Objective("the largest sum of values", 0),
-    "egalitarian": Objective("the largest lowest value", 1, compares=True, effort=3.0),
+    "egalitarian": Objective("the largest value of the worst-off player", 1, compares=True, effort=3.0),
     "fair": Objective("the smallest gap between values", 2, compares=True, effort=3.0),
     None: Objective("any", 3),
 }
@@ -99,7 +99,7 @@ class Concept:
         return OBJECTIVES.get(self.objective, WEIGHTED) if named else WEIGHTED
 
     def deviators(self, players: tuple[Hashable, ...]) -> tuple[bool, ...]:
-        """Whether each player may deviate; of concepts with `product` all must."""
+        """Whether each player may deviate; under concepts with `product` all must."""
         return (True,) * len(players)
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
@@ -139,10 +139,13 @@ class CE(Correlated):
     """Correlated equilibrium: no player gains by answering a recommendation with another action.
 
     Args:
-        objective: which equilibrium of each stage; see the module.
-        floor: how far below a player's worst feasible utility a deviation that leaves the feasible
-            joint actions is valued, in units of the range of that player's utilities at the stage.
-            Sound for every value; a larger one leaves the objective more equilibria to choose from.
+        objective: which equilibrium is chosen at each stage game: "welfare" (the default),
+            "egalitarian", "fair", a player, one weight per player, or None for any.
+        floor: a deviation may lead to an infeasible joint action, which the deviator cannot play.
+            The solver treats it as that bad an outcome for the deviator: worse than its worst
+            feasible joint action by `floor` times the spread of its utilities at that stage game.
+            Every value gives a correct equilibrium; a larger one leaves the objective more
+            equilibria to choose from.
     """
 
     words = Words(
@@ -155,13 +158,13 @@ class CE(Correlated):
 
 @dataclass(frozen=True)
 class CCE(Correlated):
-    """Coarse correlated equilibrium: no player gains by committing to a feasible action beforehand.
+    """Coarse correlated equilibrium, the default: no player gains by committing to an action.
 
-    At every step a deviator commits to an action before the recommendation is drawn, or follows the
-    recommendation; it may follow after it has committed, and the other way round.
+    At every step a deviator either commits to a safe action before the recommendation is drawn, or
+    follows the recommendation; it may decide anew at the next step.
 
     Args:
-        objective: which equilibrium of each stage; see the module.
+        objective: as in `CE`.
         floor: as in `CE`.
     """
 
@@ -176,16 +179,17 @@ class CCE(Correlated):
 class Nash(Concept):
     """Nash equilibrium: the players draw independently, and none gains by another action.
 
-    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can
-    take it away). Three or more players: only pure equilibria are looked for, unless there is a
-    backend. Where a stage has none, `solve` raises NoEquilibrium.
+    With two players, every stage game is solved exactly or shown to have no equilibrium (hard
+    budgets can rule out all of them). With three or more players, only pure equilibria are searched
+    for, unless there is a backend. If a stage game has none, `solve` raises NoEquilibrium.
 
     Args:
-        objective: which of the equilibria found at each stage; see the module.
-        backend: "quantecon" or "gambit": that library is given the stages whose feasible joint
-            actions are a product. Two players: all of them. Three or more: those without a pure
-            equilibrium, so that mixed ones are found too. Its answers are checked. Where it has
-            none, or two players have too many supports for it, the stage is solved as without it.
+        objective: which of the equilibria found at each stage game; the words are those of `CE`.
+        backend: "quantecon" or "gambit", to let that library solve stage games whose feasible joint
+            actions are a product of one action set per player: with two players all of these, with
+            three or more those without a pure equilibrium, so that mixed ones are found too. Its
+            answers are checked. If it finds none, or two players have too many supports for it, the
+            stage game is solved without it.
     """
 
     backend: str | None = None
@@ -210,6 +214,6 @@ def check_concept(concept: Any) -> Concept:
     """Return the concept; InvalidOption for anything else."""
     if isinstance(concept, Concept):
         return concept
-    hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, Concept) else ""
+    hint = "; write it with parentheses" if isinstance(concept, type) and issubclass(concept, Concept) else ""
     *names, last = (f"{known.__name__}()" for known in CONCEPTS.values())
     raise InvalidOption(f"concept: got {concept!r:.60}, must be {', '.join(names)} or {last}{hint}")

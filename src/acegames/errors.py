@@ -24,9 +24,10 @@ class InvalidOption(AceError, ValueError):
 class Infeasible(AceError):
     """No policy keeps every budget with probability one.
 
-    `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that would
-    do (for a schedule: its last finite entry, the others shifted along). It is empty when no budget
-    would do, and None when it was not computed. `game.with_budget(...)` gives the game another one.
+    `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that
+    suffices. For a schedule, the row has its last finite entry; the other entries are raised or
+    lowered by the same amount. It is empty when no budget suffices, and None when it was not
+    computed. `game.with_budget(...)` gives the game another one.
     """
 
     def __init__(self, message: str, minimal_budgets: Any = None) -> None:
@@ -48,7 +49,7 @@ class NoEquilibrium(AceError):
 class TooLarge(AceError):
     """The exact computation does not fit into 64-bit integers or into the machine.
 
-    `t` and `state` name the stage game that is to blame, or are None if it is not a single one.
+    `t` and `state` name the stage game that is too large, or are None if it is not a single one.
     """
 
     def __init__(self, message: str = "", t: int | None = None, state: Any = None) -> None:
@@ -63,7 +64,7 @@ class BadFile(AceError, ValueError):
 class CheckpointError(AceError):
     """A checkpoint folder is in use by another process, cannot be written, or the disk is full.
 
-    Layers that were stored before stay good.
+    The layers that were stored before remain usable.
     """
 
 
@@ -72,7 +73,7 @@ class MissingExtra(AceError, ImportError):
 
 
 class UnknownPair(AceError, KeyError):
-    """A policy was asked about a (t, state, spent) that no feasible play reaches."""
+    """The situation (t, state, spent) is not reachable under feasible play."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -123,7 +123,7 @@ SHOWN_AS_ZERO = 1e-9
 """Numbers below this share of those beside them are reported as zero: equal values' differences."""
 
 DRAWN_OVER = 1e-12
-"""A picture marks spending that exceeds a budget by more than this share; both are floats."""
+"""A picture marks a total that exceeds a budget by more than this share; both are floats."""
 
 SUPPORT = 1e-12
 """Smaller probabilities in the answer of a float stage solver are rounding and become zero,

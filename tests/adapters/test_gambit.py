@@ -242,7 +242,7 @@ def test_stage_games_of_policies_that_round_costs():
 
 def test_places_that_cannot_occur_are_refused():
     solution = ace.solve(ace.catalog.get("intersection"))
-    with pytest.raises(ace.UnknownPair, match="no feasible play"):
+    with pytest.raises(ace.UnknownPair, match="not reachable under feasible play"):
         gambit.stage_game(solution, 0, "dry", 1)
 
 
@@ -394,7 +394,7 @@ def test_an_answer_that_is_wrong_is_not_accepted(monkeypatch):
     uniform = lambda payoffs, every: iter([[np.full(n, 1 / n) for n in payoffs.shape[1:]]])  # noqa: E731
     monkeypatch.setitem(module.CANDIDATES, "quantecon", uniform)
     game = next(g for g in (random_game(s, (3, 3, 3)) for s in range(50)) if not has_pure(g))
-    with pytest.raises(ace.NoEquilibrium, match="quantecon is asked where") as told:
+    with pytest.raises(ace.NoEquilibrium, match="quantecon is used only where") as told:
         ace.solve(game, ace.Nash(backend="quantecon"))
     assert told.value.t is not None
 
@@ -412,7 +412,7 @@ def test_answers_that_are_no_mixtures_are_dropped(monkeypatch, answer):
 
     monkeypatch.setitem(module.CANDIDATES, "quantecon", lambda payoffs, every: iter([[answer] * 3]))
     game = next(g for g in (random_game(s, (2, 2, 2)) for s in range(50)) if not has_pure(g))
-    with pytest.raises(ace.NoEquilibrium, match="quantecon is asked where"):
+    with pytest.raises(ace.NoEquilibrium, match="quantecon is used only where"):
         ace.solve(game, ace.Nash(backend="quantecon"))
 
 

@@ -437,7 +437,7 @@ def test_turns_are_not_advised_or_made_where_there_are_some():
 
 
 def test_a_cost_that_is_never_paid_is_remarked():
-    with pytest.warns(UserWarning, match="no outcome of the game ever costs anything of 'defections'"):
+    with pytest.warns(UserWarning, match="no outcome of the game has a cost of 'defections'"):
         from_openspiel("matrix_pd", cost=lambda s, action, after: action.count("defect"), budget={"defections": 1})
 
 

@@ -222,14 +222,16 @@ def test_the_horizon_of_the_game_truncates(calm):
 def test_an_environment_that_does_what_the_game_excludes(calm):
     env = pz.shielded(Rovers(gusts=1.0), calm)
     env.reset()
-    with pytest.raises(ace.UnknownPair, match="left the shield's game, and safety can be promised no longer"):
+    with pytest.raises(
+        ace.UnknownPair, match="the shield's game does not describe, so safety can no longer be promised"
+    ):
         drive_on(env)
     env = pz.shielded(Rovers(gusts=1.0), calm, surprise="end")
     env.reset()
-    with pytest.warns(UserWarning, match="which no outcome of the game"):
+    with pytest.warns(UserWarning, match="and the game has no such outcome"):
         truncations, infos = drive_on(env)
     assert truncations == {"red": True, "blue": True}
-    assert "no outcome" in infos["red"]["surprise"]
+    assert "no such outcome" in infos["red"]["surprise"]
     assert infos["red"]["action_mask"].all()
     env = pz.shielded(Rovers(), calm, state=lambda env, seen: "moon")
     with pytest.raises(
@@ -330,7 +332,7 @@ def test_masks_of_the_environment_are_kept_where_the_game_does_not_know_them(how
                 assert all(observations[a]["action_mask"].any() for a in env.agents)
                 observations, *_ = env.step(random_actions(env, observations, rng, seed % 2))
     env = pz.shielded(Masked(([1, 0, 0], [0, 0, 1])), driving({"battery": 2}), state=road, how=how)
-    with pytest.raises(ace.UnknownPair, match="own masks allow has no safe joint action of the game, such as"):
+    with pytest.raises(ace.UnknownPair, match="own masks leave no safe joint action of the game, such as"):
         env.reset()
     assert env.agents == []
 
@@ -395,7 +397,9 @@ def test_labels_of_the_game_and_masks_of_the_environment():
                 assert infos["north"]["spent"]["risk"] <= 5
     with pytest.raises(ace.InvalidOption, match=r"2 actions in the environment, 3 in the game: .*actions="):
         pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "dare", "wait"]})
-    with pytest.raises(ace.InvalidOption, match="agent 'north': no action of the environment is 'dare' of the game"):
+    with pytest.raises(
+        ace.InvalidOption, match="agent 'north': no action of the environment corresponds to 'dare' of the game"
+    ):
         pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "wait"]})
 
 

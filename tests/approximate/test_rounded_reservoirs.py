@@ -210,16 +210,16 @@ def test_random_drains_converge_to_one_another(seed):
 
 def test_the_promise_says_what_exceeding_a_reservoir_means():
     solution = ace.solve(battery(1), epsilon=0.2)
-    assert "below what must be left" in str(solution.guarantee)
-    assert "below what must be left" not in str(ace.solve(battery(1), epsilon=0.2, rounding="up").guarantee)
-    assert "below what must be left" not in str(ace.solve(battery(1)).guarantee)
+    assert "below its reserve" in str(solution.guarantee)
+    assert "below its reserve" not in str(ace.solve(battery(1), epsilon=0.2, rounding="up").guarantee)
+    assert "below its reserve" not in str(ace.solve(battery(1)).guarantee)
 
 
 def test_a_level_that_is_too_low_is_said_so():
-    with pytest.raises(ace.Infeasible, match="'battery' must start fuller") as caught:
+    with pytest.raises(ace.Infeasible, match="No capacity suffices: 'battery' must start at a higher level") as caught:
         ace.solve(battery(2, 0.1, costs=(0.371, 0.2)))
     assert caught.value.minimal_budgets.shape == (0, 1)
-    with pytest.raises(ace.Infeasible, match=r"Minimal budgets that would do.*0.8"):
+    with pytest.raises(ace.Infeasible, match=r"Minimal budgets that suffice.*0.8"):
         ace.solve(battery(0.6, costs=(0.371, 0.2)))
 
 

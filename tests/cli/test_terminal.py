@@ -106,7 +106,7 @@ def test_an_approximation_always_shows_its_promise():
     assert certificate.excess[0] > 0  # else the next lines test nothing
     shown = " ".join(re.sub("[│╭╮╰╯─]", "", run("solve", "fine.yaml", "--epsilon", "0.9").stdout).split())
     assert str(solution.guarantee) in shown
-    assert "safe within the rounding" in shown and "by any deviation that keeps the true budgets" in shown
+    assert "safe up to the rounding of costs" in shown and "by a deviation that keeps the true budgets" in shown
     over, promised = map(float, re.search(r"of 3, ([\d.]+) over \(promised: at most ([\d.]+)\)", shown).groups())
     assert certificate.excess[0] <= over <= certificate.excess[0] * 1.00001
     assert certificate.allowance[0] <= promised <= certificate.allowance[0] * 1.00001
@@ -478,9 +478,9 @@ def test_a_store_that_begins_with_too_little(capsys):
     game.save("store.yaml")
     shown = run("frontier", "store.yaml", "--no-curve").stdout
     assert "No capacity would be enough: a reservoir must start fuller." in shown and "which is not enough" in shown
-    with pytest.raises(ace.Infeasible, match="No capacity would do: 'battery' must start fuller"):
+    with pytest.raises(ace.Infeasible, match="No capacity suffices: 'battery' must start at a higher level"):
         ace.solve(game)
-    with pytest.raises(ace.Infeasible, match="Minimal budgets that would do: 'battery': capacity 8"):
+    with pytest.raises(ace.Infeasible, match="Minimal budgets that suffice: 'battery': capacity 8"):
         ace.solve(store(ace.reservoir(6), charge=-2))
 
 

@@ -724,7 +724,7 @@ def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
     game, whole = random_game(6, 40, 60), ace.estimate(random_game(6, 40, 60), CONCEPT)
     assert whole.policy > 5 * whole.working
     limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)
-    with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* would do"):
+    with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* of memory suffice"):
         ace.solve(game, CONCEPT, engine=limited)
     again, _ = solve(folder, game, engine=limited)
     assert saved(again, tmp_path) == saved(ace.solve(game, CONCEPT), tmp_path)

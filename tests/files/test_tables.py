@@ -329,7 +329,7 @@ def test_a_policy_that_rounds_costs_needs_its_tracker(folder):
 
 def test_a_policy_without_the_list_of_its_pairs_is_not_written(folder):
     policy = replace(ace.solve(ace.catalog.get("intersection")).policy, reached=None)
-    with pytest.raises(ace.TooLarge, match="does not hold the list of its pairs"):
+    with pytest.raises(ace.TooLarge, match="does not hold the list of its situations"):
         tables.write_policy(policy, folder / "none.csv")
     assert not (folder / "none.csv").exists()
 

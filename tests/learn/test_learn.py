@@ -315,7 +315,7 @@ def test_what_must_be_known_beforehand(missing):
 def test_options_that_do_not_fit():
     with pytest.raises(ace.InvalidOption, match="samples_per_pair: got None, but estimating from a model needs it"):
         learn.estimate(true_game())
-    with pytest.raises(ace.InvalidOption, match="episodes: got 3, but estimating from samples has no use for it"):
+    with pytest.raises(ace.InvalidOption, match="episodes: got 3, but estimating from samples does not use it"):
         learn.estimate(RECORDS, episodes=3, **KNOWN)
     with pytest.raises(ace.InvalidOption, match="conservative: needs worst_cost"):
         learn.estimate(RECORDS, conservative=True, **KNOWN)
@@ -348,11 +348,13 @@ def test_unseen_pairs_and_places_where_nothing_is_known():
     assert set(found.unseen) == {(1, "u", ("b",)), (1, "w", ("a",)), (1, "w", ("b",)), (2, "v", ("b",))}
     assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("a",): 1.0}
     said = str(found)
-    assert "Never sampled: 4 legal joint actions" in said
-    assert "nothing was sampled there: 1 (t, state), such as t=1, state 'w'" in said
+    assert "4 legal joint actions of states that occurred were never sampled, such as" in said
+    assert "Nothing was sampled at 1 (t, state) that can occur, such as t=1, state 'w'" in said
     with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
         _ = learn.estimate(line[:3], **known).game
-    assert "was not said" in str(learn.estimate(line, **known))
+    assert "The legal joint actions were not given, so those that were sampled are taken as legal." in str(
+        learn.estimate(line, **known)
+    )
 
 
 def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
@@ -363,7 +365,7 @@ def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
         _ = learn.estimate(line, budget={"c": 4}, **cautious, **known).game
     found = learn.estimate(line, budget={"c": 4}, unseen_reward=5, **cautious, **known)
     assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("b",): 1.0}
-    assert "taken to lead anywhere possible at the worst cost" in str(found)
+    assert "taken to lead to every possible state at the worst cost" in str(found)
 
 
 def test_bounds_that_the_samples_contradict():
@@ -531,9 +533,9 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
     assert runner.done
     with pytest.raises(ace.InvalidOption, match="the episode is over"):
         runner.act()
-    with pytest.raises(ace.UnknownPair, match="more than any feasible play"):
+    with pytest.raises(ace.UnknownPair, match="no feasible play of the estimated game spends so much by then"):
         policy.distribution(1, "s", 2)
-    with pytest.raises(ace.UnknownPair, match="never comes here"):
+    with pytest.raises(ace.UnknownPair, match="not reachable under feasible play of the estimated game"):
         policy.distribution(1, "elsewhere", 0)
     with pytest.raises(ace.InvalidOption, match="cost 'much'"):
         policy.start().observe(("go",), "much", "s")
@@ -648,7 +650,7 @@ def test_surprises_and_violations_are_reported():
     dear = learn.rollout(lambda t, s, a, rng: (s, 5, [1.0]), policy, episodes=4, rng=0)
     assert dear.violations == 4
     assert len(dear.surprises) == 4
-    assert "4 broke a budget" in str(dear)
+    assert "4 exceeded a budget" in str(dear)
     lost = learn.rollout(lambda t, s, a, rng: ("elsewhere", 0, [1.0]), policy, episodes=4, rng=0)
     assert (lost.violations, len(lost.surprises)) == (0, 4)
     assert lost.returns.tolist() == [[1.0]] * 4
@@ -710,7 +712,9 @@ def test_a_cost_seen_with_another_next_state_covers_nothing(options):
     solution = ace.solve(found.game)
     assert walk(true, found.policy(solution))[3] == pytest.approx(0.5)
     assert found.support_of(solution).violation >= 0.5
-    assert "breaks a budget or comes to where no safe action is known with" in str(found.support_of(solution))
+    assert "exceeds a budget, or comes to a situation without a known safe action, with" in str(
+        found.support_of(solution)
+    )
     found = learn.estimate(samples, possible_next=following, **known)
     assert found.support_of(ace.solve(found.game)).violation >= 0.5
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0})
@@ -718,8 +722,9 @@ def test_a_cost_seen_with_another_next_state_covers_nothing(options):
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0}, possible_next=following)
     support = careful.support_of(ace.solve(careful.game))
     assert support.violation == 0 == walk(true, careful.policy(ace.solve(careful.game)))[3]
-    assert "never breaks a budget nor comes to where no safe action is known, if the bounds given are true" in str(
-        support
+    assert (
+        "never exceeds a budget, and never comes to a situation without a known safe action, if the bounds that were given are true"
+        in str(support)
     )
 
 
@@ -825,14 +830,16 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
         assert p.excess == uncovered(list(largest), 40, among=among)
     worst = [max(p.excess for p in support.pairs if p.t == t) for t in range(3)]
     assert support.violation == pytest.approx(1 - math.prod(1 - q for q in worst))
-    assert "breaks a budget or comes to where no safe action is known with probability at most" in str(support)
+    assert "exceeds a budget, or comes to a situation without a known safe action, with probability at most" in str(
+        support
+    )
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, conservative=True, worst_cost=3)
     with pytest.raises(ace.Infeasible):
         ace.solve(certain.game)  # walking might cost 3 as well, as far as this bound says
     bound = {"worst_cost": lambda t, s, a: 3 if a == ("rush",) else 1, "conservative": True}
     bound["possible_next"] = lambda t, s, a: [s, "tired"]
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, **bound)
-    assert "never breaks a budget" in str(certain.support_of(ace.solve(certain.game)))
+    assert "never exceeds a budget" in str(certain.support_of(ace.solve(certain.game)))
 
 
 def test_support_of_a_policy_follows_it_from_state_to_state():
@@ -866,7 +873,7 @@ def test_support_says_whether_it_rests_on_what_the_user_said():
     ):
         found = learn.estimate(true_game(), samples_per_pair=40, rng=0, **given)
         support = found.support_of(ace.solve(found.game))
-        assert support.assumed == ("if the bounds given are true" in str(support)) == rests
+        assert support.assumed == ("if the bounds that were given are true" in str(support)) == rests
 
 
 # -- convergence ------------------------------------------------------------------------------------------------
@@ -1160,7 +1167,7 @@ def test_exploration_covers_the_catalog(name, kind):
     assert {key for key, n in found.empirical.counts.items() if n >= 9} == legal_pairs(true)
     assert found.pairs == len(legal_pairs(true))
     assert not found.empirical.unseen
-    assert "Coverage reached" in str(found)
+    assert "Coverage complete: " in str(found)
     assert (found.episodes > 0) == (kind is learn.game_env)
 
 
@@ -1179,8 +1186,8 @@ def test_exploration_says_what_it_did_not_cover():
     assert found.episodes == 20
     assert found.lacking
     assert all(n < 5 for n in found.lacking.values())
-    assert "Coverage NOT reached" in str(found)
-    assert "Lacking: t=" in str(found)
+    assert "Coverage NOT complete: " in str(found)
+    assert "Too few samples: t=" in str(found)
     drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
     assert not drawn.complete
     assert drawn.empirical.tally.samples == 33

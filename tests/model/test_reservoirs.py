@@ -330,7 +330,7 @@ def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
 
 
 def test_what_is_missing_may_be_too_much_for_64_bits():
-    with pytest.raises(ace.TooLarge, match="are missing at the beginning"):
+    with pytest.raises(ace.TooLarge, match=r"the reservoir starts .* below full"):
         ace.solve(car({"battery": ace.reservoir(10**30, start=3)}))
 
 
@@ -381,3 +381,37 @@ def test_constraints_that_cost_nothing_are_no_dead_end(monkeypatch):
         budget=[0, 3],
     )
     assert ace.feasibility(game).feasible and ace.solve(game).values.tolist() == [2]
+
+
+@pytest.mark.parametrize("label", ["battery", "battery 1"])
+@pytest.mark.parametrize(
+    ("reserve", "words"),
+    [
+        (0, ""),
+        (1, " (reserve 1)"),
+        (Fraction(1, 2), " (reserve 0.5)"),
+        ([0, 1, 1, 0], " (reserve over time [0, 1, 1, 0])"),
+    ],
+)
+def test_a_certificate_says_the_lowest_level(label, reserve, words):
+    game = car({label: ace.reservoir(6, start=4, reserve=reserve)})
+    certificate = ace.verify(game, ace.solve(game).policy)
+    assert certificate.ok and certificate.capacities == (6,)
+    lowest = 6 - certificate.max_spent[0]
+    name = "battery 1:" if label == "battery 1" else "battery"
+    assert f"(lowest level: {name} {lowest:g} of 6{words})." in str(certificate)
+
+
+def test_a_level_below_the_reserve_is_said_too():
+    game = car({"battery": ace.reservoir(2, reserve=1)})
+
+    class Always:
+        concept = ace.CCE()
+
+        def distribution(self, t, state, spent):
+            return {("drive",): 1.0}
+
+    certificate = ace.verify(game, Always())
+    assert not certificate.ok
+    lowest = 2 - certificate.max_spent[0]
+    assert lowest < 1 and f"breaks a rule (lowest level: battery {lowest:g} of 2 (reserve 1))." in str(certificate)

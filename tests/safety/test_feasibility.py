@@ -204,7 +204,7 @@ def test_budgets_too_far_apart_for_minimal_ones():
     found = ace.feasibility(game)
     assert found.feasible
     with pytest.raises(
-        ace.TooLarge, match=r"costs and budgets together need the unit 1, of which 1.00e\+20 do not fit"
+        ace.TooLarge, match=r"costs and budgets together are multiples of 1, and 1.00e\+20 of that do not fit"
     ):
         _ = found.minimal_budgets
 

@@ -161,7 +161,7 @@ def test_a_pair_must_be_reached_through_safe_actions():
     assert shield.joint(0, "root", 0).tolist() == [False, True, False]  # `go` is not offered there
     assert shield.joint(1, "r", 0).tolist() == [False, False, True]
     for state in "pq":
-        with pytest.raises(UnknownPair, match="no safe play comes here"):
+        with pytest.raises(UnknownPair, match="this situation is not reachable under feasible play"):
             shield.joint(1, state, 0)
 
 
@@ -275,7 +275,7 @@ def test_turns_refuse_what_cannot_be_completed():
     assert shield.turn(0, "s", 0, {"q": 1}).tolist() == [True, False, False]
     assert shield.turn(0, "s", 0, player="q").tolist() == [True, True, True]
     for chosen, said in (
-        ((1,), "cannot be completed safely"),
+        ((1,), "no safe joint action has the actions"),
         ({"q": 7}, "player 'q'"),
         ({"r": 0}, "player"),
         ((2, 0), "every player has chosen already"),
@@ -651,7 +651,7 @@ def test_errors_name_place_value_and_rule():
 
 def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
     runner = ace.Shield(two_players({(0, 1), (2, 2)})).start()
-    with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but came to 's' at a cost of 1"):
+    with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but it led to 's' at a cost of 1"):
         runner.observe((0, 1), 1, "s")
     with pytest.raises(InvalidOption, match="state"):
         runner.observe((0, 1), 0, "nowhere")
@@ -662,7 +662,7 @@ def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
         cautious = ace.Shield(two_ways()).start()
         with pytest.raises(
             UnknownPair,
-            match=rf"came to '{state}' at a cost of {cost}, which no outcome of the game does; possible are ",
+            match=rf"it led to '{state}' at a cost of {cost}, and the game has no such outcome; possible are ",
         ):
             cautious.observe((action,), cost, state)
     cautious.observe(("dare",), 2, "r")
@@ -688,7 +688,7 @@ def two_ways(budget=9):
 
 def test_rounded_costs_are_explained_as_they_count():
     runner = ace.Shield(two_ways(4), epsilon=3).start()  # up: cells of one
-    with pytest.raises(UnknownPair, match="no outcome of the game"):
+    with pytest.raises(UnknownPair, match="the game has no such outcome"):
         runner.observe(("rest",), 2, "s")
     runner.observe(("dare",), 1, "s")
     assert runner.counted == (1,)
@@ -954,7 +954,7 @@ def test_a_shield_can_be_pickled_and_says_what_it_is():
     shield = ace.Shield(ace.catalog.get("intersection"))
     again = pickle.loads(pickle.dumps(shield))
     assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
-    assert "53 safe situations, 3 distinct masks" in repr(shield)
+    assert "53 situations, 3 distinct masks" in repr(shield)
     assert shield.feasible and shield.players == ("north", "east")
 
 

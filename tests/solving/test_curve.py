@@ -156,8 +156,8 @@ def test_capacities_are_said_to_be_capacities():
     assert full.budgets[:, 0].tolist() == [0, 1, 2, 3, 4] == other.budgets[:, 0].tolist()
     assert full.values[:, 0].tolist() == [0, 3, 4, 4, 4]
     assert other.values[:, 0].tolist() == [0, 3, 4, 4, 4]
-    assert "'battery' is its capacity; it starts full with any." in str(full)
-    assert "'battery' is its capacity; it starts at 2, or full where less fits." in str(other)
+    assert "'battery' is its capacity; it starts full." in str(full)
+    assert "'battery' is its capacity; it starts at 2, or full if it holds less." in str(other)
     assert not ace.budget_curve(game(reserve=[0, 1, 0, 0, 0])).schedule
     many = ace.budget_curve(game(start=2), budgets=[0.5, 1.5, 10**30, math.inf, -1])
     assert many.values[:-1, 0].tolist() == [0, 3, 4, 4] and not many.feasible[-1]
@@ -302,7 +302,7 @@ def test_unbounded_constraints_cannot_vary():
     assert curve.budgets.tolist() == [[0, math.inf], [1, math.inf], [2, math.inf]]
     with pytest.raises(ace.InvalidOption, match="no finite budget"):
         ace.budget_curve(game, None, 1)
-    with pytest.raises(ace.InvalidOption, match="cannot be shifted"):
+    with pytest.raises(ace.InvalidOption, match="it must stay inf"):
         ace.budget_curve(game, budgets=[[1, 3]])
 
 

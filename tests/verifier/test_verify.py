@@ -270,7 +270,7 @@ def test_playing_into_a_dead_end_is_unsafe_with_a_witness_at_its_end():
     certificate = verify(dead_end_game(), Table(table), CE())
     assert not certificate.ok
     assert [step.state for step in certificate.witness.history] == ["root", "q"]
-    assert any("after which no play keeps" in p for p in certificate.problems)
+    assert any("after which no policy keeps every budget with probability one" in p for p in certificate.problems)
 
 
 def test_exact_at_the_budget_where_floats_are_not():
@@ -323,7 +323,7 @@ def test_negative_costs_and_an_almost_sure_budget():
     certificate = verify(solo(outcomes, horizon=2, budget=schedule), there_and_back, CE())
     assert certificate.ok, str(certificate)
     assert certificate.max_spent.tolist() == [5.0]
-    assert "allowed at the end" in str(certificate)
+    assert "(the budget of 0 holds at the end only)" in str(certificate)
     anytime = verify(solo(outcomes, horizon=2, budget=0), there_and_back, CE())
     assert not anytime.ok
     assert len(anytime.witness.history) == 1
@@ -432,7 +432,7 @@ def test_bad_arguments():
     policy = Table({(0, "s"): ("dare", "yield")})
     with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
-    with pytest.raises(InvalidOption, match="brackets"):
+    with pytest.raises(InvalidOption, match="parentheses"):
         verify(game, policy, CE)
     with pytest.raises(InvalidOption, match=r"concept: got None, must be CE\(\)"):
         verify(game, policy)
@@ -461,16 +461,19 @@ def test_tolerance():
     assert not verify(game, slightly, CCE()).ok
     certificate = verify(game, slightly, CCE(), tol=1e-2)
     assert certificate.ok and certificate.tol.tolist() == [1e-2, 1e-2] and certificate.accepted_share is None
-    assert "situations (accepted: 0.01); as a share of the stake, at most" in str(certificate)
+    assert "situation reachable under feasible play (accepted: 0.01). As a share of what is at stake" in str(
+        certificate
+    )
     certificate = verify(game, slightly, CCE())
     assert certificate.tol == pytest.approx(
         [VERIFY * (7 - 6), VERIFY * (7 - 2)]
     )  # the best there is, less the worst that is played
     assert certificate.share == pytest.approx([1e-3, 0], rel=1e-6)
-    assert "as a share of the stake, at most 0.001 at t=0, state 's', spent ()" in str(certificate)
+    assert "a gain is at most 0.001 (accepted: 1e-08), at t=0, state 's', spent ()." in str(certificate)
     for tol in (None, 1e-4):  # the second player gains nothing
-        assert "\nNot stable: by a safe deviation some player gains 0.001," in str(
-            verify(game, slightly, CCE(), tol=tol)
+        assert (
+            "\nNot stable: exploitability 0.001. This is the most that a player gains by a safe deviation in "
+            in str(verify(game, slightly, CCE(), tol=tol))
         )
     large, small = verify(one_shot({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
     assert 1e-4 < large < 1e-2  # rounding, for nothing is at stake
@@ -482,9 +485,11 @@ def test_what_is_just_accepted_is_called_stable():
     polite = Table({(0, "s"): ("yield", "yield")})
     certificate = verify(game, polite, CCE(), tol=1)
     assert certificate.regret.tolist() == [1, 1]
-    assert certificate.ok and "\nStable: no player gains more than 1 " in str(certificate)
+    assert certificate.ok and "\nStable: exploitability 1. No player gains more by a safe deviation in " in str(
+        certificate
+    )
     certificate = verify(game, polite, CCE(), tol=0.999)
-    assert not certificate.ok and "\nNot stable: by a safe deviation some player gains 1," in str(certificate)
+    assert not certificate.ok and "\nNot stable: exploitability 1. This is the most" in str(certificate)
     certificate = verify(game, polite, CCE())
     share = float(certificate.share.max())
     assert "\nStable: " in str(replace(certificate, accepted_share=share))
@@ -510,7 +515,7 @@ def test_what_is_just_accepted_is_called_stable():
 def test_amounts_are_said_exactly_or_a_little_above(amount):
     game = solo(lambda t, s, a: [(1.0, s, amount)], horizon=1, budget=10**401)
     words = str(verify(game, Table({(0, "s"): ("x",)}), CE()))
-    said = re.search(r"worst spending: constraint 0 (\S+) of", words)[1]
+    said = re.search(r"largest cumulative cost: constraint 0: (\S+) of", words)[1]
     above = Fraction(said) - Fraction(str(amount))
     if isinstance(amount, int) or len(str(amount)) <= 12:
         assert above == 0
@@ -520,15 +525,15 @@ def test_amounts_are_said_exactly_or_a_little_above(amount):
 
 @pytest.mark.parametrize(
     ("schedule", "words"),
-    [((2, 2, 2), " of 2"), ((math.inf, math.inf, 2), " on the way, with 2 allowed at the end"), ((math.inf,) * 3, " (no limit)"),
-     ((3, 2, 2), ", with 3, 2, 2 allowed over time"), ((3, math.inf, 2.5), ", with 3, inf, 5/2 allowed over time"),
-     ((2, 2, math.inf), ", with 2, 2, inf allowed over time")],
+    [((2, 2, 2), " of 2"), ((math.inf, math.inf, 2), " (the budget of 2 holds at the end only)"), ((math.inf,) * 3, " (no limit)"),
+     ((3, 2, 2), " (budgets over time: 3, 2, 2)"), ((3, math.inf, 2.5), " (budgets over time: 3, inf, 5/2)"),
+     ((2, 2, math.inf), " (budgets over time: 2, 2, inf)")],
 )  # fmt: skip
 def test_every_kind_of_budget_is_said(schedule, words):
     game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=[(b,) for b in schedule])
     certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE())
     assert certificate.limits == (words,)
-    assert f"worst spending: constraint 0 0{words})" in str(certificate)
+    assert f"largest cumulative cost: constraint 0: 0{words})" in str(certificate)
 
 
 def test_huge_rewards_do_not_crash():
@@ -542,9 +547,11 @@ def test_certificate_reads_as_plain_words():
     game = solo(risky, horizon=2, budget={"risk": 2})
     words = str(verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()))
     assert words.splitlines()[0].startswith("CERTIFIED")
-    assert "Safe: every budget holds on every possible history (worst spending: risk 2 of 2)." in words
-    stable = "Stable: no player gains more than 0 by any safe deviation, in any of 3 situations; as a share of the stake, at most 0"
-    assert f"{stable} (accepted: 1e-08)." in words
+    assert "Safe: every budget holds on every possible history (largest cumulative cost: risk 2 of 2)." in words
+    assert "which for one player is an optimal policy (game " in words
+    stable = "Stable: exploitability 0. No player gains more by a safe deviation in any of the 3 situations reachable under feasible play."
+    share = "As a share of what is at stake for the player there, a gain is at most 0 (accepted: 1e-08)."
+    assert f"{stable} {share}" in words
     assert "me 0" in words
 
 

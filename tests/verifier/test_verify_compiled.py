@@ -188,9 +188,9 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
         initial="s",
     )
     for late, words in (
-        (lambda spent: -spent, "Stable: no player gains more than 0"),
+        (lambda spent: -spent, "Stable: exploitability 0. No player gains more"),
         (lambda spent: -5, "gains 1 by a safe deviation at t=1, state 's', spent (4,)"),
-        (lambda spent: -4, "which can bring 0 to 1, over its budget of 0"),
+        (lambda spent: -4, "which can bring the cumulative cost of constraint 0 to 1, over its budget of 0"),
     ):
         found = agreed(passes, game, lambda t, s, c, late=late: {(late(c[0]) if t else 5,): 1.0}, CCE())
         assert found.pairs == 3 and words in str(found), str(found)

@@ -319,7 +319,7 @@ def test_solutions_of_rounded_games_are_certified_with_their_exact_worst_spendin
             directions |= {"down": 1, "up": 2, "ignore": 4, None: 8}[rule and rule.direction]
         assert certificate.counting == tuple("exact" if r is None else r.direction for r in found.rules)
         exceeded += any(over)
-        assert ("Safe within the rounding" in str(certificate)) == any(over)
+        assert ("Safe up to the rounding of costs: " in str(certificate)) == any(over)
         assert ("Safe: every budget holds" in str(certificate)) == (not any(over))
     assert len(cases(seeds)) > len(seeds) / 2
     assert exceeded > len(seeds) / 20
@@ -461,7 +461,7 @@ def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
         assert len(history) == first + 1 and reason in certificate.problems
         total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))
         named = [
-            f"can bring {label!r} to {plain(x)}, over" in reason
+            f"can bring the cumulative cost of constraint {label!r} to {plain(x)}, over" in reason
             for label, x in zip(found.game.constraints, total, strict=True)
         ]
         assert sum(named) == 1 and broken(first, total)[named.index(True)]
@@ -558,16 +558,18 @@ def test_the_words_name_what_is_exceeded_and_what_was_promised():
     game = solo([Fraction(19, 10)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 9.5), CCE())
     assert certificate.ok, str(certificate)  # counts 5, spends 9.5
-    assert "Safe: every budget holds on every possible history (worst spending: fuel 9.5 of 9.5)." in str(certificate)
+    assert "Safe: every budget holds on every possible history (largest true cumulative cost: fuel 9.5 of 9.5)." in str(
+        certificate
+    )
     longer = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(longer, Greedy(longer, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
     assert certificate.ok, str(certificate)
     assert (
-        "Safe within the rounding: no budget is exceeded by more than 0.2 (promised: at most 0.5); "
-        "worst true spending: fuel 9.7 of 9.5." in str(certificate)
+        "Safe up to the rounding of costs: no budget is exceeded by more than 0.2 (the rounding allows 0.5); "
+        "largest true cumulative cost: fuel 9.7 of 9.5." in str(certificate)
     )
-    assert str(certificate).startswith("CERTIFIED: a coarse correlated equilibrium, safe within the rounding (")
-    assert "Stable against every deviation that keeps the true budgets:" in str(certificate)
+    assert str(certificate).startswith("CERTIFIED: a coarse correlated equilibrium, safe up to the rounding of costs (")
+    assert "Stable against every deviation that keeps the true budgets: exploitability 0." in str(certificate)
     assert certificate.excess.tolist() == [0.2]
     assert certificate.allowance.tolist() == [0.5]
 
@@ -579,7 +581,7 @@ def test_rounding_up_says_which_deviations_it_does_not_cover():
     assert certificate.ok, str(certificate)
     assert certificate.max_spent.tolist() == [1.1]
     assert certificate.covers == "deviations that keep the budgets with costs rounded up"
-    assert "Nothing is said about deviations that keep the true budgets but not the rounded ones" in str(certificate)
+    assert "Deviations that keep the true budgets but not the rounded ones are not covered" in str(certificate)
 
 
 def test_a_broken_allowance_has_a_true_history():
@@ -634,8 +636,8 @@ def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
     assert not certificate.ok
     assert certificate.regret.tolist() == [1]
     assert (
-        "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player gains 1, the most in any of "
-        in str(certificate)
+        "Not shown to be stable: exploitability 1. This is the most that a player gains by a deviation that keeps the budgets in the "
+        "policy's rounded costs in any of " in str(certificate)
     )
 
 
@@ -658,7 +660,7 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     certificate = verify(game, policy, CCE())
     assert not certificate.ok
     assert [step.spent for step in certificate.witness.history] == [(0,), (0.7,)]
-    assert "counted (1,)" in certificate.witness.reason
+    assert "spent (1,) in rounded costs: " in certificate.witness.reason
 
 
 @pytest.mark.parametrize("rounding", [(Rounding(Fraction(1, 2), "down"),), ()], ids=["rounded", "exact"])
@@ -734,7 +736,10 @@ def test_counts_too_wide_for_64_bits_are_told_apart(kind):
             tracker=tracker,
             distribution=lambda t, state, spent, hush=(1, k, c): {} if (t, state, spent) == hush else {("go",): 1.0},
         )
-        assert f"At t=1, state {k}, counted {c}: probabilities" in verify(game, policy, CCE()).witness.reason
+        assert (
+            f"At t=1, state {k}, spent {c} in rounded costs: probabilities"
+            in verify(game, policy, CCE()).witness.reason
+        )
 
 
 # -- is the rounding itself sound -----------------------------------------------------------------------------------
@@ -801,7 +806,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
     assert not certificate.ok
     assert any(sentence in p for p in certificate.problems), certificate.problems
     assert certificate.pairs == 0 and np.isnan(certificate.regret).all()
-    assert "Safety could not be judged" in str(certificate)
+    assert "Safety could not be decided" in str(certificate)
 
 
 def test_constraints_in_another_order_are_named():

@@ -234,7 +234,7 @@ def test_three_players_are_told_that_only_pure_ones_were_looked_for(engine):
         outcomes=lambda t, s, a: [(1.0, s, None)],
         reward=lambda t, s, a: (1, 0, 0) if a[0] == a[1] else (0, 1, 0),
     )
-    with pytest.raises(ace.NoEquilibrium, match="only pure equilibria are looked for") as caught:
+    with pytest.raises(ace.NoEquilibrium, match="only pure equilibria are searched for") as caught:
         ace.solve(game, ace.Nash(), engine=ENGINES[engine])
     assert "a mixed one may exist" in str(caught.value) and "CCE" in str(caught.value)
 
@@ -491,7 +491,7 @@ def test_correlated_equilibria_are_not_nash():
 
 
 def test_nash_needs_its_brackets():
-    with pytest.raises(ace.InvalidOption, match=r"Nash\(\); write it with brackets"):
+    with pytest.raises(ace.InvalidOption, match=r"Nash\(\); write it with parentheses"):
         ace.verify(ace.catalog.get("six_cycle"), Changed(None, None, {}), ace.Nash)
 
 

@@ -41,9 +41,12 @@ def test_python_blocks_run_in_order(tmp_path, monkeypatch, capsys):
     for number, block in enumerate(PYTHON):
         exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
     printed = capsys.readouterr().out
-    for shown in re.findall(r"^print\(.*\) +# (\[[^\]\n]*\]+)", "\n".join(PYTHON), flags=re.MULTILINE):
+    promised = re.findall(r"^print\(.*?\)  # ([\[({].*[\])}])(?:: |$)", "\n".join(PYTHON), flags=re.MULTILINE)
+    assert "[15.75782773 15.75782773]" in promised and "[[False, True], [True, True]]" in promised
+    promised += [body for language, body in BLOCKS if language == "text"]
+    assert "(largest cumulative cost: risk 2 of 2)" in promised[-1]
+    for shown in promised:
         assert shown in printed, f"the README promises {shown}"
-    assert "[15.6495756 15.6495756]" in printed
     violations = re.search(r"^\[.*\] (\d+)$", printed, flags=re.MULTILINE)
     assert violations
     assert violations[1] == "0"

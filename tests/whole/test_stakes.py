@@ -267,7 +267,7 @@ def test_a_penalty_that_is_past_elsewhere_or_never_played_hides_no_gain(concept,
     certificate, checked = verdicts(game, Told(table), concept, tmp_path / "a.proof")
     assert not certificate.ok
     assert certificate.regret[0] == 9 and certificate.share[0] == pytest.approx(1)
-    assert "9 is at stake there, accepted is" in certificate.problems[0]
+    assert "what is at stake there is 9, and a gain of up to" in certificate.problems[0]
     assert (
         certificate.tol[0] == pytest.approx(9e-8) or kind == "a time before that cannot avoid it"
     )  # its last digit counts
@@ -303,9 +303,10 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
     assert certificate.share == pytest.approx([1e-6], rel=1e-6)
     assert len(certificate.problems) == 1
     assert (
-        "gains 1e-06 by a safe deviation at t=0, state 'poor', spent (); 1 is at stake there" in certificate.problems[0]
+        "gains 1e-06 by a safe deviation at t=0, state 'poor', spent (); what is at stake there is 1,"
+        in certificate.problems[0]
     )
-    assert "as a share of the stake, at most 1e-06 at t=0, state 'poor', spent () (accepted: 1e-08)" in str(certificate)
+    assert "a gain is at most 1e-06 (accepted: 1e-08), at t=0, state 'poor', spent ()" in str(certificate)
     assert verify(game, policy, CE(), tol=1.1e-3).ok and not verify(game, policy, CE(), tol=0.9e-3).ok
 
 

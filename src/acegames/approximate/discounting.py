@@ -33,7 +33,7 @@ LONGEST_FACTOR = 10**4000  # largest denominator of a factor: Python refuses to 
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
-    """Return the finite game that stands for infinite discounted play; `tails` bounds the rest.
+    """Cut infinite discounted play to a finite game; its `tails` bound what is left out.
 
     Args:
         game: its rules and budgets do not depend on time. Its own horizon plays no part,
@@ -45,10 +45,10 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
         cost_gamma: discount of costs; the same as `gamma` by default.
 
     Raises:
-        InvalidGame: when the rules or budgets depend on time, a budget is a reservoir, or a state
+        InvalidGame: the rules or budgets depend on time, a budget is a reservoir, or a state
             has no actions yet.
         InvalidOption: naming the option and the rule.
-        TooLarge: when more than 20,000 steps would be needed.
+        TooLarge: more than 20,000 steps would be needed.
     """
     check_game(game)
     rate = _rate("gamma", gamma)
@@ -58,7 +58,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     stored = next((label for label, x in zip(game.constraints, game.reservoirs, strict=True) if x is not None), None)
     if stored is not None:
         raise InvalidGame(
-            f"discount: the budget of {stored!r} is a reservoir, which drains and fills by what each step truly costs; "
+            f"discount: the budget of {stored!r} is a reservoir, which drains and fills by the undiscounted cost of each step; "
             "discounted costs say nothing about its level. Solve the game with a finite horizon instead"
         )
     rules = _stationary(game)

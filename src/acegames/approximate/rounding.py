@@ -1,9 +1,10 @@
 """Algorithm 4, step 1: round costs to whole numbers of cells, so that few totals remain (spec 5).
 
 With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon.
-What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
-in truth is safe there, so an equilibrium of the rounded game deters it. Rounded up, the true total
-never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+A game that is infeasible with costs rounded down is infeasible with the true costs, and every
+deviation that is safe with the true costs is safe there, so an equilibrium of the rounded game
+deters it. Rounded up, the true total never exceeds the rounded one: a policy that keeps the budgets
+there keeps them with the true costs.
 
 A reservoir (spec 11) follows max(spent + cost, 0), which never widens a difference, so the same
 bounds hold. It begins with what is truly missing, and cells are chosen so that few totals remain.
@@ -65,7 +66,7 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounded(Shown):
-    """A game with rounded costs: `game` has finitely many, so whatever is exact can take it."""
+    """A game with rounded costs: `game`, which exact methods can take, and the `original`."""
 
     original: MarkovGame
     game: MarkovGame
@@ -80,10 +81,10 @@ class Rounded(Shown):
 def round_costs(
     game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down", any_budget: bool = False
 ) -> Rounded:
-    """Round the costs of a game so that budgets are kept within epsilon.
+    """Round the costs of a game so that budgets are kept up to epsilon.
 
     Args:
-        game: the game; its costs may be fine or given by distributions.
+        game: the game; its costs may be of high precision, or drawn from distributions.
         epsilon: how far over its budget a constraint may go with costs rounded down: one number for
             all, one per constraint, or {constraint: number}. Zero leaves costs as they are.
         relative: whether epsilon is a share of the budget's size instead of an amount; of a
@@ -182,7 +183,7 @@ def _rule(
     kept = game.reservoirs[m]
     if kept is not None:  # from any level this fills it, or leaves the reserve and all that can still be drained
         tightest = smallest - kept.capacity
-    # what is cut off must not count as spending
+    # what is cut off must not count as a cost
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
 

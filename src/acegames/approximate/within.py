@@ -17,16 +17,16 @@ from acegames.model.numbers import exact, is_scalar, plain
 class Within:
     """How far budgets may be exceeded: epsilon, relative and rounding, as every function has them.
 
-    One rule says which rounding None stands for. Where an equilibrium is asked for (`solve`,
-    `estimate`, `budget_curve`) costs are rounded down: every deviation that is safe in truth is
-    deterred, and what is infeasible is infeasible in truth. Where safety is promised (`Shield`)
-    they are rounded up: no true budget is ever exceeded.
+    One rule says which rounding None means. Where an equilibrium is computed (`solve`, `estimate`,
+    `budget_curve`) costs are rounded down: every deviation that is safe with the true costs is
+    deterred, and an infeasible verdict holds for the true costs. Where safety is promised
+    (`Shield`) they are rounded up: no true budget is ever exceeded.
     """
 
     epsilon: Any = None
     relative: bool = False
     rounding: str | None = None
-    default: str = "down"  # the rounding that None stands for
+    default: str = "down"  # the rounding that None means
 
     @property
     def direction(self) -> str:
@@ -39,7 +39,7 @@ class Within:
         if epsilon is None and game.tails is not None:
             if self.relative:
                 raise InvalidOption(
-                    "relative: a discounted game's epsilon is an amount; give a relative one of your own"
+                    "relative: the epsilon of a discounted game is an amount; give epsilon= as well to use a relative one"
                 )
             epsilon = game.tails.shares
         if epsilon is None:
@@ -54,7 +54,7 @@ class Within:
         return Rounded(game, game, ()) if found is None or not any(found.rounding) else found
 
     def in_words(self, game: MarkovGame) -> str:
-        """The epsilon in words; empty where an exact answer was asked for."""
+        """The epsilon in words; empty where the answer is to be exact."""
         epsilon = self.epsilon
         if epsilon is None and game.tails is not None:
             return f"epsilon {plain(game.tails.epsilon)} in all"

@@ -59,7 +59,7 @@ class ExpectedBudgets(Shown):
 
     @property
     def tracker(self) -> CostTracker:
-        """Counts nothing: the policy does not look at what was spent."""
+        """A tracker that counts nothing: the policy does not depend on the cumulative cost."""
         ignore = Rounding(Fraction(1), "ignore")
         m = len(self.game.constraints)
         return CostTracker(self.game.constraints, (Fraction(1),) * m, (ignore,) * m)
@@ -68,18 +68,19 @@ class ExpectedBudgets(Shown):
     def statement(self) -> str:
         """What is promised, and what is not."""
         return (
-            "On average only: after every step the expected spending is at most the budget, and no policy that keeps budgets so is worth "
-            f"more than {self.value:.6g}. A single episode may spend more than the budget, and its players may gain by deviating."
+            "On average only: after every step the expected cumulative cost is at most the budget, and no policy that keeps "
+            f"the budgets in this way is worth more than {self.value:.6g}. "
+            "A single episode may spend more than the budget, and its players may gain by deviating."
         )
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
-        """Probability of each joint action, whatever was spent; KeyError where no play comes."""
+        """Probability of each joint action, whatever `spent` is; UnknownPair if it cannot occur."""
         if not 0 <= t < self.game.horizon or state not in self.game.state_numbers:
             raise UnknownPair(f"{place(t, state)}: no such time or state")
         layer, share = self.game.layer(t), self.shares[t]
         rows = layer.rows(self.game.state_index(state))
         if not len(rows) or np.isnan(share[rows.start]):
-            raise UnknownPair(f"{place(t, state)}: no play comes here")
+            raise UnknownPair(f"{place(t, state)}: this state cannot occur at this time")
         return {self.game.joint_action(layer.action[r]): float(share[r]) for r in rows if share[r] > 0}
 
 
@@ -91,16 +92,16 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
         objective: what is maximised: "welfare", a player, or one weight per player.
 
     Raises:
-        Infeasible: when no policy keeps the budgets even on average.
-        InvalidOption: for an objective that is no weighted sum, a cost without a mean, or a
+        Infeasible: no policy keeps the budgets even on average.
+        InvalidOption: the objective is not a weighted sum, a cost has no mean, or a budget is a
             reservoir.
     """
     weights = weights_of(game, objective)
     for label, kept in zip(game.constraints, game.reservoirs, strict=True):
         if kept is not None:
             raise InvalidOption(
-                f"budget of {label!r}: a reservoir cannot be kept on average. What it lacks is no sum of costs, because what does not "
-                "fit is lost, and one that ran dry in some episodes is not made up for by others; team_optimum keeps it in every episode"
+                f"budget of {label!r}: a reservoir cannot be kept on average. Its level is not a sum of costs, because what does "
+                "not fit is lost, and running dry in some episodes is not made up for by others; team_optimum keeps it in every episode"
             )
     costs = [_expected_costs(game, layer) for layer in game.layers]
     program = _Program(game, weights, costs)

@@ -54,7 +54,14 @@ class Comparison(Shown):
     def with_policy(
         self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
     ) -> Comparison:
-        """The same with one more policy of known values, played as often as the others."""
+        """The same with one more policy of known values, simulated as often as the others.
+
+        Args:
+            name: what the table calls it.
+            policy: as in `simulate`.
+            values: (N,) each player's expected total reward.
+            rng: a Generator or a seed.
+        """
         played = simulate(self.game, policy, episodes=len(self.rows[0].rollouts.returns), rng=rng)
         row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
         return replace(self, rows=(*self.rows, row))
@@ -81,7 +88,7 @@ class Comparison(Shown):
         return table_html(self.heads, self.lines, left=1)
 
     def _cells(self, row: Compared) -> list[str]:
-        """Name, values, the spending that came closest to each budget, and how often one broke."""
+        """Name, values, the cost that came closest to each budget, how often one was exceeded."""
         means = row.rollouts.returns.mean(axis=0)
         values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
         most = row.rollouts.spent.max(axis=0)
@@ -107,8 +114,9 @@ def compare(
     """Solve a game four ways and play each.
 
     Budgets are dropped, kept on average, at every moment as a team, and in equilibrium. Values are
-    computed; spending and broken budgets are seen in `episodes` played episodes of each, under the
-    game's own budgets. A reservoir cannot be kept on average: a game that has one is not solved so.
+    computed; costs and exceeded budgets are counted in `episodes` simulated episodes of each, under
+    the game's own budgets. A reservoir cannot be kept on average: a game that has one is not solved
+    in that way.
 
     Args:
         game: the game.

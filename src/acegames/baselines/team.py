@@ -20,9 +20,9 @@ from acegames.system.showing import Shown
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:
-    """The same game, its costs still counted, with nothing that bounds them.
+    """The same game with infinite budgets; its costs are still counted.
 
-    A reservoir, still never more than full, holds so much that no play can run it dry.
+    A reservoir gets a capacity that no play can run dry.
     """
     check_game(game)
     reservoirs = tuple(kept and _bottomless(game, m, kept) for m, kept in enumerate(game.reservoirs))
@@ -47,7 +47,12 @@ def weights_of(game: MarkovGame, objective: Any) -> tuple[float, ...]:
 
 
 def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
-    """The same game with one player, who chooses joint actions and earns the weighted rewards."""
+    """The same game with one player, who chooses joint actions and earns the weighted rewards.
+
+    Args:
+        game: the game.
+        objective: "welfare", a player, or one weight per player.
+    """
     weights = weights_of(game, objective)
     known, code = np.unique(np.concatenate([layer.action for layer in game.layers]), axis=0, return_inverse=True)
     ends = np.cumsum([len(layer.action) for layer in game.layers])[:-1]
@@ -61,7 +66,7 @@ def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TeamOptimum(Shown):
-    """The best play that keeps the budgets at every moment. Its players may gain by deviating."""
+    """The best joint play that keeps every budget always; its players may gain by deviating."""
 
     solution: Solution  # of the team's game
 
@@ -79,13 +84,18 @@ class TeamOptimum(Shown):
         return self.solution.policy.tracker
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action of the game; KeyError where no feasible play comes."""
+        """Probability of each joint action; UnknownPair if not reachable under feasible play."""
         found: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
         return {joint: p for (joint,), p in found.items()}
 
 
 def team_optimum(game: MarkovGame, objective: Any = "welfare", **options: Any) -> TeamOptimum:
-    """Solve the game for one planner; `options` are those of `solve`, such as `epsilon`.
+    """Find the best play for one planner who keeps every budget at every moment.
+
+    Args:
+        game: the game.
+        objective: what is maximised: "welfare", a player, or one weight per player.
+        options: further ones of `solve`, such as `epsilon`.
 
     Raises:
         Infeasible, TooLarge, InvalidOption: as in `solve`.

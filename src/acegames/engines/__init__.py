@@ -29,7 +29,7 @@ def check_rewards(game: MarkovGame, concept: Concept) -> None:
     for player, total in zip(game.players, size.tolist(), strict=True):
         if not total <= LARGEST_TOTAL:
             raise InvalidGame(
-                f"player {player!r}: the rewards of all steps come to {total:.3g} in size (the floor of deviations included), "
+                f"player {player!r}: the rewards of all steps add up to {total:.3g} in size (the floor of deviations included), "
                 f"must be at most {LARGEST_TOTAL:g}; measure them in a larger unit"
             )
 

@@ -36,29 +36,31 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 class Estimate(Shown):
     """What a solve would take. The fields are also those of `acegames check --json`.
 
-    A stage game is a pair: a time, a state and what is spent by then, as far as safe play reaches
-    it. Spendings at which the budgets cannot bind any more count as one (clipping). Pairs are
-    counted where that takes about a second, and estimated by sampling where it would take longer
-    (`counted`); then they are within a factor of three, as a rule, and too many where most of the
-    spendings that fit now lead into a dead end later.
+    One stage game is solved for each situation (time, state, cumulative cost) that is reachable
+    under feasible play; cumulative costs so low that the budgets cannot bind any more share one
+    stage game (clipping). So there are fewer stage games than situations, which `Feasibility.pairs`
+    and `Certificate.pairs` count. Stage games are counted if that takes about a second, and
+    estimated by sampling if it would take longer (`counted`). A sampled number is usually right
+    within a factor of three, and too large if most cumulative costs lead into a dead end later.
 
     The time is measured (`measured`): a sample of the stage games of each time is solved on this
-    machine, with as many threads. What the sample misses, such as rare stage games that floats
-    cannot decide, is not in it. Nothing is compiled for an estimate. Where kernels are not compiled
-    yet, the time is from stored figures: that of stages with a pure equilibrium, without compiling.
+    machine, with as many threads. Rare stage games that the sample misses, such as those that
+    floats cannot decide, are not in it. An estimate compiles nothing. As long as the kernels are
+    not compiled, the time comes from stored figures for stage games with a pure equilibrium, and
+    compiling comes on top.
     """
 
-    pairs: int  # stage games
-    cells: int  # places for them: with dense layers, also for spendings that play does not reach
+    pairs: int  # stage games after clipping
+    cells: int  # places for them: with dense layers, also for cumulative costs that cannot occur
     working: int  # bytes besides the policy and the tables
     policy: int  # bytes of the policy
-    seconds: float  # of the solve, with finding the pairs
+    seconds: float  # of the solve, with finding the situations
     threads: int
-    dense: bool  # whether layers hold all their cells, or list those that are reached
+    dense: bool  # whether layers hold all their cells, or list those that can occur
     on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
     tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
     values: int = 0  # bytes of the policy that are values
-    counted: bool = True  # whether the number of pairs is exact
+    counted: bool = True  # whether the number of stage games is exact
     measured: bool = False  # whether the time is from a measurement on this machine
 
     @property
@@ -80,13 +82,13 @@ class Estimate(Shown):
     def size(self) -> str:
         """The number of stage games in words."""
         number = f"{self.pairs:,}" if self.counted else f"about {float(f'{self.pairs:.2g}'):,.0f}"
-        how = "" if self.counted else ", estimated by sampling"
+        how = "" if self.counted else " (estimated by sampling)"
         return f"{number} stage game{'s' * (self.pairs != 1)} after clipping{how}"
 
     @property
     def time(self) -> str:
         """The time in words."""
-        how = "" if self.measured else " (by stored figures; compiling comes on top)"
+        how = "" if self.measured else " (from stored figures, without the time to compile)"
         return f"{_seconds(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
 
     def __str__(self) -> str:
@@ -214,13 +216,14 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
         advice = f"The program alone takes about {_bytes(FIXED_BYTES)}."
         with_disk = on_disk(predicted, space).memory
         if with_disk <= allowed:
-            advice = f"With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk, and {_bytes(with_disk)} would do."
+            kept = "With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk"
+            advice = f"{kept}, and {_bytes(with_disk)} of memory suffice."
         elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
         without = predicted.without_values().memory
         if without <= allowed and not predicted.on_disk:
             advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
-        needed = f"{_bytes(predicted.memory)} of memory with the program itself for {predicted.size}"
+        needed = f"{_bytes(predicted.memory)} of memory, with the program itself, for {predicted.size}"
         raise TooLarge(f"the solve would need {needed}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
@@ -244,8 +247,8 @@ def _advice(space: Space, factor: float) -> str:
             parts.append(f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {within:.2g})")
     fits = len(parts) == len(space.dims)
     rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
-    fewer = "Fewer constraints shrink it most; shorter" if len(space.dims) > 1 else "Shorter"
-    return f"{rounding}{fewer} horizons and smaller budgets help too."
+    fewer = "Fewer constraints help most; shorter" if len(space.dims) > 1 else "Shorter"
+    return f"{rounding}{fewer} horizons and smaller budgets help{' too' * bool(fits or len(space.dims) > 1)}."
 
 
 def _seconds(seconds: float) -> str:

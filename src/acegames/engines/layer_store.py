@@ -39,7 +39,7 @@ class SolvedLayer:
 
 
 class ExploredSpace(Protocol):
-    """What the loop knows of a game: the pairs that safe play reaches."""
+    """What the loop knows of a game: the pairs reachable under feasible play."""
 
     @property
     def game(self) -> MarkovGame:

@@ -62,16 +62,16 @@ LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, bef
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Solves on this machine.
+    """Solves on this machine, with compiled kernels on several threads.
 
     Args:
-        threads: how many; all processors by default. The answer does not depend on it.
+        threads: number of threads; all processors by default. The answer does not depend on it.
         memory: bytes that may be used; by default what is free. Larger games are refused with
             TooLarge beforehand.
-        seconds: refuse games that are predicted to take longer, by a short measurement (see
+        seconds: games that are predicted to take longer are refused with TooLarge beforehand (see
             `Estimate`).
-        dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an
-            estimate by default. The answer does not depend on it, to the last bit.
+        dense: True or False to choose how situations are stored, for tests; chosen from an estimate
+            by default. The answer does not depend on it, to the last bit.
     """
 
     threads: int | None = None

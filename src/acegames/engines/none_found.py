@@ -14,7 +14,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 
-PLACE_BYTES = 256 * 2**20  # memory for finding out the exact spending that an error names
+PLACE_BYTES = 256 * 2**20  # memory for finding the exact cumulative cost that an error names
 
 OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist: solve with CE() or CCE()."
 
@@ -27,17 +27,17 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
         reason = f"{stage} Nash equilibrium; exact arithmetic ruled out every pair of supports."
     elif backend is None:
         reason = (
-            f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are looked for, so none was found, "
-            'but a mixed one may exist: Nash(backend="gambit") or Nash(backend="quantecon") looks for it where the feasible '
+            f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are searched for, so none was found, "
+            'but a mixed one may exist: Nash(backend="gambit") or Nash(backend="quantecon") searches for it where the feasible '
             "joint actions are a product."
         )
     else:
         reason = (
-            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is asked where the "
-            "feasible joint actions are a product."
+            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is used only where the "
+            "feasible joint actions are a product of one action set per player."
         )
     if t < game.horizon - 1:
-        reason += " Its utilities depend on the equilibria chosen at later steps: with another objective there may be one here."
+        reason += " The utilities here depend on the equilibria chosen at later steps, so with another objective there may be one."
     return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent)
 
 
@@ -64,9 +64,9 @@ def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Co
 
 
 def _place(space: Space, lattice: Lattice, t: int, cell: int) -> tuple[int, Any]:
-    """State and, in the user's units, a spending of the cell that feasible play reaches.
+    """State and, in the user's units, a reachable cumulative cost of the cell.
 
-    What the cell itself says of the spending, where finding that out would take too much memory.
+    What the cell itself says of it, where finding that out would take too much memory.
     """
     game, here = space.game, space.layers[t]
     state, kept = here.spent(np.array([cell]))

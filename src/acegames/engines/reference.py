@@ -39,7 +39,11 @@ MEASURED = 200  # stage games that are solved to see how long they take, about
 
 
 class ReferenceEngine:
-    """Plain and trusted: about a thousand stage games a second."""
+    """Solves stage by stage with HiGHS: slow, simple, and the standard that others are tested by.
+
+    Args:
+        stages: the solver of stage games; by default linear programs by HiGHS.
+    """
 
     def __init__(self, stages: StageSolver | None = None) -> None:
         if stages is None:

@@ -178,7 +178,7 @@ def _check_outcomes(tables: Mapping[str, NDArray[Any]], horizon: int, most: int)
     found = max(float(each.sum()) * (times / listed), float(times) * max(place, LAYER_OUTCOMES))
     if found > most:
         raise TooLarge(
-            f"the arrays stand for {found:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that "
+            f"the arrays describe {found:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that "
             f"size at most {most:.3g} are allowed; build it with MarkovGame.from_arrays, and save that"
         )
 

@@ -35,7 +35,7 @@ AGAIN = "it is damaged, solve the game again"
 def check_stated(solution: Solution) -> None:
     """Raise BadFile unless values, guarantee and size are those of the policy, which fits the game.
 
-    The words of the guarantee are not compared: they also say which epsilon was asked for. Nor are
+    The words of the guarantee are not compared: they also say which epsilon was given. Nor are
     the values of a policy that keeps none; `as_stated` compares them all the same.
     """
     policy, start = solution.policy, _at_start(solution.policy)

@@ -11,8 +11,9 @@
     >>> ace.learn.rollout(true, policy, episodes=100, rng=0).violations
     0
 
-Only the support of the costs decides what is feasible, so the statements are about the support:
-after N samples of a pair, an outcome of probability p has been missed with probability (1-p)^N.
+Only the support of the costs decides which joint actions are feasible, so the statements are about
+the support: after N samples of a (t, state, joint action), an outcome of probability p has been
+missed with probability (1-p)^N.
 `confidence` bounds all outcomes together that a policy can meet.
 """
 

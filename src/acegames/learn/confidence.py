@@ -36,7 +36,10 @@ from acegames.model.checks import check_count
 def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
     """Smallest probability that samples rule out for an outcome never seen; 1 without samples.
 
-    With `among` = k the statement holds for k pairs at once (a union bound over 1 - confidence).
+    Args:
+        samples: number of samples.
+        confidence: of the statement.
+        among: k makes the statement hold for k state-action pairs at once (a union bound).
     """
     rest = _log_rest(confidence, among)
     return 1.0 if samples < 1 else -math.expm1(rest / samples)
@@ -52,7 +55,13 @@ def uncovered(largest: Sequence[int], samples: int, confidence: float = 0.95, *,
 
 
 def samples_needed(probability: float, confidence: float = 0.95, *, among: int = 1) -> int:
-    """Fewest samples that rule out an unseen outcome of this probability, at the confidence."""
+    """Fewest samples that rule out an unseen outcome of this probability.
+
+    Args:
+        probability: of the outcome.
+        confidence: of the statement.
+        among: as in `ruled_out`.
+    """
     rest = _log_rest(confidence, among)
     check_share("probability", probability)
     count = max(1, math.ceil(rest / math.log1p(-probability)))

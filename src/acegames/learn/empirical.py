@@ -35,14 +35,14 @@ from acegames.system.showing import Shown
 
 @dataclass(frozen=True, repr=False)
 class PairSupport(Shown):
-    """The data about one pair. `t` is None where all times are counted together."""
+    """The data about one (t, state, joint action); `t` is None if all times count together."""
 
     t: int | None
     state: Label
     action: JointAction
     samples: int
     outcomes: int  # number of different (next state, cost) seen
-    # A given outcome of this probability or more would have been seen: for this pair alone, and at
+    # A given outcome of this probability or more would have been seen: for this one alone, and at
     # once for all pairs sampled.
     ruled_out: float
     ruled_out_together: float
@@ -50,7 +50,8 @@ class PairSupport(Shown):
     reward_error: tuple[float, ...]  # standard errors of the means; NaN with one sample
 
     def __str__(self) -> str:
-        return f"{place(self.t, self.state, self.action)}: {self.samples} samples, ruled out p >= {self.ruled_out:.3g}"
+        where = place(self.t, self.state, self.action)
+        return f"{where}: {self.samples} samples rule out an unseen outcome of probability {self.ruled_out:.3g} or more"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Possible:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Empirical(Shown):
-    """A game estimated from samples; printed, it says what the data supports."""
+    """A game estimated from samples. `print` it to read what the data supports."""
 
     tally: Tally
     confidence: float = 0.95
@@ -82,12 +83,12 @@ class Empirical(Shown):
 
     @cached_property
     def counts(self) -> dict[Key, int]:
-        """Number of samples of each pair; t is None where all times are counted together."""
+        """Samples of each (t, state, joint action); t is None if all times count together."""
         return {key: pair.count for key, pair in self.tally.pairs.items()}
 
     @cached_property
     def support(self) -> tuple[PairSupport, ...]:
-        """What the data supports, one entry per sampled pair."""
+        """What the data supports, one entry for each (t, state, joint action) that was sampled."""
         found = []
         for key, pair in self.tally.pairs.items():
             alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
@@ -100,7 +101,7 @@ class Empirical(Shown):
         """The estimated game.
 
         Raises:
-            InvalidGame: when no play of the whole horizon is covered by samples.
+            InvalidGame: no play of the whole horizon is covered by samples.
         """
         facts, usable = self.facts, self._usable
         for state in self.tally.initial():
@@ -108,7 +109,7 @@ class Empirical(Shown):
                 where = self.blind[0] if self.blind else (0, state)
                 raise InvalidGame(
                     f"{place(0, state)}: no play of {facts.horizon} steps from here is covered by samples (nothing was "
-                    f"sampled at {place(*where)}, for instance); sample more, or let learn.explore find out where"
+                    f"sampled at {place(*where)}, for instance); sample more, or let learn.explore choose where"
                 )
         return MarkovGame.from_functions(
             players=facts.players,
@@ -125,17 +126,17 @@ class Empirical(Shown):
 
     @cached_property
     def unseen(self) -> tuple[Key, ...]:
-        """Legal pairs of reached states never sampled. Empty unless `actions` was given."""
+        """Legal joint actions never sampled, of states that occurred; empty without `actions`."""
         return tuple(key for key, n in self.tally.counts(self._reached).items() if not n)
 
     @cached_property
     def blind(self) -> tuple[tuple[int, Label], ...]:
-        """The (t, state) that can be reached but where nothing was sampled."""
+        """The (t, state) that can occur but where nothing was sampled."""
         return tuple((t, s) for t, here in enumerate(self._reached) for s, playable in here.items() if not playable)
 
     @cached_property
     def left_out(self) -> tuple[Key, ...]:
-        """Pairs that were sampled but are not playable: they may lead to where nothing is known."""
+        """Joint actions that were sampled but are left out, as they may lead to `blind` states."""
         return tuple(
             Key(t, s, a)
             for t, (here, usable) in enumerate(zip(self._reached, self._usable, strict=True))
@@ -145,11 +146,11 @@ class Empirical(Shown):
         )
 
     def policy(self, solution: Any) -> SafePolicy:
-        """A solution (or policy) of the estimated game, made fit for costs never seen."""
+        """Turn a solution (or policy) of the estimated game into one that handles unseen costs."""
         return safe_policy(solution, self.game)
 
     def support_of(self, solution: Any) -> PolicySupport:
-        """What the data says about the pairs that a solution (or policy) of the game can play."""
+        """What the data says about the joint actions that a solution (or policy) can play."""
         return policy_support(self, self.policy(solution))
 
     def table(self) -> dict[str, list[Any]]:
@@ -256,14 +257,14 @@ class Empirical(Shown):
         least = min(self.support, key=lambda p: p.samples)
         error = max((e for p in self.support for e in p.reward_error if not math.isnan(e)), default=math.nan)
         lines = [
-            f"{sum(counts):,} samples of {len(counts):,} pairs (t, state, joint action), {min(counts):,} to "
+            f"{sum(counts):,} samples of {len(counts):,} state-action pairs (t, state, joint action), {min(counts):,} to "
             f"{max(counts):,} of each; confidence {self.confidence:g}.",
-            f"A given outcome of a pair would have been seen if its probability were {least.ruled_out:.3g} or more; "
-            f"at all pairs at once, from {least.ruled_out_together:.3g} on. The least is known of {least.state!r}, "
-            f"{least.action!r}{'' if least.t is None else f' at t={least.t}'}.",
+            f"The samples rule out that a state-action pair has an unseen outcome of probability {least.ruled_out:.3g} or "
+            f"more; for all pairs at once, of {least.ruled_out_together:.3g} or more. The fewest samples are of "
+            f"{place(least.t, least.state, least.action)}.",
             self._unseen_text(),
-            f"Reached, but nothing was sampled there: {len(self.blind)} (t, state), such as {place(*self.blind[0])}; "
-            f"{len(self.left_out)} sampled joint actions that may lead to such places are left out."
+            f"Nothing was sampled at {len(self.blind)} (t, state) that can occur, such as {place(*self.blind[0])}; "
+            f"{len(self.left_out)} sampled joint actions that may lead there are left out of the estimated game."
             if self.blind
             else "",
             self._caution_text(),
@@ -273,28 +274,32 @@ class Empirical(Shown):
 
     def _unseen_text(self) -> str:
         if self.facts.actions is None:
-            return "Which joint actions are legal was not said: those sampled are."
+            return "The legal joint actions were not given, so those that were sampled are taken as legal."
         if not self.unseen:
-            return "Every legal joint action of every state that was reached was sampled."
+            return "Every legal joint action of every state that occurred was sampled."
         illegal = self.caution.unseen_reward is None
-        how = "not legal in the estimated game" if illegal else "taken to lead anywhere possible at the worst cost"
-        count = f"{len(self.unseen)} legal joint actions of states that were reached"
-        return f"Never sampled: {count}, such as {self.unseen[0]}; {how}."
+        how = (
+            "they are not legal in the estimated game"
+            if illegal
+            else "they are taken to lead to every possible state at the worst cost"
+        )
+        count = f"{len(self.unseen)} legal joint actions of states that occurred were never sampled"
+        return f"{count}, such as {self.unseen[0]}; {how}."
 
     def _caution_text(self) -> str:
         caution = self.caution
         if not caution.conservative:
-            return "Not conservative: budgets hold only while each next state was seen with a cost at least as large."
+            return "Not conservative: budgets hold only as long as no cost is larger than those seen with the same next state."
         added = sum(p.added > 0 for layer in self._reached for row in layer.values() for p in row.values())
         where = "seen" if caution.possible_next is None else "listed as possible"
         small = caution.negligible
-        spared = f", except where the data rules out probability {small:g}" if small else ""
+        spared = f", except where the data rules out that it has probability {small:g} or more" if small else ""
         return (
             f"Conservative: the worst cost was added as a possible outcome at {added:,} (t, state, joint action){spared}, "
             f"with the next states {where}. If no cost is larger and no other state follows or starts an episode, "
-            f"budgets hold{' up to that' if spared else ''}."
+            f"budgets hold{' up to these probabilities' if spared else ''}."
         )
 
     def __repr__(self) -> str:
-        pairs = f"{len(self.tally.pairs):,} pairs, confidence {self.confidence:g}"
+        pairs = f"{len(self.tally.pairs):,} state-action pairs, confidence {self.confidence:g}"
         return f"<Empirical: {self.tally.samples:,} samples of {pairs}>"

@@ -35,12 +35,12 @@ def estimate(
             columns as in `MarkovGame.from_table`: one named as each player, one named as each
             constraint, `reward_` and the player.
             *a generative model*: `model(t, state, action, rng) -> (next_state, cost, rewards)`,
-            drawn from `samples_per_pair` times at every pair that can be reached; a `MarkovGame`
-            serves as one.
+            drawn from `samples_per_pair` times at every (t, state, joint action) that can occur; a
+            `MarkovGame` serves as one.
             *an environment*: `reset(seed=...) -> (observations, infos)` and `step({agent: action})
             -> (observations, rewards, terminations, truncations, infos)`, as in PettingZoo's
             parallel interface; `episodes` are played at random.
-        samples_per_pair: for a model, the number of samples of each pair.
+        samples_per_pair: for a model, the number of samples of each (t, state, joint action).
         episodes: for an environment, the number of episodes.
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same
             estimate.
@@ -49,7 +49,7 @@ def estimate(
 
     Raises:
         InvalidGame: naming the sample or the place, the value and the rule.
-        InvalidOption: when options contradict each other.
+        InvalidOption: options contradict each other.
     """
     source = GameModel(source) if isinstance(source, MarkovGame) else source
     said = Known(**known).check()
@@ -58,7 +58,7 @@ def estimate(
     needed = {"an environment": "episodes", "a model": "samples_per_pair"}.get(kind)
     for option, value in (("episodes", episodes), ("samples_per_pair", samples_per_pair)):
         if (value is None) == (option == needed):
-            rule = "needs it" if option == needed else "has no use for it"
+            rule = "needs it" if option == needed else "does not use it"
             raise InvalidOption(f"{option}: got {value!r}, but estimating from {kind} {rule}")
     if kind == "samples":
         tally = read_samples(source, facts, said.stationary)

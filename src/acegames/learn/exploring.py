@@ -34,36 +34,36 @@ from acegames.system.showing import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exploration(Shown):
-    """What was collected and what is still missing, in words when printed."""
+    """What was sampled and what is still missing. `print` it to read it in words."""
 
     empirical: Empirical
     needed: int  # samples per pair
     pairs: int  # legal pairs of the states that were reached
     lacking: dict[Key, int]  # samples of the pairs that have fewer than needed
     episodes: int  # 0 with a generative model
-    coverage: float  # the share of covered pairs that was asked for
+    coverage: float  # the share of pairs that must be covered
 
     @property
     def covered(self) -> float:
-        """Share of the pairs that have enough samples."""
+        """Share of the state-action pairs that have enough samples."""
         return 1 - len(self.lacking) / self.pairs
 
     @property
     def complete(self) -> bool:
-        """Whether the coverage asked for was reached."""
+        """Whether the coverage is as large as the option `coverage` says."""
         return self.covered >= self.coverage
 
     def __str__(self) -> str:
         played = f"{self.episodes:,} episodes, " if self.episodes else ""
-        verdict = "Coverage reached" if self.complete else "Coverage NOT reached"
+        verdict = "Coverage complete" if self.complete else "Coverage NOT complete"
         lines = [
-            f"{verdict}: {self.pairs - len(self.lacking):,} of {self.pairs:,} pairs of reached states have "
+            f"{verdict}: {self.pairs - len(self.lacking):,} of {self.pairs:,} state-action pairs that can occur have "
             f"{self.needed:,} samples or more ({played}{self.empirical.tally.samples:,} samples)."
         ]
         if self.lacking:
             fewest = sorted(self.lacking.items(), key=lambda item: item[1])[:5]
             end = "; ..." if len(self.lacking) > 5 else "."
-            lines.append("Lacking: " + "; ".join(f"{key} has {n}" for key, n in fewest) + end)
+            lines.append("Too few samples: " + "; ".join(f"{key} has {n}" for key, n in fewest) + end)
         return "\n".join([*lines, str(self.empirical)])
 
 
@@ -78,25 +78,24 @@ def explore(
     rng: np.random.Generator | int | None = None,
     **known: Any,
 ) -> Exploration:
-    """Collect samples until every pair that can be reached has enough, or the limit is used up.
+    """Sample until every state-action pair that can occur has enough samples, or a limit is met.
 
     Budgets are not kept while exploring.
 
     Args:
         source: an environment or a generative model, as in `estimate`; a `MarkovGame` serves as the
             latter.
-        rule_out: a pair has enough samples when they rule out, at the confidence, an unseen outcome
-            of this probability.
-        samples_per_pair: the number of samples that is enough, in place of `rule_out`.
-        coverage: the share of the pairs that must have enough; 1 for all.
+        rule_out: a state-action pair has enough samples if they rule out, at the confidence, an
+            unseen outcome of this probability.
+        samples_per_pair: the number of samples that suffices, in place of `rule_out`.
+        coverage: the share of the state-action pairs that must have enough; 1 for all.
         max_episodes: for an environment, the most episodes to play.
         max_samples: for a generative model, the most samples to draw.
-        rng,
-        known: as in `estimate`.
+        rng, known: as in `estimate`.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
-        InvalidOption: when options contradict each other.
+        InvalidOption: options contradict each other.
     """
     source = GameModel(source) if isinstance(source, MarkovGame) else source
     said = Known(**known).check()

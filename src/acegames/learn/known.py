@@ -84,7 +84,9 @@ class Known:
         if not self.conservative and (self.negligible or self.unseen_reward is not None):
             raise InvalidOption("negligible and unseen_reward: need conservative=True")
         if self.unseen_reward is not None and self.possible_next is None:
-            raise InvalidOption("unseen_reward: needs possible_next, where a pair never sampled can lead")
+            raise InvalidOption(
+                "unseen_reward: needs possible_next, the states that a joint action never sampled can lead to"
+            )
         for name in ("worst_cost", "possible_next", "unseen_reward"):
             given = getattr(self, name)
             if callable(given) or (name == "possible_next" and given is not None):

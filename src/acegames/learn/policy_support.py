@@ -42,7 +42,7 @@ class PlayedPair:
 
 @dataclass(frozen=True, repr=False)
 class PolicySupport(Shown):
-    """What the data says about a policy, in words when printed."""
+    """What the data says about a policy. `print` it to read it in words."""
 
     pairs: tuple[PlayedPair, ...]
     # Bound on the probability that an episode breaks a budget or meets no known safe action; the
@@ -53,25 +53,25 @@ class PolicySupport(Shown):
 
     @property
     def weakest(self) -> PlayedPair:
-        """The pair with the fewest samples."""
+        """The joint action with the fewest samples."""
         return min(self.pairs, key=lambda p: p.samples)
 
     def __str__(self) -> str:
         least, bound = self.weakest, f"{self.violation:.3g}, at confidence {self.confidence:g}"
-        chance = "never breaks a budget nor comes to where no safe action is known"
+        chance = "never exceeds a budget, and never comes to a situation without a known safe action"
         if self.violation:
-            chance = f"breaks a budget or comes to where no safe action is known with probability at most {bound}"
-        given = ", if the bounds given are true" if self.assumed else ""
+            chance = f"exceeds a budget, or comes to a situation without a known safe action, with probability at most {bound}"
+        given = ", if the bounds that were given are true" if self.assumed else ""
         return (
-            f"The policy may play {len(self.pairs):,} (t, state, joint action). The least is known of "
+            f"The policy may play {len(self.pairs):,} (t, state, joint action). The fewest samples are of "
             f"{place(least.t, least.state, least.action)}: {least.samples:,} samples, "
-            f"in which a given outcome of probability {least.ruled_out:.3g} or more would have been seen.\n"
+            f"which rule out an unseen outcome of probability {least.ruled_out:.3g} or more.\n"
             f"An episode {chance}{given}."
         )
 
 
 def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
-    """Collect the pairs that a policy may play, at any feasible spending of a reachable state."""
+    """Collect the pairs that a policy may play, at any feasible cost of a reachable state."""
     facts, tally = empirical.facts, empirical.tally
     states: dict[Label, None] = dict.fromkeys(tally.initial())
     pairs, safe = [], 1.0
@@ -129,7 +129,7 @@ def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
 
 
 def _played(policy: SafePolicy, t: int, state: Label) -> list[JointAction]:
-    """The joint actions that the policy may play in a state, at any feasible spending."""
+    """The joint actions that the policy may play in a state, at any feasible cumulative cost."""
     known = policy.known(t).get(state)
     spent = map(policy.feasibility.lattice.spent, [] if known is None else known.tolist())
     drawn = (policy.inner.distribution(t, state, c) for c in spent)

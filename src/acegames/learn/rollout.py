@@ -24,9 +24,10 @@ class Episodes(Shown):
     returns: NDArray[np.float64]
     """(E, N) total reward of each player, up to the surprise where there was one."""
     spent: NDArray[np.float64]
-    """(E, M) total cost, of a reservoir what it lacks at the end; rounded to floats."""
+    """(E, M) total cost, of a reservoir what is missing to its capacity at the end; rounded to
+    floats."""
     violations: int
-    """Number of episodes that broke some budget at some time; decided exactly."""
+    """Number of episodes that exceeded some budget at some time; decided exactly."""
     surprises: tuple[str, ...]
     """One sentence per episode that ended early where the policy knows no safe action."""
 
@@ -34,8 +35,8 @@ class Episodes(Shown):
         means = ", ".join(f"{x:.4g}" for x in self.returns.mean(axis=0))
         said = f"; the first: {self.surprises[0]}" if self.surprises else ""
         return (
-            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} broke a budget, "
-            f"{len(self.surprises):,} came to where the data knows no safe action{said}."
+            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} exceeded a budget, "
+            f"{len(self.surprises):,} ended early, in a situation without a known safe action{said}."
         )
 
 
@@ -48,7 +49,7 @@ def rollout(
     cost: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Episodes:
-    """Play a learned policy (`empirical.policy(solution)`) and see whether the budgets hold.
+    """Play a learned policy (`empirical.policy(solution)`) and count exceeded budgets.
 
     Args:
         source: an environment or a generative model, as in `estimate`, or the true game.
@@ -71,7 +72,7 @@ def rollout(
 def _play(
     world: World, policy: SafePolicy, facts: Facts, rng: np.random.Generator
 ) -> tuple[list[float], list[float], bool, str | None]:
-    """One episode: returns, spending, whether a budget broke, and what was not foreseen."""
+    """One episode: returns, costs, whether a budget was exceeded, and what was not foreseen."""
     total, broken, surprise = np.zeros(len(facts.players)), False, None
     runner = SafeRunner(policy, rng, world.reset(rng))
     try:

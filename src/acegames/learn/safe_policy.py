@@ -68,7 +68,7 @@ class SafePolicy(Shown):
         return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding, self.game.reservoirs)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; UnknownPair where no safe action is known."""
+        """Probability of each joint action, as `Policy`; UnknownPair if no safe action is known."""
         found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
         return found
 
@@ -77,7 +77,7 @@ class SafePolicy(Shown):
         return self.inner.values(t, state, self.counted(t, state, spent))
 
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
-        """What `spent` is read as: itself if it is feasible, else a larger spending."""
+        """What `spent` is read as: itself if it is feasible, else a larger cumulative cost."""
         units = self.feasibility.lattice.units
         where = f"t={t!r}, state {state!r}, spent {spent!r}"
         amounts = read_at(where, partial(read_amounts, self.game.constraints), spent, error=UnknownPair)
@@ -86,20 +86,25 @@ class SafePolicy(Shown):
         at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)
         known = self.known(t).get(state)
         if known is None:
-            rule = "feasible play of the estimated game never comes here; the data did not show it"
+            rule = "this state is not reachable under feasible play of the estimated game; the data did not show it"
             raise UnknownPair(f"{place(t, state)}: {rule}")
         enough = np.flatnonzero((known >= at_least).all(axis=1))
         if not len(enough):
-            rule = "more than any feasible play of the estimated game has spent here"
+            rule = "no feasible play of the estimated game spends so much by then"
             raise UnknownPair(f"{place(t, state)}, spent {tuple(map(plain, amounts))!r}: {rule}")
         return self.feasibility.lattice.spent(known[enough[0]].tolist())
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> SafeRunner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode.
+
+        Args:
+            rng: a Generator, a seed, or None for fresh randomness.
+            state: the initial state; needed if the game has several.
+        """
         return SafeRunner(self, np.random.default_rng(rng), first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
-        """The feasible spendings of each state at t, in whole units, in lexicographic order."""
+        """The feasible cumulative costs of each state at t, in whole units, lexicographically."""
         if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t < self.game.horizon:
             raise UnknownPair(f"t={t!r}: must be a whole number between 0 and {self.game.horizon - 1}")
         if t not in self._cache:
@@ -125,7 +130,7 @@ class SafeRunner(Spending):
 
     @property
     def counted(self) -> Spent:
-        """What the policy reads as spent: more than `spent` after unseen or rounded costs."""
+        """The cumulative cost that the policy reads: above `spent` after unseen, rounded costs."""
         return self.policy.counted(self.t, self.state, self.total_counted)
 
     def act(self) -> JointAction:
@@ -134,9 +139,14 @@ class SafeRunner(Spending):
         return drawn(self.policy.distribution(self.t, self.state, self.total_counted), self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take the action, its cost (as in `MarkovGame.from_functions`) and the next state.
+        """Tell the runner what was played, what it cost and which state followed.
 
         The data need not have shown them.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
         """
         self.check_running()
         self.move(self.after(cost, whole=False), next_state)

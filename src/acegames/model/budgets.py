@@ -130,11 +130,15 @@ class Between:
 def between(low: Any, high: Any) -> Between:
     """Return limits on both sides, to use in place of a number: `{"stock": between(-3, 5)}`.
 
-    The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
-    is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
-    "stock", and "-stock" with the negated costs. Where costs or spendings are given, those of
-    "-stock" may be left out: they are minus those of "stock". An `epsilon` of "stock" serves both.
-    The budgets of a curve may leave out "-stock", whose limit then stays.
+    The cumulative cost stays between `low` and `high` at every moment, with probability one. The
+    game then has two constraints: "stock", and "-stock" with the negated costs. Where (cumulative)
+    costs are given, those of "-stock" may be left out: they are minus those of "stock". An
+    `epsilon` of "stock" serves both. The budgets of a curve may leave out "-stock", which then keeps
+    its limit.
+
+    Args:
+        low: the least cumulative cost, a number or one per time; `-inf` is no limit.
+        high: the largest cumulative cost, likewise; `inf` is no limit.
     """
     return Between(low, high)
 
@@ -154,8 +158,8 @@ def almost_sure(bound: Any) -> AtEnd:
     """Return a budget on the total alone, to use in place of a number: `{"fuel": almost_sure(5)}`.
 
     With probability one the total at the end is at most `bound`. Before the end the total may
-    exceed it, as long as it surely comes back. With costs of one sign this is the same as a budget
-    that holds at all times.
+    exceed it, as long as it comes back with probability one. With costs of one sign this is the
+    same as a budget that holds at all times.
     """
     return AtEnd(bound)
 
@@ -308,7 +312,7 @@ def costless(game: MarkovGame) -> list[Label]:
 
 def costless_sentence(label: Label) -> str:
     """The warning about such a constraint."""
-    return f"no outcome of the game ever costs anything of {label!r}, so its budget never binds"
+    return f"no outcome of the game has a cost of {label!r}, so its budget never binds"
 
 
 def warn_of_costless(game: MarkovGame) -> None:

@@ -14,7 +14,7 @@ PAUSE = 0.1
 
 @dataclass(frozen=True)
 class Building:
-    """Where the building of a game stands; given to the `progress` callback now and then."""
+    """How far the building of a game has got; passed to the `progress` callback now and then."""
 
     times_done: int
     times: int  # the horizon

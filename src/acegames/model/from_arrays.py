@@ -55,9 +55,9 @@ def game_from_arrays(
             upper bound (see `random_cost`). Leave out together with `budget` for a game without
             budgets.
         budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number
-            when M = 1. Row t of a schedule bounds what is spent after the step at time t. (A flat
-            list is one number per constraint.) In place of a number, `almost_sure(number)` bounds
-            the total at the end alone.
+            when M = 1. Row t of a schedule bounds the cumulative cost after the step at time t. (A
+            flat list is one number per constraint.) In place of a number, `almost_sure(number)`
+            bounds the total at the end alone.
         horizon: number of steps, at least 1.
         initial: a state, or {state: probability}.
         cost_prob: (S, A1..An, K) probabilities of K cost vectors, drawn independently of the next

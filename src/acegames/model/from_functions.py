@@ -100,8 +100,8 @@ def game_from_functions(
         budget: as in `from_arrays`; leave out for a game without budgets.
         legal: `legal(t, s, a)` is True where the joint action is allowed.
         constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
-        stationary: True where no answer depends on `t`, also of functions that take it: they are
-            asked at the first time only.
+        stationary: True if no answer depends on `t`, also of functions that take it: they are
+            called for the first time only.
         name: a name for people.
         progress: True for a bar, or a function that is called with a `Building` now and then, and
             after each time.

@@ -210,9 +210,11 @@ class MarkovGame(Shown):
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""
         rows = sum(len(layer.reward) for layer in self.layers)
+        counts = {"player": len(self.players), "state": len(self.states), "constraint": len(self.constraints)}
+        players, states, constraints = (f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items())
         return (
-            f"<MarkovGame{title}: {len(self.players)} players, {len(self.states)} states, horizon {self.horizon}, "
-            f"{len(self.constraints)} constraints, {rows} stored joint actions, digest {self.digest[:12]}>"
+            f"<MarkovGame{title}: {players}, {states}, horizon {self.horizon}, {constraints}, "
+            f"{rows} stored joint action{'s' * (rows != 1)}, digest {self.digest[:12]}>"
         )
 
 

@@ -27,8 +27,8 @@ class Tails:
         """The bounds in a sentence."""
         return (
             f"Infinite play, discounted by {float(self.gamma):.6g} (costs by {float(self.cost_gamma):.6g}), was cut after {horizon} steps; "
-            f"whatever legal play comes later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "
-            f"{max(self.gain):.3g}, and adds at most {max(map(float, self.cost), default=0.0):.3g} to any constraint."
+            f"whatever is played later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "
+            f"{max(self.gain):.3g}, and adds at most {max(map(float, self.cost), default=0.0):.3g} to any cumulative cost."
         )
 
     def to_data(self) -> dict[str, Any]:

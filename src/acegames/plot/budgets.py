@@ -1,4 +1,4 @@
-"""Pictures of budgets: which ones are enough, and what each is worth."""
+"""Pictures of budgets: which ones suffice, and what each is worth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from acegames.solving.curve_budgets import chosen
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ENOUGH = "enough for safe play"
+ENOUGH = "feasible"
 MINIMAL = {"budget": "minimal budgets", "capacity": "minimal capacities"}
 
 
@@ -36,7 +36,7 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
         ax: the axes to draw on.
 
     Raises:
-        InvalidOption: no constraint has a budget, or no budget would be enough.
+        InvalidOption: no constraint has a budget, or no budget suffices.
     """
     found = feasibility(of) if isinstance(of, MarkovGame) else of
     labels = found.game.constraints
@@ -48,7 +48,7 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
         if own[m] == math.inf:
             raise InvalidOption(f"constraints: {labels[m]!r} has no budget at any time")
     if not len(found.minimal_budgets):
-        raise InvalidOption("frontier: no budget would be enough")
+        raise InvalidOption("frontier: no budget suffices")
     ax = draw.axes_or_new(ax)
     words = ["budget" if found.game.reservoirs[m] is None else "capacity" for m in axes]
     what = words[0] if len(set(words)) == 1 else "budget"

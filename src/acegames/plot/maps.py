@@ -35,7 +35,7 @@ def value_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what the rest of the game is worth, over what was spent, or the level of a reservoir.
+    """Draw the value of the rest of the game, over cumulative costs or the level of a reservoir.
 
     For one constraint it is a line, for two a heat map.
 
@@ -45,12 +45,12 @@ def value_map(
         t, state: where in the game.
         player: whose value; by default the sum of all.
         constraints: one or two of them; by default the first two.
-        at: what is spent of the other constraints, as {constraint: amount}; by default nothing. Of
+        at: the cumulative costs of the other constraints, as {constraint: amount}; by default 0. Of
             a reservoir this is what is missing to its capacity.
         ax: the axes to draw on.
 
     Raises:
-        UnknownPair: no feasible play comes there.
+        UnknownPair: the situation is not reachable under feasible play.
         InvalidOption: the policy keeps no values.
     """
     policy = _policy(solution)
@@ -77,11 +77,17 @@ def policy_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which joint action is played, over what was spent, or the level of a reservoir.
+    """Draw which joint action is played, over cumulative costs or the level of a reservoir.
 
     For one constraint these are probabilities, for two a map. Letters name joint actions. On the
     map, hatched cells mix those whose letters they carry, and have the colour of the most likely
-    one. Arguments as in `value_map`.
+    one.
+
+    Args:
+        solution, t, state, constraints, at, ax: as in `value_map`.
+
+    Raises:
+        UnknownPair: the situation is not reachable under feasible play.
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at, _reservoirs(solution))
@@ -98,7 +104,7 @@ def policy_map(
 
 
 def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One bar per spending, cut by probability; returns what the legend shows."""
+    """One bar per cumulative cost, cut by probability; returns what the legend shows."""
     x, bottom = there.x[there.cell[1]], np.zeros(len(weight))
     width = 0.9 * (there.x[1] - there.x[0]) if len(there.x) > 1 else 0.9
     handles: list[Any] = []
@@ -118,7 +124,7 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
 
 
 def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One cell per spending, with borders between what differs; returns what the legend shows."""
+    """One cell per cumulative cost, borders where they differ; returns the legend's entries."""
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle

@@ -1,4 +1,4 @@
-"""The plane of spending: what feasible play can have spent at a time and state, as a grid."""
+"""The plane of cumulative costs that are reachable at a time and state, as a grid."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def plane(
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
-        raise InvalidOption("the game has no constraints, so there is no spending to draw over")
+        raise InvalidOption("the game has no constraints, so there is no cumulative cost to draw over")
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
     total = _reached(policy, t, policy.state_numbers[state])
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
-        raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
+        raise UnknownPair(
+            f"{place(t, state)}: this state is not reachable under feasible play at this time, or not with {dict(at or {})} spent"
+        )
     kept = [reservoirs[m] if reservoirs else None for m in axes]
     columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
     rows, y = np.zeros_like(columns), np.zeros(1)
@@ -96,7 +98,7 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
 
 
 def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
-    """Which spendings have the amounts `at` in the constraints that no axis shows."""
+    """Which cumulative costs have the amounts `at` in the constraints that no axis shows."""
     others = [m for m in range(len(policy.constraints)) if m not in axes]
     check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
     fixed = np.array(read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption))
@@ -104,7 +106,7 @@ def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, An
 
 
 def _axis(policy: Policy, spent: Ints, m: int, kept: Reservoir | None) -> tuple[Ints, NDArray[np.float64]]:
-    """Cell of each spending along one axis, and the amounts that the cells stand for, upwards."""
+    """Cell of each cumulative cost along one axis, and the amounts of the cells, upwards."""
     least, most = int(spent.min()), int(spent.max())
     step = math.gcd(*(spent - least).tolist()) or 1
     step *= -(-((most - least) // step + 1) // MOST_CELLS)

@@ -1,4 +1,4 @@
-"""Pictures of what happened: spending over time, and how work grows."""
+"""Pictures of what happened: cumulative costs over time, and how work grows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spending(
     rng: np.random.Generator | int | None = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw spending over time against the budget; of a reservoir, its level over its reserve.
+    """Draw cumulative costs over time against the budget; of a reservoir, its level.
 
     It shows the median, the middle half and nine tenths of episodes, and the worst.
 
@@ -114,7 +114,7 @@ def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes
     if all("verify_seconds" in r for r in rows):
         ax.loglog(pairs, [r["verify_seconds"] for r in rows], "s--", color=draw.ORANGE, label="verify")
     ax.loglog(pairs, [rows[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color=draw.FAINT, label="linear")
-    ax.set(xlabel="pairs (t, state, spent)", ylabel="seconds")
+    ax.set(xlabel="stage games after clipping", ylabel="seconds")
     draw.legend(ax)
     draw.tidy(ax)
     return ax

@@ -74,7 +74,7 @@ class PolicyLayer:
         return len(self.code) == self.space.total
 
     def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """The pair of each (state, spending), as in `LayerSpace.locate`; -1 if there is none."""
+        """The pair of each (state, spent), as in `LayerSpace.locate`; -1 if there is none."""
         cell, rank = _locate(self.space, state, kept, spent)
         return np.where(rank < 0, -1, cell) if self.by_cell else rank
 
@@ -168,7 +168,7 @@ class PolicyLayer:
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """Exactly the (state, spent) that feasible play reaches, nothing clipped."""
+    """Exactly the (state, spent) that are reachable under feasible play, nothing clipped."""
 
     dims: tuple[int, ...]  # constraints that boxes count, in order; if none, a column of zeros
     layers: Sequence[LayerSpace]  # t = 0 .. H-1

@@ -1,4 +1,4 @@
-"""The policy: what to play at (t, state, spent), and a runner that keeps track of spending."""
+"""The policy: what to play at (t, state, spent), and a runner that adds up the costs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ class Policy(Shown):
 
     The policy of a solution has its `game`, by which runners refuse what cannot happen.
 
-    `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
-    approximate one the sum of the rounded costs.
+    `spent` is the cumulative cost, one number per constraint: of an exact policy the sum of the
+    costs, of an approximate one the sum of the rounded costs, of a reservoir what is missing to its
+    capacity.
 
-    All spending so low that a budget cannot bind any more is stored once. `reached` knows which
-    spendings occur. It is None where listing them would take far more than the policy itself; in
-    that range the policy then answers for every spending between the least and the largest that can
-    occur in the state.
+    Cumulative costs so low that a budget cannot bind any more share one stored answer (clipping).
+    `reached` knows which of them can occur. It is None where listing them would take far more
+    memory than the policy itself; then the policy answers, in that range, for every cumulative cost
+    between the least and the largest that can occur in the state.
 
-    It takes about 10 bytes of memory per pair for two players with three actions each, and 16 more
-    where values are kept.
+    The policy takes about 10 bytes of memory per stage game of two players with three actions each,
+    and 16 more if it keeps values.
     """
 
     players: tuple[Label, ...]
@@ -75,16 +76,28 @@ class Policy(Shown):
 
     @property
     def keeps_values(self) -> bool:
-        """Whether `values` can be asked for; a policy plays and is verified without."""
+        """Whether the policy holds `values`; it plays and is verified without them, too."""
         return self.layers[0].values is not None
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action in the support; KeyError where no safe play comes."""
+        """The recommendation: the probability of each joint action in its support.
+
+        Args:
+            t: the time, from 0.
+            state: the state's label.
+            spent: the cumulative cost: a number, one per constraint, or {constraint: number}.
+
+        Raises:
+            UnknownPair: (t, state, spent) is not reachable under feasible play. It is a KeyError.
+        """
         layer, rows, prob = self._strategy(t, state, spent)
         return {self.joint_action(layer.action[r]): p for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
         """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
 
         Raises:
             InvalidOption: the policy draws joint actions together, so no player has a strategy of
@@ -108,14 +121,22 @@ class Policy(Shown):
         return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
-        """Draw a joint action; hand each player its part."""
+        """Draw a joint action from `distribution`; hand each player its part.
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
+            rng: a Generator, a seed, or None for fresh randomness.
+        """
         layer, rows, prob = self._strategy(t, state, spent)
         generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
         return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
-        """Each player's expected reward from here on, (N,).
+        """Each player's expected reward from the situation on, (N,).
+
+        Args:
+            t, state, spent: the situation, as in `distribution`.
 
         Raises:
             InvalidOption: the policy keeps no values (`solve(..., keep_values=False)`).
@@ -127,18 +148,23 @@ class Policy(Shown):
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
-        KeyError where no feasible play comes.
+        UnknownPair where a situation is not reachable under feasible play.
         """
         layer = self.layers[t]
         ptr, row, prob = layer.strategies(state, self.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
 
     def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
-        """Many `values` at once, (Q, N), asked for as in `lookup`."""
+        """Many `values` at once, (Q, N), with arguments as in `lookup`."""
         return self.layers[t].values_at(self.known_pairs(t, state, total))
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode.
+
+        Args:
+            rng: a Generator, a seed, or None for fresh randomness.
+            state: the initial state; needed if the game has several.
+        """
         return Runner(self, np.random.default_rng(rng), first_state(self.states, self.initial, state))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -190,9 +216,9 @@ class Policy(Shown):
         return {}
 
     def alike(self, t: int) -> Ints:
-        """Up to what spending (S, M), in whole units, answers are alike, constraint by constraint.
+        """Up to which cumulative cost (S, M), in whole units, answers are alike, by constraint.
 
-        A state's spendings that differ only below that have the same answer, where there is one.
+        Two of a state's cumulative costs that differ only below that have the same answer, if any.
         """
         space = self.layers[t].space
         found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)
@@ -201,7 +227,7 @@ class Policy(Shown):
         return found
 
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
-        """Number of each (state, total) in its layer; KeyError where one cannot occur."""
+        """Number of each (state, total) in its layer; UnknownPair where one cannot occur."""
         pair = self.pairs(t, state, total)
         if (pair < 0).any():
             q = int(np.flatnonzero(pair < 0)[0])
@@ -221,7 +247,9 @@ class Policy(Shown):
         return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{self.tracker.hint(t)}")
+        return UnknownPair(
+            f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play{self.tracker.hint(t)}"
+        )
 
     @cached_property
     def possible(self) -> Possible | None:
@@ -239,11 +267,13 @@ class Policy(Shown):
 
     def __repr__(self) -> str:
         pairs = count_pairs(self.layers)
-        return f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} pairs, for game {self.game_digest[:12]}>"
+        return (
+            f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} stage games, for game {self.game_digest[:12]}>"
+        )
 
 
 class Runner(Spending):
-    """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
+    """Plays one episode: `act` draws a joint action, `observe` takes its cost and next state."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
         budgets = None if policy.game is None else policy.game.budgets
@@ -256,11 +286,16 @@ class Runner(Spending):
         return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
+        """Tell the runner what was played, what it cost and which state followed.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
 
         The cost must be one of the game's; where the policy rounds costs, a billionth more or less
         is accepted if it counts the same. The policy of a policy file has no game to compare with;
-        then `act` raises where no feasible play comes.
+        then `act` raises where the situation is not reachable under feasible play.
 
         Raises:
             InvalidOption: an action, the cost or the state is none of the game. Nothing has

@@ -1,10 +1,10 @@
-"""Play a policy many times: vectorised, seeded, with exact spending.
+"""Play a policy many times: vectorised, seeded, with costs added up exactly.
 
 Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of
 them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
 numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
-given by a distribution are drawn from it; a policy that rounds costs is asked with what it counts,
-and judged by what was spent (see `episode_costs`). What does not fit into a reservoir is wasted.
+given by a distribution are drawn from it; a policy that rounds costs gets the rounded totals, and
+is judged by the true ones (see `episode_costs`). What does not fit into a reservoir is wasted.
 
 Time is linear in episodes times horizon (times log for sorting), plus one question to the policy
 per pair.
@@ -38,15 +38,16 @@ from acegames.system.showing import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rollouts(Shown):
-    """E played episodes of one policy. Indices refer to `game.states` and `game.actions`."""
+    """E episodes of one policy that were played. Indices are into `game.states`, `game.actions`."""
 
     returns: Floats
     """(E, N) total reward of each player."""
     spent: Floats
-    """(E, T, M) cumulative cost after acting at t, of a reservoir what it lacks; in the user's
-    units, rounded to float64."""
+    """(E, T, M) cumulative cost after acting at t, of a reservoir what is missing to its capacity;
+    in the user's units, rounded to float64."""
     violations: int
-    """Number of episodes that break some budget at some time; decided on exact integers."""
+    """Number of episodes that exceed some budget at some time; decided on exact integers. It is 0
+    for an exact policy, and for one with costs rounded up."""
     state: NDArray[np.int32]
     """(E, T+1) state index before acting at t; the last column is where the episode ends."""
     action: NDArray[np.int32]
@@ -54,7 +55,7 @@ class Rollouts(Shown):
     excess: Floats
     """(M,) the largest amount by which a budget was ever exceeded in any episode; 0 if never."""
     beyond: int
-    """Number of episodes that break some budget by more than the policy's rounding allows: after
+    """Number of episodes that exceed some budget by more than the policy's rounding allows: after
     acting at t, t + 1 cells for costs rounded down, else nothing (then it is `violations`)."""
     counted: Floats
     """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
@@ -76,17 +77,17 @@ class Rollouts(Shown):
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
         lost = ", ".join(f"{x:.6g}" for x in self.wasted.mean(axis=0))
-        wasted = f", on average wasted {lost}" if self.wasted.any() else ""
-        said = f"{len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget{wasted}"
+        wasted = f", on average {lost} did not fit into the reservoirs" if self.wasted.any() else ""
+        said = f"{len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} exceeded a budget{wasted}"
         return f"<Rollouts: {said}>"
 
     def summary(self) -> dict[str, Any]:
         """Return means, errors and extremes over all episodes by name.
 
-        `episodes`, `violations`, `excess` (M,) and `beyond` are as above. `mean` and `std_error`
-        (N,) are of the returns (the error is NaN for a single episode). `max_spent` (M,) is the
-        largest cumulative cost at any time of any episode, `wasted` (M,) the mean of what did not
-        fit into each reservoir.
+        `episodes` is their number; `violations`, `excess` (M,) and `beyond` are the fields. `mean`
+        and `std_error` (N,) are of the returns (the error is NaN for a single episode). `max_spent`
+        (M,) is the largest cumulative cost at any time of any episode, `wasted` (M,) the mean of
+        what did not fit into each reservoir.
         """
         episodes, n = self.returns.shape
         error = self.returns.std(axis=0, ddof=1) / math.sqrt(episodes) if episodes > 1 else np.full(n, np.nan)
@@ -200,7 +201,7 @@ Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities
 
 
 class _Asked:
-    """The policy, asked about many situations at once if it can answer so."""
+    """The policy, queried in many situations at once if it can answer so."""
 
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
         self.game, self.policy, self.costs = game, policy, costs

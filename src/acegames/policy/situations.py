@@ -57,7 +57,7 @@ class View:
     def listed(self, t: int) -> tuple[Ints, Ints]:
         """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
 
-        Where the policy does not list spendings that cannot bind any more, one stands for all.
+        Where the policy does not list cumulative costs that cannot bind any more, one is listed.
         """
         space, dims = self._space(t), (self.policy.reached or self.policy).dims
         assert space.cells is not None
@@ -81,7 +81,7 @@ class View:
         return self.policy.layers[t].space if reached is None else reached.layers[t]
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
-        """The players' values in situations, (Q, N); NaN where no feasible play comes."""
+        """The players' values in situations, (Q, N); NaN where not reachable in feasible play."""
         pair = self.policy.pairs(t, state, total)
         found = np.full((len(state), len(self.game.players)), np.nan)
         found[pair >= 0] = self.policy.layers[t].values_at(pair[pair >= 0])
@@ -117,7 +117,7 @@ class Stage:
     out: Ints  # (L,) outcomes of the layer
     after: Ints  # (L, M) whole units spent afterwards
     over: Bools  # (L, M) True: this budget is broken at once
-    lost: Bools  # (L,) True: no feasible play comes there
+    lost: Bools  # (L,) True: not reachable under feasible play
 
     def entries(self, p: int) -> range:
         """Entries of a situation."""

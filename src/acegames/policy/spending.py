@@ -27,9 +27,12 @@ class Spending:
         self.total: Amounts = tracker.spent_at_start
         self.total_counted = self.total
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: t={self.t}, state {self.state!r}, spent {self.spent!r}>"
+
     @property
     def spent(self) -> Spent:
-        """The cumulative cost so far, one exact number per constraint; what a reservoir lacks."""
+        """The cumulative cost, one exact number per constraint; what is missing in a reservoir."""
         return tuple(map(plain, self.total))
 
     @property
@@ -51,7 +54,7 @@ class Spending:
 
     @property
     def done(self) -> bool:
-        """Whether the horizon is reached."""
+        """Whether the episode is over."""
         return self.t >= self._horizon
 
     def check_running(self) -> None:

@@ -84,5 +84,5 @@ class CostTracker:
         return from_units(self.units, total)
 
     def total(self, spent: Any) -> tuple[int, ...]:
-        """Whole units of a counted spending (number, sequence or dict); ValueError for others."""
+        """Whole units of a total in the user's units (number, sequence or dict), or ValueError."""
         return to_units(self.constraints, self.units, spent)

@@ -102,11 +102,11 @@ class LayerSpace:
     """The boxes of one time and the cells that feasible play reaches; D >= 1 kept constraints."""
 
     states: Ints  # (B,) states that have a box, ascending
-    lo: Ints  # (B, D) least spending of the box
+    lo: Ints  # (B, D) least total of the box
     size: Ints  # (B, D)
     base: Ints  # (B+1,) first cell of each box
     line: Ints  # (B+1,) first line of each box; a line runs along the last constraint
-    least: Ints  # (B, M) least spending of every constraint with which the state can be entered
+    least: Ints  # (B, M) least total of every constraint with which the state can be entered
     most: Ints  # (B, M) largest
     cells: Cells | None = None  # the reached ones
 
@@ -116,7 +116,7 @@ class LayerSpace:
         return int(self.base[-1])
 
     def locate(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """Cell of each (state, spending); -1 outside the boxes, or if no play enters the state so.
+        """Cell of each (state, spent); -1 outside the boxes, or if no play enters the state so.
 
         The boxes count `kept` (Q, D); `spent` (Q, M) has all constraints and is compared with
         `least` and `most` unless it is None.
@@ -161,7 +161,7 @@ class LayerSpace:
         return Boxes(self.states, self.lo, self.size, self.base, self.line)
 
     def spent(self, cells: Ints) -> tuple[Ints, Ints]:
-        """State and spending (Q, D) of each cell."""
+        """State and spent (Q, D) of each cell."""
         at = np.searchsorted(self.base, cells, side="right") - 1
         rest = cells - self.base[at]
         spent = np.empty((len(cells), self.lo.shape[1]), dtype=np.int64)
@@ -210,7 +210,7 @@ def _check_numbers(size: Ints) -> None:
     cells = count_cells(size)
     if not fits_numbers(cells):
         raise TooLarge(
-            f"the spendings that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
+            f"the cumulative costs that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
             "62 bits (however few of them occur together); solve approximately, with costs rounded to a coarser unit, or with "
             "fewer constraints"
         )

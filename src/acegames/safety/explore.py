@@ -1,6 +1,6 @@
 """Which cells does feasible play reach? Two ways with one answer (spec 2).
 
-*Dense*: backwards, a height map holds the largest feasible spending of the last constraint for each
+*Dense*: backwards, a height map holds the largest feasible total of the last constraint for each
 line of cells (an action is feasible up to its own threshold); forwards, cells are marked through
 feasible actions, one bit per cell. *Sparse*: the AND/OR graph over listed cells, which are found by
 hashing; successors are recomputed and no edge is stored.
@@ -158,7 +158,7 @@ def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
     if needed > allowed:
         raise TooLarge(
-            f"finding the situations that safe play can reach takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
+            f"finding the situations reachable under feasible play takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
             f"but only {allowed / 2**30:.3g} GiB can be used; coarser costs, fewer constraints or smaller budgets would help"
         )
 

@@ -24,17 +24,17 @@ from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
 from acegames.system.showing import Shown
 
-REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon have fewer situations"
+REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon give fewer situations"
 """What takes less memory where every pair is listed."""
 Spent = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Feasibility(Shown):
-    """The answer: the verdict, the feasible pairs and joint actions, and the minimal budgets.
+    """Whether a game is feasible, with its feasible situations, joint actions and minimal budgets.
 
-    A *pair* is a (state, spent) at a time t. `states` and `actions` are those of policies that keep
-    every budget with probability one; the paper calls them FS_t and FA_t(state, spent).
+    `states` and `actions` list what policies that keep every budget with probability one can lead
+    to and play; the paper calls them FS_t and FA_t(state, spent).
     """
 
     game: MarkovGame
@@ -49,17 +49,17 @@ class Feasibility(Shown):
 
     @property
     def pairs(self) -> int:
-        """Number of (t, state, spent) with t < H."""
+        """Number of situations (t, state, spent), t < H, that are reachable under feasible play."""
         return self.space.pairs
 
     def states(self, t: int) -> list[tuple[Label, Spent]]:
-        """FS_t: the (state, spent) that feasible policies reach at time t (H: at the end)."""
+        """The (state, spent) reachable under feasible play at time t (t = H: at the end)."""
         state, spent = in_pair_order(*self.listed(t))
         amounts = rows_from_units(self.lattice.units, spent)
         return [(self.game.states[s], c) for s, c in zip(state.tolist(), amounts, strict=True)]
 
     def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """FS_t by indices, in no particular order: states (Q,) and spent whole units (Q, M)."""
+        """`states` as indices in no particular order: states (Q,), and spent whole units (Q, M)."""
         self._check_time(t, self.game.horizon)
         layer = self.space.layers[t]
         if layer.cells is None:
@@ -68,7 +68,14 @@ class Feasibility(Shown):
         return state, self.space.unproject(kept)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
-        """FA_t(state, spent): the joint actions of feasible policies; KeyError outside FS_t."""
+        """The feasible joint actions of a situation.
+
+        Args:
+            t, state, spent: the situation.
+
+        Raises:
+            UnknownPair: the situation is not in `states(t)`. It is a KeyError.
+        """
         s, total = self._find(t, state, spent, self.game.horizon - 1)
         table, budget = self.game.layer(t), self.lattice.budget[t]
         cost = self.lattice.costs(table.cost)
@@ -91,17 +98,17 @@ class Feasibility(Shown):
         """The Pareto frontier of minimal budgets, (k, M): floats if exact, else exact objects.
 
         A budget is feasible if it is at least as large as some row in every component. For a
-        schedule the row is the last finite entry, the others shifted along; a constraint that is
-        infinite at all times is reported as `inf`.
+        schedule, the row has its last finite entry; the other entries are raised or lowered by the
+        same amount. A constraint that is infinite at all times is reported as `inf`.
         """
         return plain_array(self.frontier.at_root(), len(self.game.constraints))
 
     def minimal_budgets_at(self, t: int, state: Label) -> NDArray[Any]:
-        """The same frontier for the rest of the game, before acting in `state` at `t`.
+        """The minimal budgets of the rest of the game, before acting in `state` at `t`.
 
-        A row is what must be left then, for the last finite entry of a schedule as above. It is
-        `-inf` if no budget from `t` on is finite: then any spending is allowed. KeyError if the
-        state cannot occur at `t`.
+        A row is what must be left then, for the last finite entry of a schedule as in
+        `minimal_budgets`. It is `-inf` if no budget from `t` on is finite: then nothing needs to be
+        left. UnknownPair if the state cannot occur at `t`.
         """
         self._check_time(t, self.game.horizon - 1)
         return plain_array(self.frontier.at(t, self.game.state_index(state)), len(self.game.constraints))
@@ -111,6 +118,9 @@ class Feasibility(Shown):
 
         For plots; shape (2k-1, 2). With more than two constraints it is a projection: the
         other budgets are as large as needed.
+
+        Args:
+            x, y: the numbers of two constraints, from 0.
         """
         if not all(0 <= k < len(self.game.constraints) for k in (x, y)) or x == y:
             raise InvalidOption(
@@ -122,7 +132,7 @@ class Feasibility(Shown):
         return corners
 
     def canonical(self, t: int, state: Label, spent: Any) -> Spent:
-        """Return `spent` as `states` lists it; KeyError outside FS_t."""
+        """Return `spent` as `states` lists it; UnknownPair if the situation is not in `states`."""
         return self.lattice.spent(self._find(t, state, spent, self.game.horizon)[1].tolist())
 
     def _check_time(self, t: int, last: int) -> None:
@@ -134,7 +144,9 @@ class Feasibility(Shown):
         to_whole = partial(to_units, self.game.constraints, self.lattice.units)
         index, total = read_pair(t, last, state, self.game.state_numbers, spent, to_whole)
         if not self.space.contains(t, np.array([index]), total).all():
-            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
+            raise UnknownPair(
+                f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play"
+            )
         return index, total[0]
 
     def __str__(self) -> str:
@@ -143,23 +155,24 @@ class Feasibility(Shown):
         return f"Feasible: some policy keeps every budget with probability one.\nSituations: {self.pairs:,} reachable under feasible play."
 
     def __repr__(self) -> str:
-        verdict = f"feasible, {self.pairs:,} pairs" if self.feasible else "infeasible"
+        verdict = f"feasible, {self.pairs:,} situations" if self.feasible else "infeasible"
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
-@within_memory("what safe play can reach", REMEDY)
+@within_memory("the situations reachable under feasible play", REMEDY)
 def feasibility(game: MarkovGame, *, progress: OnProgress | bool | None = None) -> Feasibility:
-    """Decide whether the game can be played safely, and find every feasible pair and joint action.
+    """Decide whether the game is feasible, and find its feasible situations and joint actions.
 
-    Time and memory are linear in pairs times joint actions times outcomes.
+    A game is feasible if some policy keeps every budget at every moment with probability one. Time
+    and memory are linear in situations times joint actions times outcomes.
 
     Args:
         game: the game.
-        progress: called with a `Progress` after each time when the minimal budgets are asked for,
-            which can take long where there are several constraints. It counts states.
+        progress: called with a `Progress` after each time while `minimal_budgets` are computed,
+            which can take long if there are several constraints. It counts states.
 
     Raises:
-        TooLarge: when costs are too fine for 64-bit integers, or there is not enough memory.
+        TooLarge: the costs have too many digits for 64-bit integers, or memory does not suffice.
         InvalidOption: `progress` is neither True, False nor a function of one argument.
     """
     check_game(game)

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import TooLarge
+from acegames.errors import TooLarge, UnknownPair
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Bools, Ints, look_up, owners
-from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
+from acegames.model.game import Layer, MarkovGame, exact_costs, place, reachable_states
 from acegames.model.numbers import Bound
 from acegames.model.words import to_digits
 from acegames.system.memory import within_memory
@@ -99,7 +99,7 @@ def _step_back(
 
 
 class Frontier:
-    """Minimal budgets of every (t, state) that some legal play reaches.
+    """Minimal budgets of every (t, state) that can occur.
 
     `reference` holds the last finite entry of each budget (0 if there is none) or the capacity of a
     reservoir; a minimal budget replaces that entry. A reservoir that starts full starts full with
@@ -126,8 +126,8 @@ class Frontier:
             extent = game.horizon * max(map(abs, whole)) + max(map(abs, whole_shift))
             if extent >= LARGEST:
                 raise TooLarge(
-                    f"constraint {game.constraints[m]!r}: costs and budgets together need the unit {to_digits(unit)}, of which "
-                    f"{to_digits(extent)} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
+                    f"constraint {game.constraints[m]!r}: costs and budgets together are multiples of {to_digits(unit)}, and "
+                    f"{to_digits(extent)} of that do not fit into 64-bit integers; solve approximately (epsilon=..., --epsilon)"
                 )
             self.units.append(unit)
             costs.append(np.array(whole, dtype=np.int64))
@@ -160,10 +160,10 @@ class Frontier:
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
         """Minimal remaining budgets before acting in `state` at `t`; -inf if no bound follows.
 
-        Of a reservoir with its own capacity: the level. KeyError if the state cannot occur then.
+        Of a reservoir with its own capacity: the level. UnknownPair if the state cannot occur then.
         """
         if not self._need[t].reached[state]:
-            raise KeyError(state)
+            raise UnknownPair(f"{place(t, self._game.states[state])}: this state cannot occur at this time")
         need = self._need[t].of(state)
         for k, m in enumerate(self._stored, len(self.units)):
             need = need[need[:, k] <= int(self.reference[m] / self.units[m])]

@@ -1,4 +1,4 @@
-"""The error for a game that no policy plays safely: it says which budgets would do."""
+"""The error for a game that no policy plays safely: it says which budgets suffice."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
     except (TooLarge, OverflowError) as error:
-        return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
+        return Infeasible(f"{verdict} (which budgets would suffice is unknown: {error})")
     if not len(minimal):
         stored = [
             c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
         ]
-        return Infeasible(f"{verdict}. No capacity would do: {_some(stored)} must start fuller", minimal)
+        return Infeasible(f"{verdict}. No capacity suffices: {_some(stored)} must start at a higher level", minimal)
     shown = [
         ", ".join(
             f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
@@ -32,9 +32,13 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
-    last = " (last finite entry of the schedule, the others shifted along)" if has_schedule(game) else ""
+    last = (
+        " (the last finite entry of the schedule, with the other entries raised or lowered by the same amount)"
+        if has_schedule(game)
+        else ""
+    )
     return Infeasible(
-        f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
+        f"{verdict}. Minimal budgets that suffice{last}{', with costs so rounded' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
     )
 
@@ -48,7 +52,7 @@ def _some(labels: list[Label]) -> str:
 def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
     """The error for a game whose costs may be rounded.
 
-    The budgets that would do come from costs rounded for every budget: the rounding for the game's
+    The budgets that suffice come from costs rounded for every budget: the rounding for the game's
     own leaves out what cannot break that one, but might break a smaller one.
     """
     rules = within.count(game).rounding
@@ -60,14 +64,14 @@ def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
         return infeasible(again.game, _how(again.rounding))
     except TooLarge:
         return Infeasible(
-            f"no policy keeps every budget with probability one, {_how(rules)} (which budgets would do is unknown)"
+            f"no policy keeps every budget with probability one, {_how(rules)} (which budgets would suffice is unknown)"
         )
 
 
 def _how(rules: tuple[Rounding | None, ...]) -> str:
     """What an infeasible verdict means where costs are rounded."""
     if any(r is not None and r.direction == "up" for r in rules):
-        return "with costs rounded up (the true game may still be feasible: try a smaller epsilon, or rounding down)"
+        return "with costs rounded up (with the true costs the game may still be feasible: try a smaller epsilon, or rounding='down')"
     if any(r is not None and r.direction == "down" for r in rules):
-        return "even with costs rounded down, so none does in truth"
+        return "even with costs rounded down, so none does with the true costs"
     return ""

@@ -61,13 +61,13 @@ def lattice(game: MarkovGame) -> Lattice:
             unit, label = units[m], game.constraints[m]
             if missing >= LARGEST // 2:
                 raise TooLarge(
-                    f"constraint {label!r}: {to_digits(missing)} units of {to_digits(unit)} are missing at the beginning, which do not "
-                    "fit into 64-bit integers; a capacity that can never be filled may as well be smaller"
+                    f"constraint {label!r}: the reservoir starts {to_digits(missing)} units of {to_digits(unit)} below full, which does "
+                    "not fit into 64-bit integers; if it can never be filled, give it a smaller capacity"
                 )
             raise TooLarge(
                 f"constraint {label!r}: the costs are whole multiples of no unit coarser than {to_digits(unit)}, and {game.horizon} "
-                f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
-                "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
+                f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. Costs of such "
+                "high precision cannot be added up exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
         bounds = (most if isinstance(b, float) else _floor(b, units[m]) for b in (row[m] for row in game.budgets))
         budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]

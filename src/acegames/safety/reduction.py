@@ -87,7 +87,7 @@ class LiftedPolicy:
     feasibility: Feasibility
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; KeyError at a pair that no feasible play reaches."""
+        """Probability of each joint action; KeyError where it is not reachable in feasible play."""
         found: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
         return found
 
@@ -108,7 +108,7 @@ def reduce(game: MarkovGame) -> Reduction:
     """Return the action-constrained Markov game behind a game with budgets.
 
     Raises:
-        Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+        Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
         TooLarge: as `feasibility`.
     """
     found = feasibility(game)

@@ -1,8 +1,8 @@
 """The pairs (t, state, spent) of a game as cells of boxes. The fast path of spec 2.
 
 Each layer gives every state that can occur a *box* of cells, one per vector of spent units between
-what can have been spent on arrival and what can still be afforded. With `clip`, spending so little
-that a budget cannot bind any more counts as the largest such spending (spec 9, lossless), and
+what can have been spent on arrival and what can still be afforded. With `clip`, cumulative costs so
+low that a budget cannot bind any more count as the largest of them (spec 9, lossless), and
 constraints that never bind or are implied by another are left out.
 
 `explore` finds the cells that feasible play reaches. *Dense*: feasibility by height map,

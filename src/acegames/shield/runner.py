@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ShieldRunner(Spending):
-    """Follows one episode: asks the shield about where it is, and adds up what is spent."""
+    """Follows one episode: adds up the costs and gives the shield's masks for where it is."""
 
     def __init__(self, shield: Shield, state: Label) -> None:
         super().__init__(shield.game.horizon, shield.tracker, state, shield.game.budgets)
@@ -33,7 +33,7 @@ class ShieldRunner(Spending):
         return self.situation.joint()
 
     def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
-        """The mask of the next player here; see `Shield.turn`."""
+        """The mask of the player who chooses next; `chosen` and `player` as in `Shield.turn`."""
         return self.situation.turn(chosen, player)
 
     def product(self) -> tuple[Bools, ...]:
@@ -41,7 +41,7 @@ class ShieldRunner(Spending):
         return self.shield._product(self.situation.number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The nearest safe joint action here; see `Shield.repair`."""
+        """The nearest safe joint action here; `action` and `prefer` as in `Shield.repair`."""
         return self.situation.repair(action, prefer)
 
     def safe(self, action: Sequence[Label]) -> bool:
@@ -49,26 +49,31 @@ class ShieldRunner(Spending):
         return self.situation.allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
+        """Tell the runner what was played, what it cost and which state followed.
+
+        Args:
+            action: the joint action that was played, one label per player.
+            cost: what it cost, as in `MarkovGame.from_functions`.
+            next_state: the state that followed.
 
         Raises:
-            InvalidOption: the joint action is not safe here, or the cost or state is none of the
-                game. Nothing has changed.
-            UnknownPair: no outcome of the joint action has this cost and next state: the game does
-                not describe what happens. The message names those that there are.
+            InvalidOption: the joint action is not safe here, or the game has no such cost or state.
+                The runner stays where it is.
+            UnknownPair: no outcome of the joint action has this cost and next state, so the game
+                does not describe what happened. The message names the possible outcomes.
         """
         here, shield = self.situation, self.shield
         if not here.allows(action):
             raise InvalidOption(
-                f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest that is"
+                f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest safe one"
             )
         self.check_next_state(shield.game.state_numbers, next_state)
         after = self.after(cost)
         if not shield.explains(self.t, self.state, action, cost, next_state):
             hint = "" if shield.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(
-                f"{here}: the joint action {tuple(action)!r} is safe, but came to {next_state!r} at a cost of "
-                f"{cost!r}, which no outcome of the game does{hint}; "
+                f"{here}: the joint action {tuple(action)!r} is safe, but it led to {next_state!r} at a cost of "
+                f"{cost!r}, and the game has no such outcome{hint}; "
                 f"{Possible(shield.game, shield.tracker).named(self.t, self.state, action)}"
             )
         there = shield.at(self.t + 1, next_state, tuple(map(plain, after[1])))

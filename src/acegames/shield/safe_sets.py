@@ -124,7 +124,7 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     game = space.game
     number = int(first[-1])
     advice = "coarser costs, fewer constraints or smaller budgets would help"
-    check_memory(f"shield: {number:,} safe situations", 4 * number, advice)
+    check_memory(f"shield: {number:,} situations", 4 * number, advice)
     # which list of joint actions each state of each layer has, (L, S), and the distinct lists
     offered = [layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr)]
     of, firsts = _distinct(offered)

@@ -46,32 +46,33 @@ from acegames.system.showing import Shown
 
 
 class Shield(Shown, Sealed):
-    """Masks, products and repairs that keep every budget, for players who learn or have own rules.
+    """Action masks that keep every budget, for players who learn or follow rules of their own.
 
     Masks run over *all* actions of a player, `shield.actions[i]`, in the game's order; True means
     allowed. An action that a state does not offer is False. Arrays that are handed out are
-    read-only. `spent` is what the shield counts: what was spent, or with an epsilon the sum of the
-    rounded costs (`ShieldRunner.counted`).
+    read-only. `spent` is the cumulative cost, or with an epsilon the sum of the rounded costs
+    (`ShieldRunner.counted`). A *safe* joint action is a feasible one: after it, every budget can
+    still be kept with probability one.
 
-    Play that keeps to the shield from the start on keeps every budget with probability one and
-    always has a safe joint action, if the game describes what can happen: which outcomes are
-    possible, not how likely they are. Rewards are never read.
+    Play that follows the shield from the start keeps every budget with probability one and always
+    has a safe joint action, if the game describes what can happen: which outcomes are possible, not
+    how likely they are. Rewards are never read.
 
     Args:
         game: the game.
-        epsilon: None or 0 counts costs exactly. Else they are rounded, so that fine or random ones
-            can be counted: one number, one per constraint, or {constraint: number}. A game from
-            `discount` brings its own.
+        epsilon: None or 0 counts costs exactly. Otherwise costs are rounded, so that high-precision
+            and random costs can be counted: one number, one per constraint, or {constraint:
+            number}. A game from `discount` brings its own.
         relative: whether epsilon is a share of each budget's size instead of an amount.
         rounding: "up" (the default where safety is promised): no budget is ever exceeded, but some
             safe joint actions may be refused. "down" (the default of `solve`): none is refused, and
             no budget is exceeded by more than epsilon.
-        criterion: which product `product` gives: "largest", with the most joint actions; or "fair",
-            in which the smallest choice of a player is as large as can be, then the largest.
+        criterion: which masks `product` gives: "largest" allows the most joint actions; "fair"
+            first makes the smallest mask of a player as large as possible.
 
     Raises:
-        Infeasible: no play keeps the budgets; it carries the minimal budgets that would do.
-        TooLarge: costs are too fine for exact integers, or there are too many situations.
+        Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
+        TooLarge: costs have too many digits for 64-bit integers, or there are too many situations.
     """
 
     @within_memory("the shield", REMEDY)
@@ -102,7 +103,7 @@ class Shield(Shown, Sealed):
 
     @property
     def feasible(self) -> bool:
-        """True: a game that cannot be played safely has no shield, only Infeasible."""
+        """Always True: `Shield(game)` raises Infeasible for a game that is not feasible."""
         return True
 
     @property
@@ -112,7 +113,7 @@ class Shield(Shown, Sealed):
 
     @property
     def actions(self) -> tuple[tuple[Label, ...], ...]:
-        """Labels of all actions of each player: what masks run over."""
+        """Labels of all actions of each player, in the order of the masks."""
         return self.game.actions
 
     @property
@@ -123,16 +124,30 @@ class Shield(Shown, Sealed):
     # -- one situation, in labels and the user's units --------------------------------------------
 
     def joint(self, t: int, state: Label, spent: Any) -> Bools:
-        """Which joint actions are safe, of `shape`; UnknownPair where no safe play comes."""
+        """The mask of safe joint actions, of `shape`.
+
+        Args:
+            t: the time, from 0.
+            state: the state's label.
+            spent: the cumulative cost: a number, one per constraint, or {constraint: number}.
+
+        Raises:
+            UnknownPair: (t, state, spent) is not reachable under feasible play. It is a KeyError.
+        """
         check_size("joint", 1, self.shape)
         return self._played_at(t, state, spent).joint()
 
     def safe(self, t: int, state: Label, spent: Any, action: Sequence[Label]) -> bool:
-        """Whether a joint action is safe."""
+        """Whether a joint action is safe.
+
+        Args:
+            t, state, spent: the situation.
+            action: one label per player.
+        """
         return self._played_at(t, state, spent).allows(action)
 
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
-        """The mask of the next player, (n_i,): the rest can always complete a safe joint action.
+        """The mask of the player who chooses next, (n_i,): the others can complete it safely.
 
         Args:
             t, state, spent: the situation.
@@ -142,34 +157,44 @@ class Shield(Shown, Sealed):
         return self._played_at(t, state, spent).turn(chosen, player)
 
     def product(self, t: int, state: Label, spent: Any) -> tuple[Bools, ...]:
-        """One mask per player, to choose from at once without talking: any choice is safe.
+        """One mask per player: whatever each picks from its own mask, the joint action is safe.
 
-        The product is maximal: no action can be added to any player's mask. Of several, `criterion`
-        decides; of equals, the masks that hold the earlier actions, the first player's compared
-        first. With very many actions (two players: more than 16 each that differ) the search is
-        greedy: what it finds is maximal, but perhaps not the best.
+        The players need not communicate. No action can be added to any mask. Among several such
+        products `criterion` decides; ties go to the masks with the earlier actions, the first
+        player's compared first. With very many actions (for two players, more than 16 each that
+        differ) the search is greedy: what it finds cannot be enlarged, but may not be the best.
+
+        Args:
+            t, state, spent: the situation.
         """
         return self._product(self._played_at(t, state, spent).number)
 
     def repair(self, t: int, state: Label, spent: Any, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The nearest safe joint action: the fewest players change. A safe one comes back as it is.
+        """The safe joint action that changes the fewest players' actions; a safe one is unchanged.
 
         Args:
             t, state, spent: the situation.
-            action: the joint action that was wanted.
-            prefer: what to prefer among the nearest: scores of joint actions, one array of `shape`;
-                or of each player's own actions, {player: scores} or a sequence of arrays in the
-                order of players, which are added up. Equal or left out: the first in the order of
-                the first player's actions, then the second's and so on.
+            action: the joint action that the players want.
+            prefer: scores that decide among the nearest ones: of joint actions, one array of
+                `shape`; or of each player's own actions, {player: scores} or a sequence of arrays
+                in the order of players, which are added up. Ties, and no scores: the first in the
+                order of the first player's actions, then the second's and so on.
         """
         return self._played_at(t, state, spent).repair(action, prefer)
 
     def start(self, *, state: Label = UNSAID) -> ShieldRunner:
-        """Begin an episode. With several initial states, say in `state` which one it is."""
+        """Begin an episode; with several initial states, `state` says in which one."""
         return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
-        """Whether some outcome of a joint action has this cost, as counted, and next state."""
+        """Whether some outcome of a joint action has this (rounded) cost and this next state.
+
+        Args:
+            t, state: the time and the state.
+            action: one label per player.
+            cost: as in `MarkovGame.from_functions`.
+            next_state: the state that followed; left out, any.
+        """
         counted, game = self.feasibility, self.game
         layer = counted.game.layer(t)
         row = layer.row_of(game.state_index(state), game.action_indices(action))
@@ -182,14 +207,20 @@ class Shield(Shown, Sealed):
     # -- batches, in whole numbers ----------------------------------------------------------------
 
     def pair(self, t: int, state: Label, spent: Any) -> int:
-        """The number of a safe pair, in labels and the user's units; at the end t = H.
+        """The number of a situation, given by labels and in the user's units; at the end t = H.
 
-        UnknownPair where no safe play comes.
+        Args:
+            t, state, spent: the situation.
+
+        Raises:
+            UnknownPair: the situation is not reachable under feasible play.
         """
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         found = int(self._find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
-            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no safe play comes here{self.tracker.hint(t)}")
+            raise UnknownPair(
+                f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play{self.tracker.hint(t)}"
+            )
         return found
 
     def row(self, t: int, state: Label, spent: Any) -> int:
@@ -198,7 +229,7 @@ class Shield(Shown, Sealed):
         return self.pair(t, state, spent)
 
     def pairs(self, t: Any, states: Any, spent: Any) -> Ints:
-        """The number of each pair, (B,); -1 where no safe play comes.
+        """The number of each situation, (B,); -1 where it is not reachable under feasible play.
 
         Args:
             t: one time for all, or (B,).
@@ -211,7 +242,7 @@ class Shield(Shown, Sealed):
         return self._find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state index (B,) and spent units (B, M) of pairs; t = -1 if there is none."""
+        """Time (B,), state index (B,) and spent units (B, M), by number; t = -1 if none has it."""
         from acegames.kernels.shielding import find_pairs
 
         number = _whole("pairs", pairs, None)
@@ -223,13 +254,13 @@ class Shield(Shown, Sealed):
         return t, state, spent
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
-        """The pair that each step leads to, (B,); -1 where it is not safe.
+        """The number of the situation that each step leads to, (B,); -1 where it is not safe.
 
-        Whether it is an outcome of the game is not checked otherwise; `ShieldRunner.observe` and
-        `explains` do.
+        Whether the step is an outcome of the game is not checked; `ShieldRunner.observe` and
+        `explains` check that.
 
         Args:
-            pairs: numbers of pairs, (B,). From -1 and from the end there is no step: -1.
+            pairs: numbers of situations, (B,). From -1 and from the end there is no step: -1.
             actions: indices of the joint actions, (B, N); None leaves out the check that they are
                 safe, which needs `masks`.
             costs: whole units, (B, M), as `cost_units` gives them.
@@ -254,14 +285,14 @@ class Shield(Shown, Sealed):
 
     @property
     def first(self) -> Ints:
-        """The pairs of time t are first[t] : first[t+1], (H+2,); from first[H] on the end."""
+        """The situations of time t have the numbers first[t] : first[t+1], (H+2,); H is the end."""
         return self._place.first
 
     @property
     def mask_of(self) -> NDArray[np.int32]:
-        """Each pair's entry in `masks`, `turns`, `products`, `repairs`: `masks[mask_of[pairs]]`.
+        """Where `masks`, `turns`, `products` and `repairs` hold a number: `masks[mask_of[pairs]]`.
 
-        At the end nothing is allowed, and as the last pair is at the end, neither is it for -1.
+        At the end no joint action is allowed; the same holds for the number -1.
         """
         return self._sets.of
 
@@ -277,7 +308,7 @@ class Shield(Shown, Sealed):
 
     @cached_property
     def products(self) -> tuple[Bools, ...]:
-        """For players who choose alone, N arrays (D, n_i): `products[i][mask_of[pairs]]`."""
+        """For players who choose alone, N arrays (D, n_i), as `products[i][mask_of[pairs]]`."""
         found = [self._product(d) for d in range(len(self._sets))]
         return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
 
@@ -287,11 +318,11 @@ class Shield(Shown, Sealed):
         return nearest_actions(self._sets, self.shape)
 
     def units(self, spent: Any) -> Ints:
-        """Whole units of what was spent: (M,) of one pair, (B, M) of an array or B sequences."""
+        """Cumulative costs in whole units: (M,) of one, (B, M) of an array or B sequences."""
         return whole_units(self.tracker, spent, costs=False)
 
     def cost_units(self, costs: Any) -> Ints:
-        """Whole units that costs count as, rounded if the shield rounds; shapes as in `units`."""
+        """Costs in whole units, rounded if the shield rounds; shapes as in `units`."""
         return whole_units(self.tracker, costs, costs=True)
 
     def amounts(self, units: Sequence[int]) -> Spent:
@@ -301,18 +332,18 @@ class Shield(Shown, Sealed):
     # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """A safe pair with its safe joint actions; at the end there are none."""
+        """A situation (t, state, spent) with its safe joint actions; at the end there are none."""
         number = int(self._sets.of[self.pair(t, state, spent)])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 
     def _played_at(self, t: int, state: Label, spent: Any) -> Situation:
         found = self.at(t, state, spent)
         if t == self.game.horizon:
-            raise UnknownPair(f"t={t}: that is the end, t must be below the horizon {self.game.horizon}")
+            raise UnknownPair(f"t={t}: the episode is over then, t must be below the horizon {self.game.horizon}")
         return found
 
     def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
+        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where not reachable."""
         from acegames.kernels.shielding import find_numbers
 
         number = np.empty(len(state), dtype=np.int64)
@@ -332,7 +363,7 @@ class Shield(Shown, Sealed):
 
     def __repr__(self) -> str:
         pairs, masks = int(self.first[-2]), len(self._sets) - 1
-        return f"<Shield: {pairs:,} safe situations, {masks:,} distinct masks, of {self.game!r}>"
+        return f"<Shield: {pairs:,} situations, {masks:,} distinct masks, of {self.game!r}>"
 
 
 def _whole(what: str, given: Any, *shape: int | None) -> Ints:

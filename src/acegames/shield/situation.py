@@ -21,7 +21,7 @@ Chosen = Sequence[Label] | Mapping[Label, Label]
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A safe pair and its safe joint actions."""
+    """A situation that is reachable under feasible play, and its safe joint actions."""
 
     game: MarkovGame
     t: int
@@ -51,7 +51,7 @@ class Situation:
         for i, a in given.items():
             following = following[following[:, i] == a]
         if not len(following):
-            raise InvalidOption(f"{self}: chosen {chosen!r} cannot be completed safely")
+            raise InvalidOption(f"{self}: no safe joint action has the actions {chosen!r} that were chosen")
         asked = None if player is UNSAID else self._player(player)
         waiting = [i for i in range(len(self.shape)) if i not in given and asked in (None, i)]
         if not waiting:

@@ -19,9 +19,7 @@ from acegames.system.machine import check_memory
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 FAR = 1 << 62  # farther than any safe joint action
 MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
-DO_WITHOUT = (
-    "asked about one situation, `turn`, `product`, `repair` and `safe` do without; so does `next_pairs` without actions"
-)
+DO_WITHOUT = "for one situation, `turn`, `product`, `repair` and `safe` need no such array; neither does `next_pairs` without actions"
 
 
 def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Bounds on a game too fine to be solved exactly: costs rounded down and up enclose it (spec 5)."""
+"""Bounds on a game with high-precision costs: rounding down and up encloses it (spec 5)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Bracket(Shown):
 
     @property
     def verdict(self) -> str:
-        """ "feasible" or "infeasible" for sure, or "between": this epsilon cannot tell.
+        """ "feasible" or "infeasible" for sure, or "between": this epsilon does not decide it.
 
-        No epsilon can tell that infinite play is feasible.
+        No epsilon can show that infinite play is feasible.
         """
         if self.up is not None and self.game.tails is None:
             return "feasible"
@@ -47,10 +47,10 @@ class Bracket(Shown):
             return "Infeasible for sure: even with costs rounded down no policy keeps the budgets."
         said = "Feasible for sure: with costs rounded up some policy keeps every true budget."
         if self.up is None:
-            said = "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell."
+            said = "Undecided: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may decide."
         elif self.verdict == "between":
-            said = "Between: the first steps are feasible for sure, "
-            said += "what comes after play was cut short may exceed the budgets by its tail."
+            said = "Undecided: the steps before play is cut off are feasible for sure, "
+            said += "but the costs of later steps may exceed the budgets."
         lines = [said, f"Rounded down: {self._side(self.down)}."]
         if self.up is not None:
             lines.append(f"Rounded up:   {self._side(self.up)}.")
@@ -62,7 +62,7 @@ class Bracket(Shown):
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))
         excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
         over = ", ".join(f"{c} {rounded_up(e)}" for c, e in excess if e)
-        kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
+        kept = f"budgets are exceeded by at most {over}" if over else "no budget is ever exceeded"
         return f"values {each}; {kept}"
 
 
@@ -94,15 +94,19 @@ def bracket(
     engine: Engine | None = None,
     progress: OnProgress | bool | None = None,
 ) -> Bracket:
-    """Solve with costs rounded down and rounded up, and say what is known of the true game.
+    """Solve with costs rounded down and rounded up, which brackets the game with its true costs.
 
     Args:
         game: the game.
         epsilon: as in `solve`, but required unless the game comes from `discount`.
-        concept, relative, engine, progress: as in `solve`.
+        concept, relative, engine, progress: as in `solve`; `CCE()` is the default concept.
+
+    Raises:
+        InvalidOption: epsilon is missing, or an option breaks a rule.
+        NoEquilibrium, TooLarge: as in `solve`.
     """
     if epsilon is None and game.tails is None:
-        raise InvalidOption("epsilon: bracket needs one; an exact solve needs no bracket")
+        raise InvalidOption("epsilon: missing; bracket rounds costs by it (without rounding, solve(game) is exact)")
     options: dict[str, Any] = {"epsilon": epsilon, "relative": relative, "engine": engine, "progress": progress}
     found: dict[str, Solution] = {}
     with contextlib.suppress(Infeasible):

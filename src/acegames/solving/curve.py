@@ -9,11 +9,11 @@ solved once.
 
 A budget that cannot be kept would make the whole step infeasible; these are left out beforehand, by
 the minimal budgets, which are exact. A schedule is shifted as a whole, as in
-`Feasibility.frontier`: a budget stands for its last finite entry. The values are a step function of
-the budget: nothing changes between two whole multiples of the unit.
+`Feasibility.frontier`: a budget is given by its last finite entry. The values are a step function
+of the budget: nothing changes between two whole multiples of the unit.
 
 The budget of a reservoir is its capacity. With another one it is full at another level, which
-spending beforehand cannot express, and no pairs are shared. So each capacity is a solve of its own;
+a cost beforehand cannot express, and no pairs are shared. So each capacity is a solve of its own;
 the budgets of the other constraints come from that solve together, as above.
 """
 
@@ -56,8 +56,11 @@ from acegames.system.showing import Shown, table_html
 
 FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
 NAMED = 5  # budgets that a note names, at most
-SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
-NOT_COMPARABLE = "Without an objective each budget has the values of some equilibrium, which need not be comparable."
+SCHEDULE = (
+    "The budget is a schedule: each line gives its last finite entry, and the other entries are raised or lowered by the same "
+    "amount."
+)
+NOT_COMPARABLE = "Without an objective each line has the values of some equilibrium, so lines need not be comparable."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,9 +77,9 @@ class BudgetCurve(Shown):
     feasible: NDArray[np.bool_]  # (k,)
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
     steps: int  # how many budgets in the range can change the values; the curve may show fewer
-    # plain budgets change with time: a line stands for the last finite ones, the rest shifted along
+    # whether budgets change with time: a line then gives the last finite entries
     schedule: bool
-    remarks: tuple[str, ...] = ()  # further sentences on what the lines stand for
+    remarks: tuple[str, ...] = ()  # further sentences about the lines
 
     @property
     def thinned(self) -> bool:
@@ -91,11 +94,11 @@ class BudgetCurve(Shown):
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what the lines stand for."""
+        """Sentences that explain the lines."""
         said = list(self.remarks)
         if self.thinned:
             shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
-            said.append(f"Thinned: {shown}; points= shows more.")
+            said.append(f"This curve shows {shown}; points= shows more.")
         if self.schedule:
             said.append(SCHEDULE)
         if self.concept.objective is None:
@@ -158,10 +161,10 @@ def budget_curve(
 ) -> BudgetCurve:
     """Equilibrium values as a function of the initial budget, all from one solve.
 
-    Time and memory are linear in the pairs that the budgets reach together: a few times those of
-    the largest budget alone. The budget of a reservoir is its capacity, and each capacity takes a
-    solve of its own (fewer `points` take less time); one that starts full starts full with any,
-    another one at its level, or full where less fits.
+    Time and memory are a few times those of solving with the largest budget alone. The budget of a
+    reservoir is its capacity, and each capacity takes a solve of its own (fewer `points` take less
+    time). A reservoir that starts full starts full with every capacity; another one starts at its
+    own level, or full if the capacity is smaller.
 
     Args:
         game: the game.
@@ -172,15 +175,15 @@ def budget_curve(
         budgets: numbers for the one constraint that varies, sequences of one number per constraint,
             or {constraint: number}, where the others keep the game's own; `inf` allowed. By default
             all at which the values can change, from the smallest feasible one to the game's own.
-        points: how many of these at most, evenly spread; the curve says when it is thinned.
+        points: how many of these at most, evenly spread; the curve says if it leaves some out.
         epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
         engine, progress: as in `solve`.
 
     Raises:
-        Infeasible: the game's own budget is not feasible; give `budgets`. (Single infeasible ones
-            have NaN values.)
-        NoEquilibrium: no Nash equilibrium is found under any of the budgets. (Single ones without
-            have NaN values; a note names them.)
+        Infeasible: the game's own budget is not feasible; give `budgets`. (An infeasible budget
+            among several has NaN values.)
+        NoEquilibrium: no Nash equilibrium is found under any of the budgets. (If only some have
+            none, their values are NaN and a note names them.)
         InvalidOption: the constraint is unknown, or the budgets cannot be read.
         TooLarge: as in `solve`, or there are too many minimal budgets.
     """
@@ -210,10 +213,10 @@ def curve_of(
     for label, rule in zip(game.constraints, rules, strict=True):
         named = label == varied or (isinstance(varied, (list, tuple)) and label in varied)
         if named and rule is not None and (rule.direction == "ignore" or rule.lowest is not None):
-            how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
+            how = "left out" if rule.direction == "ignore" else "cut off where they are very low"
             raise InvalidOption(
                 f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong "
-                "for smaller ones; ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all"
+                "for smaller ones; use acegames.budget_curve(game, concept, epsilon=...), which rounds for all"
             )
     curve = _curve(rounded_by(game, rules), solution.concept, constraint, *options)
     said = f"Costs are rounded. At the game's own budget: {solution.guarantee}"
@@ -279,12 +282,12 @@ def _curve(
 
 
 def _capacities(scale: Scale, varied: list[int]) -> list[str]:
-    """What the lines of reservoirs stand for."""
+    """Sentences that explain the lines of reservoirs."""
     said = []
     for m in varied:
         kept = scale.game.reservoirs[m]
         if kept is not None:
-            begins = f"at {number(plain(kept.start))}, or full where less fits" if kept.missing else "full with any"
+            begins = f"at {number(plain(kept.start))}, or full if it holds less" if kept.missing else "full"
             said.append(f"The budget of {scale.game.constraints[m]!r} is its capacity; it starts {begins}.")
     return said
 
@@ -296,7 +299,7 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
     names = [(game.constraints[m], m) for m in varied]
     shown = [", ".join(f"{name} {number(plain(budget[m]))}" for name, m in names) for budget in without[:NAMED]]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
-    return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
+    return (f"The game is feasible, but no Nash equilibrium was found, with: {'; '.join(shown)}{more}.",)
 
 
 def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> Floats:
@@ -345,7 +348,7 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
         correlated = "correlated (CE) and coarse correlated (CCE) equilibria"
         said = f"no Nash equilibrium was found; {correlated} always exist"
         if isinstance(error, TooLarge):
-            said = f"the stage game has too many pairs of supports to search; {correlated} take no such search"
+            said = f"the stage game has too many pairs of supports to search; {correlated} need no such search"
         where = f"under one of the budgets of the curve, {place(t, error.state)}"
         raise type(error)(f"{where}: {said}", t, error.state) from None
     assert found is not None, "every budget was found feasible beforehand"

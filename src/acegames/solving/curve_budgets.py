@@ -124,7 +124,7 @@ def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
     found = chosen("constraint", labels, list(labels) if constraint is None else constraint, most=2)
     for m in found:
         if not scale.bounded[m]:
-            raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget, which could vary")
+            raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget that could vary")
     return sorted(found)
 
 
@@ -173,5 +173,5 @@ def _budget(scale: Scale, entry: int, given: Mapping[int, Any]) -> Budget:
 def _bound(what: str, value: Any, bounded: bool) -> Bound:
     found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf", InvalidOption)
     if not bounded and found != math.inf:
-        raise InvalidOption(f"{what}: got {value!r}, but the game's own is inf at all times, which cannot be shifted")
+        raise InvalidOption(f"{what}: got {value!r}, but the game's own budget is inf at all times; it must stay inf")
     return found

@@ -32,7 +32,7 @@ def guarantee(
 ) -> Guarantee:
     """The promise of an equilibrium of `game`, costs counted by `rounding` (empty: as they are).
 
-    `asked` says in words which epsilon was asked for, if any.
+    `asked` says in words which epsilon the user gave, if any.
     """
     names = [*map(constraint_called, game.constraints)]
     rules = list(rounding) or [None] * len(names)
@@ -47,13 +47,13 @@ def guarantee(
     else:
         text = _rounded_down(concept, names, over, cells, asked)
         if any(kept is not None and o > 0 for kept, o in zip(game.reservoirs, over, strict=True)):
-            text += " A reservoir is exceeded by what its level falls below what must be left in it."
+            text += " The level of a reservoir may fall by that amount below its reserve, or below zero if it has none."
     tails = game.tails
     if tails is not None:
         text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]} {tails.text(game.horizon)}"
         over = [a + b for a, b in zip(over, tails.cost, strict=True)]
-        each = ", ".join(f"{name} by {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
-        text += f" Together, over infinite play, budgets are exceeded at most so: {each}." if each else ""
+        each = ", ".join(f"{name} by at most {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
+        text += f" In all, over infinite play, the following budgets may be exceeded: {each}." if each else ""
     return Guarantee(text, tuple(map(plain, over)))
 
 
@@ -65,10 +65,11 @@ def _over(schedule: Sequence[Bound], rule: Rounding | None) -> Fraction:
 
 
 def _exact(concept: Concept, asked: str) -> str:
-    how = f"Exact, better than the {asked} that was asked for" if asked else "Exact"
+    how = f"Exact, although {asked} allows an approximation" if asked else "Exact"
     return (
-        f"{how}: every budget holds at every step with probability one, and at every situation that safe play can reach "
-        f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {concept.words.noun}, up to rounding)."
+        f"{how}: every budget holds at every step with probability one, and in every situation reachable under feasible "
+        f"play no player gains by a safe deviation (a subgame-perfect anytime-constrained {concept.words.noun}, up to "
+        "floating-point error)."
     )
 
 
@@ -76,17 +77,17 @@ def _rounded_down(concept: Concept, names: list[str], over: list[Fraction], cell
     each = ", ".join(f"{name} by at most {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
     kept = ", ".join(name for name, o in zip(names, over, strict=True) if o == 0)
     return (
-        f"Approximate ({asked}): with probability one the budgets hold at every step, or are exceeded by little: {each} "
-        f"(costs rounded down: {cells}). {f'Never exceeded: {kept}. ' if kept else ''}"
-        "At every situation that safe play can reach no player gains by any deviation that keeps the true budgets "
-        f"(a subgame-perfect {concept.words.noun} of the game with rounded costs, up to rounding)."
+        f"Approximate ({asked}): at every step, with probability one, budgets are exceeded by little or not at all: {each} "
+        f"(costs are rounded down: {cells}). {f'Never exceeded: {kept}. ' if kept else ''}"
+        "In every situation reachable under feasible play no player gains by a deviation that keeps the true budgets "
+        f"(a subgame-perfect {concept.words.noun} of the game with rounded costs, up to floating-point error)."
     )
 
 
 def _rounded_up(concept: Concept, cells: str, asked: str) -> str:
     return (
-        f"Never violates ({asked}): every true budget holds at every step with probability one (costs rounded up: {cells}). "
-        "No player gains by any deviation that keeps the budgets with costs rounded up "
-        f"(a subgame-perfect {concept.words.noun} of that game, up to rounding); a deviation that is safe only because true costs are "
-        "smaller than rounded ones is not covered."
+        f"Never exceeds a budget ({asked}): every budget holds at every step with probability one, with the true costs "
+        f"(costs are rounded up: {cells}). No player gains by a deviation that keeps the budgets with costs rounded up "
+        f"(a subgame-perfect {concept.words.noun} of that game, up to floating-point error); deviations that keep the "
+        "budgets only with the true costs, which are smaller, are not covered."
     )

@@ -54,36 +54,41 @@ def solve(
     checkpoint: str | PathLike[str] | None = None,
     keep_values: bool = True,
 ) -> Solution:
-    """Compute an equilibrium in which no player gains by any safe deviation, at any feasible pair.
+    """Compute a subgame-perfect equilibrium that keeps every budget with probability one.
+
+    No player gains by a safe deviation, in any situation that is reachable under feasible play.
 
     Args:
         game: the game.
         concept: `CCE()` (the default), `CE()` or `Nash()`, with an objective that chooses among the
-            equilibria of each stage.
-        epsilon: None or 0 solves exactly. Else costs are rounded, so that fine or continuous ones
-            can be solved: rounded down, no budget is exceeded by more than epsilon; rounded up,
-            none is exceeded at all. One number, one per constraint, or {constraint: number}. A game
-            from `discount` brings its own; 0 overrules it.
+            equilibria of each stage game.
+        epsilon: None or 0 solves exactly. Otherwise costs are rounded, so that high-precision and
+            continuous costs can be solved: rounded down, no budget is exceeded by more than
+            epsilon; rounded up, none is exceeded at all. One number, one per constraint, or
+            {constraint: number}. A game from `discount` brings its own; 0 overrules it.
         relative: whether epsilon is a share of each budget's size instead of an amount.
-        rounding: "down" (the default for equilibria; what is infeasible then is so in truth) or
-            "up" (the default of `Shield`; what is feasible then is so in truth).
-        engine: where layers are computed; by default on this machine.
+        rounding: "down" (the default for equilibria): if the rounded game is infeasible, so is the
+            game with its true costs. "up" (the default of `Shield`): if the rounded game is
+            feasible, so is the game with its true costs.
+        engine: where the solve runs; by default on this machine (`LocalEngine()`).
         progress: True for a bar, on a terminal or in a notebook; or a function that is called with
-            a `Progress` after each layer.
-        checkpoint: a folder in which layers are stored as they are solved. The same call goes on
-            where another one was broken off, and gives the same answer to the last bit. The policy
-            stays there, mapped, so it may be larger than memory.
-        keep_values: False for a policy that does not hold what each pair is worth, which takes 8
-            bytes per pair and player, in memory and in files. It plays and is verified as ever;
-            `Policy.values`, reports and value maps need the values.
+            a `Progress` after each time step that is solved.
+        checkpoint: a folder in which the time steps are stored as they are solved. The same call
+            resumes a solve that was interrupted, and gives the same answer to the last bit. The
+            policy stays there, mapped, so it may be larger than memory.
+        keep_values: False for a policy without the value of each stage game, which takes 8 bytes
+            per stage game and player, in memory and in files. Such a policy is played and verified
+            as usual; `Policy.values`, reports and value maps need the values.
 
     Raises:
-        Infeasible: no policy keeps the budgets; it carries the minimal budgets that would do.
-        NoEquilibrium: under Nash, a stage has no equilibrium; of three or more players no pure one.
-        TooLarge: costs are too fine for exact integers, or the game is too large for the machine.
+        Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
+        NoEquilibrium: under Nash, a stage game has no equilibrium, or with three or more players no
+            pure one.
+        TooLarge: costs have too many digits for 64-bit integers, or the game is too large for the
+            machine.
         InvalidGame: rewards are so large that their totals overflow.
-        InvalidOption: naming the option and the rule.
-        CheckpointError: the folder is in use, cannot be written, or is full; what is stored stays.
+        InvalidOption: an option breaks a rule; the message names both.
+        CheckpointError: the folder is in use, cannot be written, or is full; stored layers stay.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)
@@ -105,7 +110,7 @@ def solve(
     except NoEquilibrium as error:
         if not counted.rounding:
             raise
-        said = "This is about the game with rounded costs, in which `spent` is counted; another epsilon may differ."
+        said = "This holds for the game with rounded costs, and `spent` is in rounded costs; another epsilon may help."
         raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
     if found is None:
         raise infeasible_as_counted(game, within)
@@ -128,10 +133,18 @@ def estimate(
     engine: Engine | None = None,
     keep_values: bool = True,
 ) -> Estimate:
-    """Predict the pairs, the memory and the time that `solve` would take; cheap for any budgets.
+    """Predict the stage games, the memory and the time that `solve` would take, in a second or two.
+
+    Args:
+        game: the game.
+        concept: as in `solve`; `CCE()` by default.
+        epsilon, relative, rounding: as in `solve`.
+        engine: as in `solve`.
+        keep_values: as in `solve`.
 
     Raises:
-        TooLarge: when costs are too fine for exact integers.
+        TooLarge: costs have too many digits for 64-bit integers.
+        InvalidOption: an option breaks a rule; the message names both.
     """
     concept = check_asked(game, concept, engine, keep_values=keep_values)
     counted = Within(epsilon, relative, rounding).count(game).game
@@ -140,7 +153,7 @@ def estimate(
 
 
 def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *, keep_values: Any = True) -> Concept:
-    """Refuse, before the work, what no solve can do; return the concept, by default `CCE()`."""
+    """Refuse options that no solve can take, before the work; return the concept, or `CCE()`."""
     check_game(game)
     asked = CCE() if concept is None else check_concept(concept)
     asked.weights(game.players)  # an unknown objective is refused here

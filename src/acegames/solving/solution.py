@@ -16,7 +16,7 @@ from acegames.model.words import counted
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.guarantee import Guarantee
-from acegames.system.showing import Shown, lines_html
+from acegames.system.showing import Shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,24 +29,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Stats(Shown):
-    """The work that a solve took."""
+    """The work that a solve took. `print` it for a sentence."""
 
-    pairs: int  # stage games (t, state, spent); spending that no longer matters counts once
+    pairs: int  # stage games after clipping: cumulative costs that cannot bind any more share one
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because floats were not certified
     seconds: float | None = None  # None after loading: files are the same for the same solve
 
     def __str__(self) -> str:
-        took = "" if self.seconds is None else f", in {self.seconds:.2g} s"
-        exact = f", {self.repaired:,} in exact arithmetic" if self.repaired else ""
-        return (
-            f"{counted(self.pairs, 'stage game')} after clipping, {self.programs:,} by a linear program{exact}{took}."
-        )
+        took = "" if self.seconds is None else f"; {self.seconds:.3g} s"
+        exactly = f", {self.repaired:,} of these in exact arithmetic" if self.repaired else ""
+        games = counted(self.pairs, "stage game")
+        return f"{games} after clipping, {self.programs:,} by a linear program{exactly}{took}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Shown):
-    """An equilibrium policy, the question it answers, and its guarantee."""
+    """What `solve` found: an equilibrium policy, its values and its guarantee. `print` it."""
 
     game: MarkovGame
     concept: Concept
@@ -58,17 +57,11 @@ class Solution(Shown):
     checkpoint: str | None = None
 
     def __str__(self) -> str:
-        return " ".join(self._lines())
-
-    def _repr_html_(self) -> str:
-        return lines_html(self._lines())
-
-    def _lines(self) -> list[str]:
-        worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
-        return [f"{self.concept}: values {worth}.", str(self.guarantee)]
+        each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
+        return f"{self.concept.words.title}. The expected total reward is {each}.\n{self.guarantee}"
 
     def verify(
-        self, *, tol: float | None = None, engine: Any = None, progress: OnProgress | None = None
+        self, *, tol: float | None = None, engine: Any = None, progress: OnProgress | bool | None = None
     ) -> Certificate:
         """Check the policy against the game, independently of how it was found: `acegames.verify`.
 
@@ -83,7 +76,7 @@ class Solution(Shown):
         return simulate(self.game, self.policy, episodes=episodes, rng=rng)
 
     def prove(
-        self, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | None = None
+        self, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | bool | None = None
     ) -> Proof:
         """Write a proof that a stranger can check without this library: `acegames.prove`."""
         from acegames.verifier.proof import prove
@@ -110,10 +103,16 @@ class Solution(Shown):
         engine: Engine | None = None,
         progress: OnProgress | bool | None = None,
     ) -> BudgetCurve:
-        """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
+        """Compute the values as a function of the initial budget, with one more solve.
 
-        An approximate solution gives the curve of the game with rounded costs. InvalidOption is
-        raised if costs were cut off or ignored that would count under a smaller budget.
+        Args:
+            constraint, budgets, points, engine, progress: as in `acegames.budget_curve`.
+
+        Returns: The curve; of an approximate solution, that of the game with rounded costs.
+
+        Raises:
+            InvalidOption: costs were cut off or ignored that would count under a smaller budget.
+            NoEquilibrium, TooLarge: as in `acegames.budget_curve`.
         """
         from acegames.solving.curve import curve_of
 
@@ -174,7 +173,7 @@ class Solution(Shown):
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory.
+        """Read a solution that `save` wrote; BadFile if it is damaged or no solution.
 
         The policy of a file above 4 MiB stays in the file, mapped: each layer is read and checked
         (BadFile) at its first use. Do not overwrite such a file while the solution is in use;

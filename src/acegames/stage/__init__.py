@@ -16,7 +16,7 @@ from acegames.errors import TooLarge
 
 
 class Stage(NamedTuple):
-    """One stage game, and the concept that is asked for; the fields are as in `StageBatch`."""
+    """One stage game and the concept of its equilibrium; the fields are as in `StageBatch`."""
 
     action: NDArray[np.int32]  # (R, N)
     utility: NDArray[Any]  # (R, N) floats, or whole numbers

@@ -93,7 +93,7 @@ def naming(path: Path) -> Iterator[None]:
     except (BadFile, InvalidGame, TooLarge) as error:
         raise type(error)(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     except MemoryError as error:
-        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from error
+        raise TooLarge(f"{name}: the machine does not have enough memory for what is in it") from error
 
 
 @contextmanager

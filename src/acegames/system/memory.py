@@ -20,4 +20,4 @@ def within_memory(step: str, remedy: str) -> Iterator[None]:
         yield
     except MemoryError as error:
         asked = f" ({error})" if str(error) else ""  # numpy says how much it asked for
-        raise TooLarge(f"the machine has not enough memory for {step}{asked}; {remedy}") from error
+        raise TooLarge(f"the machine does not have enough memory for {step}{asked}; {remedy}") from error

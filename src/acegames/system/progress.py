@@ -14,9 +14,10 @@ UNITS = {"solving": "stage games", "finding minimal budgets": "states"}
 
 @dataclass(frozen=True)
 class Progress:
-    """Where long work stands; given to the `progress` callback after each layer.
+    """How far long work has got; passed to the `progress` callback after each time step.
 
-    In a solve and in a check a pair is a (t, state, spent); of minimal budgets it is a (t, state).
+    Of a solve, pairs are stage games; of a verification, situations (t, state, spent); of minimal
+    budgets, (t, state).
     """
 
     layers_done: int

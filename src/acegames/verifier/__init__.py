@@ -5,10 +5,10 @@
             gains over the policy's own value V_i no more than a hundred-millionth of what is at
             stake there, and rounding. FS are the subgames that some feasible policy reaches.
 
-Both together certify a subgame-perfect anytime-constrained equilibrium. Nothing is shared with the
-solver but the game itself and the record of the concept: feasibility is counted in money spent (not
-left) and pair by pair (not by height maps), and deviations are found by dynamic programming (not by
-linear programs), so a mistake there is not repeated here.
+Both together certify a subgame-perfect anytime-constrained equilibrium. The verifier shares only
+the game model with the solver (and the record of the concept): feasibility is counted in money
+spent (not left) and pair by pair (not by height maps), and deviations are found by dynamic
+programming (not by linear programs), so a mistake there is not repeated here.
 
 What is checked, in this order, and in which file:
 
@@ -39,10 +39,11 @@ feasible against every joint action that the others may play: the deviations of 
 the same recursion (a mixed deviation is no better than the best b it mixes, and feasible only if
 all of them are).
 
-A policy that rounds costs is asked by what it counts, and judged by what is truly spent: no budget
-may be exceeded by more than the rounding allows, a cell per step where costs are rounded down, else
-nothing. It must be stable in the game with costs as counted. Rounding down makes no deviation
-infeasible, so the gains found there bound the gains of every deviation that keeps the true budgets.
+A policy that rounds costs is queried with the sum of the rounded costs, and its safety is judged by
+the true costs: no budget may be exceeded by more than the rounding allows, a cell per step where
+costs are rounded down, else nothing. It must be stable in the game with rounded costs. Rounding
+down makes no deviation infeasible, so the gains found there bound the gains of every deviation that
+keeps the true budgets.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ import numpy as np
 from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.numbers import plain
 from acegames.model.user_functions import THREADS, policy_of, public
 from acegames.model.watching import takes_progress
 from acegames.numerics import VERIFY
@@ -90,25 +92,28 @@ def verify(
 ) -> Certificate:
     """Check a policy against a game, independently of how the policy was found.
 
+    It shares only the game model with the solver.
+
     Args:
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
-            probability}`, in the user's labels and units. It must answer at every (t, state, spent)
-            that some feasible play reaches. A `lookup` as in `acegames.Policy`, of the same class,
-            is used and compared with `distribution` at some pairs. Where it has a
-            `tracker.rounding` as in `acegames.CostTracker`, `spent` is what it counts by that.
-        concept: `CE()`, `CCE()` or `Nash()`: which deviations count; by default the policy's own
-            `concept`. The certificate says which. Its objective plays no part.
+            probability}`, in the user's labels and units. It must answer in every situation (t,
+            state, spent) that is reachable under feasible play. A `lookup` as in `acegames.Policy`,
+            of the same class, is used, and compared with `distribution` in some situations. If the
+            policy has a `tracker.rounding` as in `acegames.CostTracker`, `spent` is the sum of the
+            costs that are rounded by it.
+        concept: `CCE()`, `CE()` or `Nash()`: which deviations are checked; by default the policy's
+            own `concept`. The certificate says which. Its objective plays no part.
         tol: the largest gain by a deviation that is accepted anywhere, in units of reward. By
             default a gain is accepted up to `numerics.VERIFY` times what is at stake for the player
-            in that situation, the best total that safe play from there can bring less the worst
-            that the policy itself can bring, and what rounding can have changed.
+            in that situation (the best total that safe play from there can bring, less the worst
+            that the policy itself can bring), plus what floating-point errors can explain.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. The certificate does not depend on it. A policy
-            is asked by several threads if its class says `thread_safe = True`.
+            is called from several threads if its class says `thread_safe = True`.
         progress: True for a bar, or a function that is called with a `Progress` after each time
-            that is judged, the last time first; of a small game, whose times are judged at once,
-            after that.
+            that is checked, the last time first; for a small game, all of whose times are checked
+            together, once at the end.
 
     Returns: A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False,
         no exception.
@@ -116,8 +121,8 @@ def verify(
     Raises:
         InvalidOption: `concept` is no concept, or missing where the policy has none; `policy` has
             no `distribution`; `tol` is not a finite number of at least 0; `engine` has no
-            `threads`; `progress` is no function of one argument; or costs of the game are random,
-            and the policy counts costs as they are.
+            `threads`; `progress` is no function of one argument; or costs of the game are drawn
+            from distributions, and the policy does not round them.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
     """
     policy = policy_of(policy)
@@ -178,6 +183,7 @@ def _certificate(
         counting=tuple(counting),
         allowance=allowance,
         excess=walked.excess,
+        capacities=tuple(None if kept is None else plain(kept.capacity) for kept in game.reservoirs),
     )
 
 
@@ -231,13 +237,14 @@ def _problems(
     if reader.correlation is not None:
         problems.append(reader.correlation[1])
     if not found.pairs:
-        counting = ", as this policy counts costs" if reader.rounded else ""
+        counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
     if walked.witness is not None:
         problems.append(walked.witness.reason)
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
-        problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
+        more = found.n_faults - FAULTS_SHOWN
+        problems.append(f"The policy is faulty in {more:,} more situation{'s' * (more > 1)}.")
     gains = [] if found.gains is None else zip(game.players, found.gains.largest, found.gains.share, strict=True)
     for player, largest, share in gains:
         worst = _refused(largest, share, tol)
@@ -260,8 +267,9 @@ def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
 
 def _gain_sentence(player: Any, found: Gain, accepted: float, *, rounded: bool) -> str:
     t, state, spent = found.place or (None, None, None)
-    how = "deviation that keeps the budgets as the policy counts costs," if rounded else "safe deviation"
+    how = "deviation that keeps the budgets in the policy's rounded costs," if rounded else "safe deviation"
     return (
         f"Player {player!r} gains {found.gain:.6g} by a {how} at t={t}, state {state!r}, "
-        f"{'counted' if rounded else 'spent'} {spent!r}; {found.stake:.6g} is at stake there, accepted is {accepted:.3g}."
+        f"spent {spent!r}{' in rounded costs' * rounded}; "
+        f"what is at stake there is {found.stake:.6g}, and a gain of up to {accepted:.3g} is accepted."
     )

@@ -9,8 +9,8 @@
 This is simpler than the container of other files, so that the checker's own reader stays short.
 
 The arrays are those of the game's layers, and `policy.prob`: for each situation (t, state, spent)
-that safe play can reach, in this order, one probability for each joint action of the state. The
-checker finds these situations itself.
+reachable under feasible play, in this order, one probability for each joint action of the state.
+The checker finds these situations itself.
 
 Whoever changes a proof and its digest makes another claim about another game or policy, and the
 checker judges that. So the checker prints the game's digest.
@@ -56,7 +56,7 @@ __all__ = ["Proof", "certify", "prove"]
 MOST_ENTRIES = 250_000_000
 """Joint actions of situations in a proof: a file of 2 GB, and an hour to check."""
 
-NOT_CERTIFIED = "solution: it is not certified, so there is nothing to prove."
+NOT_CERTIFIED = "solution: `verify` does not certify it, so there is nothing to prove."
 
 _MARGIN = 8.0
 """Claims leave room for this many times the rounding that the verifier allows for: the checker
@@ -65,26 +65,26 @@ moves its bounds outward with every mean, also where nothing is added up."""
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Proof(Shown):
-    """What was written: where, about which game, and the claims that the checker confirms."""
+    """The proof that was written: where it is, which game it is about, and what it claims."""
 
     path: Path
     size: int  # bytes
     game_digest: str
-    situations: int  # (t, state, spent) that safe play can reach
-    gain: Floats  # (N,) no player gains more by any safe deviation, in any of them
+    situations: int  # (t, state, spent) that are reachable under feasible play
+    gain: Floats  # (N,) no player gains more by a safe deviation, in any of them
     values: Floats  # (N, 2) bounds on each player's expected total reward
-    spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
+    spent: tuple[str, ...]  # M exact numbers as text: the largest true cumulative costs
     # M: the most by which a budget is truly exceeded; 0 unless the policy rounds costs down
     excess: tuple[str, ...]
     rounded: bool  # whether the policy rounds costs, which the checker must be told to accept
 
     def __str__(self) -> str:
         return (
-            f"Written to {self.path} ({self.size:,} bytes): no player gains more than about "
+            f"The proof was written to {self.path} ({self.size:,} bytes). It shows that no player gains more than about "
             f"{float(self.gain.max()):.3g} by a safe deviation, "
-            f"in any of {self.situations:,} situations.\n"
-            f"It is about the game {self.game_digest}.\n"
-            f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
+            f"in any of the {self.situations:,} situations reachable under feasible play.\n"
+            f"It is about the game with the digest {self.game_digest}.\n"
+            f"To check it, run: python checker/ace_check.py {self.path} --game {self.game_digest}"
             + (" --rounded" if self.rounded else "")
         )
 
@@ -96,7 +96,7 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
 
 
 @takes_progress("checking")
-@within_memory("the proof", "it lists every situation; coarser costs (epsilon=) have fewer")
+@within_memory("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)")
 def prove(
     solution: Solution,
     path: str | PathLike[str],
@@ -104,10 +104,10 @@ def prove(
     tol: float | None = None,
     progress: OnProgress | bool | None = None,
 ) -> Proof:
-    """Write a proof of a solution, for `python checker/ace_check.py PROOF` to confirm.
+    """Write a proof of a solution, which `python checker/ace_check.py PROOF` checks on its own.
 
-    The solution is verified, after it is clear that a proof of this size can be written there. The
-    claims are about the game with its true costs, also where the policy rounds them.
+    The solution is verified first, once it is clear that a proof of this size can be written. The
+    claims are about the game with its true costs, also if the policy rounds them.
 
     Args:
         solution: what `solve` found, or `Solution.load` read.

@@ -206,16 +206,16 @@ class Reader:
 
     def place(self, t: int, state: int, spent: Spent) -> str:
         """Return a pair as words for a sentence."""
-        counted = "counted" if self.rounded else "spent"
-        return f"t={t}, state {self.game.states[state]!r}, {counted} {self.units.user(spent)!r}"
+        rounded = " in rounded costs" if self.rounded else ""
+        return f"t={t}, state {self.game.states[state]!r}, spent {self.units.user(spent)!r}{rounded}"
 
     def unsafe(self, t: int, state: int, spent: Spent, row: int) -> str:
         """Return the sentence for a joint action that is played and is not in FA."""
         action = self.game.joint_action(self.game.layer(t).action[row])
-        counting = ", as the policy counts costs" if self.rounded else ""
+        counting = ", with costs rounded as the policy rounds them" if self.rounded else ""
         return (
             f"At {self.place(t, state, spent)}: the policy may play {action!r}, "
-            f"after which no play keeps every budget for certain{counting}."
+            f"after which no policy keeps every budget with probability one{counting}."
         )
 
     def rows(self, t: int, state: int) -> dict[JointAction, int]:

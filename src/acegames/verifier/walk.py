@@ -1,4 +1,4 @@
-"""What the policy can realise: the worst true spending, and a history that breaks a rule.
+"""What the policy can realise: the largest true costs, and a history that breaks a rule.
 
     X(0, s, 0) = 0
     X(t+1, s', c^ + k) = max over nodes (t, s, c^), actions played there and outcomes (s', k) of
@@ -97,9 +97,9 @@ class _Trouble(NamedTuple):
 def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     """Follow the policy through every action and every outcome of positive probability.
 
-    It goes on behind a broken budget while the policy answers, so that the worst spending is the
+    It goes on behind a broken budget while the policy answers, so that the largest cost is the
     true one; the witness is the first fault in time, so nothing is wrong on its history before its
-    end. `units` are those of the counted game. Where costs are random the worst spending is what
+    end. `units` are those of the counted game. Where costs are random the largest cost is what
     histories come close to.
     """
     here = _Walk(counted, reader, units)
@@ -190,7 +190,7 @@ class _Walk:
             layers.append(self.advance(t, layers[t])[0])
         way = self._way(layers, trouble.node, trouble.m)
         if way is None:
-            return Witness((), "The policy does not answer the same question twice alike.")
+            return Witness((), "The policy gives different answers in the same situation.")
         if trouble.out < 0:
             return Witness(self._steps(way, trouble.m), trouble.sentence)
         steps = self._steps([*way, (int(layers[-1].state[trouble.node]), trouble.out)], trouble.m)
@@ -245,8 +245,11 @@ class _Walk:
             bound = game.budgets[step.t][m]
             if not isinstance(bound, float) and total > bound + allowed:
                 rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
-                over.append(f"{label!r} to {plain(total)}, over its budget of {plain(bound)}{rounding}")
-        counting = "" if self.counted.exact else f", counted {self.units.user(tuple(counted))!r}"
+                name = repr(label) if isinstance(label, str) else f"constraint {label!r}"
+                over.append(
+                    f"the cumulative cost of {name} to {plain(total)}, over its budget of {plain(bound)}{rounding}"
+                )
+        counting = "" if self.counted.exact else f", which the policy counts as {self.units.user(tuple(counted))!r}"
         return (
             f"At t={step.t}, state {step.state!r}, spent {step.spent!r}{counting}: the policy may play "
             f"{step.action!r}, which can bring {' and '.join(over)}."

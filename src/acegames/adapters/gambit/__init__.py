@@ -1,8 +1,8 @@
 """Strategic games of Gambit, NashPy and QuantEcon, to read and to write.
 
-What is written is a *stage game* of a solution, which the players face at (t, state, spent): each
-joint action that surely keeps every budget is worth its reward plus the expected value of what
-follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
+A *stage game* of a solution is what the players face in one situation (t, state, spent): each
+feasible joint action is worth its reward plus the expected value of what follows under the
+solution. Gambit's `.nfg` files are read and written without Gambit.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StageGame:
     def filled(self, outside: Any = None) -> Floats:
         """The payoffs (N, n1..nN), with `outside` (a number, or one per player) where infeasible.
 
-        Other libraries know no infeasible joint actions, and see these as possible at that price.
+        Other libraries have no infeasible joint actions; to them these are possible at that payoff.
 
         Raises:
             InvalidOption: `outside` is needed and not given, or a feasible payoff is not finite.
@@ -89,14 +89,14 @@ class StageGame:
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
-        """The text of Gambit's `.nfg` file; it is also written to `path` where one is given."""
+        """The text of Gambit's `.nfg` file, also written to `path`; `outside` as in `filled`."""
         text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
         if path is not None:
             write_text(path, text)
         return text
 
     def to_gambit(self, *, outside: Any = None) -> Any:
-        """A `pygambit.Game`."""
+        """The stage game as a `pygambit.Game`; `outside` as in `filled`."""
         pygambit = optional("pygambit", "games of Gambit", "gambit")
         self.to_nfg(outside=outside)  # says what is wrong with the labels, if anything
         game = pygambit.read_nfg(io.StringIO(self._unlabelled().to_nfg(outside=outside)))
@@ -118,19 +118,19 @@ class StageGame:
         return replace(self, players=players, actions=tuple(actions))
 
     def to_nashpy(self, *, outside: Any = None) -> Any:
-        """A `nashpy.Game`; two players only."""
+        """The stage game as a `nashpy.Game`, for two players; `outside` as in `filled`."""
         if len(self.players) != 2:
             raise InvalidOption(f"a game of NashPy has 2 players, this one has {len(self.players)}")
         nashpy = optional("nashpy", "games of NashPy", "nashpy")
         return nashpy.Game(*self.filled(outside).copy())
 
     def to_quantecon(self, *, outside: Any = None) -> Any:
-        """A `quantecon.game_theory.NormalFormGame`."""
+        """The stage game as a `quantecon.game_theory.NormalFormGame`; `outside` as in `filled`."""
         theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
         return quantecon_game(theory, self.filled(outside))
 
     def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-        """A game of the one state 0, in which this is played `horizon` times.
+        """Make a Markov game with the one state 0, in which this is played `horizon` times.
 
         Args:
             cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of
@@ -171,13 +171,14 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     """The stage game that a solution faces at (t, state, spent).
 
     Args:
-        solution: what `solve` returned; what follows is worth what its policy gets there.
+        solution: what `solve` returned; its policy gives the value of what follows.
         t: the time, from 0.
         state: the state.
-        spent: what was spent, as the policy counts it: a number, one per constraint, or a mapping.
+        spent: the cumulative cost as the policy counts it: a number, one per constraint, or
+            {constraint: number}.
 
     Raises:
-        UnknownPair: no feasible play comes there.
+        UnknownPair: (t, state, spent) is not reachable under feasible play.
     """
     if not isinstance(solution, Solution):
         raise InvalidOption(f"solution: got {type(solution).__name__}, must be what `solve` returned")
@@ -242,20 +243,23 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:
     """Write a stage game, or a game of one step from one state, as `.nfg`; returns the text.
 
-    Joint actions that break a budget are infeasible: see `StageGame.filled` for `outside`.
+    Args:
+        game: a stage game, or a game with horizon 1 and one initial state.
+        path: where to write the file.
+        outside: the payoff of infeasible joint actions; see `StageGame.filled`.
     """
     return (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
 
 
 def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `nashpy.Game`, with numbers as labels. Options as in `read_nfg`."""
+    """Make a game from a `nashpy.Game`, with numbers as labels; options as in `read_nfg`."""
     if not hasattr(game, "payoff_matrices"):
         raise _other_kind(game, "nashpy.Game")
     return _numbered(game.payoff_matrices).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from QuantEcon's `NormalFormGame`, with numbers as labels; see `read_nfg`."""
+    """Make a game from QuantEcon's `NormalFormGame`, with numbers as labels; see `read_nfg`."""
     if not all(hasattr(player, "payoff_array") for player in getattr(game, "players", [None])):
         raise _other_kind(game, "quantecon.game_theory.NormalFormGame")
     n = len(game.players)
@@ -264,7 +268,7 @@ def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon
 
 
 def from_gambit(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `pygambit.Game`, or from a tree's strategic form. Options as in `read_nfg`."""
+    """Make a game from a `pygambit.Game`, also from a tree; options as in `read_nfg`."""
     if isinstance(game, (type, StageGame)) or not callable(getattr(game, "to_nfg", None)):
         raise _other_kind(game, "pygambit.Game")
     return read_nfg(game.to_nfg(), cost=cost, budget=budget, horizon=horizon)

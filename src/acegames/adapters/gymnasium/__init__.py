@@ -18,14 +18,14 @@ def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **opti
 
     Args:
         game: the game.
-        mask: what `action_mask` allows: "safe", with which no budget is ever broken, or
+        mask: what `action_mask` allows: "safe", with which no budget is ever exceeded, or
             "available", every legal action.
         options: as for `acegames.adapters.pettingzoo.parallel_env`.
 
     Raises:
-        Infeasible: no play keeps every budget; mask="available" makes an environment all the same.
+        Infeasible: no policy keeps every budget; mask="available" makes an environment anyway.
         InvalidOption: the game has several players, or an argument breaks a rule.
-        MissingExtra: without Gymnasium.
+        MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
     from acegames.adapters.gymnasium.playing import SingleAgentEnv

@@ -65,8 +65,8 @@ def from_openspiel(
             default that of the longest play.
         key: `key(state)` labels a state. It must tell, with the number of moves made, everything
             about the future, costs included: two states with the same label at the same time are
-            one. By default what is known to be enough for the game (often the board, `str`), else
-            the whole history, which is always enough.
+            one. By default what is known to suffice for the game (often the board, `str`), else
+            the whole history, which always suffices.
         limit: the largest number of states, those of different times counted apart.
 
     Raises:

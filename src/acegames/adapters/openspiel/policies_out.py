@@ -44,9 +44,9 @@ def to_tabular_policy(
 ) -> Any:
     """Write a policy as an `open_spiel.python.policy.TabularPolicy` of its OpenSpiel game.
 
-    At information states that no feasible play reaches, and after the horizon, it is uniform over
-    the legal actions, as OpenSpiel's tables are by default: nothing is promised there. Time and
-    memory grow with the number of histories of the game.
+    At information states that are not reachable under feasible play, and after the horizon, it is
+    uniform over the legal actions, as OpenSpiel's tables are by default: nothing is promised there.
+    Time and memory grow with the number of histories of the game.
 
     Args:
         solution: a solution, or its policy.
@@ -61,8 +61,8 @@ def to_tabular_policy(
 
     Raises:
         InvalidOption: a table cannot hold the policy, because players draw together or because an
-            information state stands for situations that the policy tells apart; or it is not a
-            policy of this game.
+            information state covers situations that the policy tells apart; or it is not a policy
+            of this game.
         TooLarge: there are more histories than `limit`.
         MissingExtra: OpenSpiel is not installed.
     """

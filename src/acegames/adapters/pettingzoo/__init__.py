@@ -41,9 +41,9 @@ def parallel_env(
     Args:
         game: the game.
         mask: what `action_mask` allows. "safe": agents who choose at once, each within its own
-            mask, never break a budget. "available": every legal action.
-        shield: a `Shield` of the game, such as one that rounds fine or random costs: Shield(game,
-            epsilon=...).
+            mask, never exceed a budget. "available": every legal action.
+        shield: a `Shield` of the game, such as one that rounds high-precision or random costs:
+            Shield(game, epsilon=...).
         illegal: a joint action that is not legal ends the episode with this reward for the agent
             that chose an illegal action (for all, where only the combination is illegal), as under
             PettingZoo's TerminateIllegalWrapper. None: InvalidOption instead.
@@ -56,9 +56,9 @@ def parallel_env(
         render_mode: None, "human" (prints), "ansi" (text), "rgb_array" (a picture).
 
     Raises:
-        Infeasible: no play keeps every budget; mask="available" makes an environment all the same.
+        Infeasible: no policy keeps every budget; mask="available" makes an environment anyway.
         InvalidOption: an argument breaks a rule.
-        MissingExtra: without PettingZoo.
+        MissingExtra: PettingZoo is not installed.
     """
     optional("pettingzoo", "environments", "pettingzoo")
     from acegames.adapters.environments.options import Options
@@ -72,9 +72,9 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
 
     Args:
         game: the game.
-        mask: "turn": each mask fits what the agents before have chosen, and leaves those behind a
-            safe choice; it allows more than "safe", where agents need not know each other's
-            choices. "available": every legal action.
+        mask: "turn": each mask takes into account what earlier agents have chosen, and leaves later
+            agents a safe choice; it allows more than "safe", where agents need not know each
+            other's choices. "available": every legal action.
         options: as for `parallel_env`.
     """
     optional("pettingzoo", "environments", "pettingzoo")
@@ -89,7 +89,11 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
 
 
 def aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "turn", **options: Any) -> Any:
-    """`raw_aec_env` in PettingZoo's usual wrappers, which check actions and the order of calls."""
+    """Make an `AECEnv` of a game, in PettingZoo's usual wrappers, which check actions and calls.
+
+    Args:
+        game, mask, options: as for `raw_aec_env`.
+    """
     raw = raw_aec_env(game, mask=mask, **options)
     from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
 
@@ -107,7 +111,7 @@ def shielded(
     unsafe: str = "repair",
     surprise: str = "error",
 ) -> ShieldedParallelEnv:
-    """Put a shield around a parallel environment. Budgets are counted outside of it, exactly.
+    """Put a shield around a parallel environment; it counts the budgets itself, exactly.
 
     Observations become dicts (or stay dicts, with entries added): "observation", "action_mask",
     "remaining", what is left of the budgets, and "steps_left". `infos[agent]` has the "action_mask"
@@ -117,25 +121,25 @@ def shielded(
 
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
-        shield: of a game that models the environment: every state and cost that can occur occurs in
-            it. Its rewards do not matter.
+        shield: the shield of a game that models the environment: every state and cost that can
+            occur must occur in the game. The game's rewards do not matter.
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the
             tuple of all observations.
         cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.
         actions: {agent: [the game's label of each action]}; by default labels that are numbers are
-            the actions themselves, others stand in the game's order. (Numbers that are not the
-            environment's own need to be given.)
-        how: the kind of masks. "product": agents choose at once, without talking, and whatever
-            comes together is safe. "repair": each may choose what is safe with something of the
-            others; more is open, and what does not fit is repaired.
-        unsafe: what happens to a joint action that is not safe: "repair" plays the nearest that is
-            safe and that the environment's own masks allow, "error" refuses it.
-        surprise: what happens when a step of the environment does what the game excludes: "error"
-            raises UnknownPair, "end" warns and truncates the episode. A `reset` into what the game
+            the actions themselves, and others follow the game's order. (Numbers that are not the
+            environment's own must be given.)
+        how: the kind of masks. "product": agents choose at once, without communicating, and every
+            combination is safe. "repair": each agent may choose any action that is safe together
+            with some actions of the others; this allows more, and unsafe combinations are repaired.
+        unsafe: what happens to a joint action that is not safe: "repair" plays the nearest safe one
+            that the environment's own masks allow, "error" refuses it.
+        surprise: what happens if a step has an outcome that the game excludes: "error" raises
+            UnknownPair, "end" warns and truncates the episode. A `reset` to a state that the game
             excludes is always an error.
 
     Raises:
-        InvalidOption: naming what does not fit.
+        InvalidOption: the environment does not fit the shield's game; the message says where.
     """
     optional("pettingzoo", WHO, EXTRA)
     from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
@@ -147,9 +151,9 @@ def shielded(
 def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
     """Put a shield around a parallel environment whose agents choose in turn (an AEC environment).
 
-    Each agent's mask fits what those before it have chosen: whatever it takes, the rest can
-    complete a safe joint action. So every safe joint action is open to them, and nothing needs to
-    be repaired.
+    Each agent's mask takes into account what earlier agents have chosen: whatever it picks, the
+    others can complete a safe joint action. So every safe joint action can be played, and nothing
+    needs to be repaired.
 
     Args:
         env, shield: as for `shielded`.

@@ -113,16 +113,16 @@ def from_parallel_env(
             state in which it starts.
         stationary: True plays in each state once, not once for each time: faster, for an
             environment that keeps no count of steps.
-        repeats: how often each action is played, with different seeds; more often in the first
-            situations, so that what `reset` draws is met. Plays that differ are an error; 1 trusts
-            that they do not.
-        most: the most situations, or states when `stationary`, to visit.
+        repeats: how often each action is played, with different seeds; more often at the first
+            times, to meet what `reset` draws. Plays that differ are an error; with 1 the
+            environment is trusted to be deterministic.
+        most: the most (t, state) to visit, or states if `stationary`.
         name: a name for people; by default that of the environment.
 
     Raises:
-        InvalidOption: where the environment does not fit, or is random though nothing said so.
-        InvalidGame: naming the place, the value and the rule.
-        TooLarge: when there are more situations than `most`.
+        InvalidOption: the environment does not fit, or is random although `chances` is not given.
+        InvalidGame: the environment breaks a rule of the model; the message names place and value.
+        TooLarge: there are more (t, state) than `most`.
     """
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
@@ -289,12 +289,12 @@ class _Reader:
                 what = "states" if self.stationary else "situations (t, state)"
                 here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
                 rule = "A state that says less (state=), a shorter horizon, or a larger most="
-                raise TooLarge(f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{here}. {rule}")
+                raise TooLarge(f"more than {self.most:,} {what}: stopped at t={t} of {self.horizon}{here}. {rule}")
             known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
             return
         if known[state].choices != choices:
             raise InvalidOption(
-                f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
+                f"{place(t, state)}: met twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
         if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):

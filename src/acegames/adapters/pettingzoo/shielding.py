@@ -169,7 +169,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
                 runner.observe(played, cost, next_state)
             self._look(answer.observations, answer.infos)
         except (InvalidOption, UnknownPair, ValueError) as error:
-            message = f"the environment left the shield's game, and safety can be promised no longer: {error}"
+            message = f"the environment did what the shield's game does not describe, so safety can no longer be promised: {error}"
             if self.handling["surprise"] == "error":
                 self._over = True
                 raise UnknownPair(message) from None
@@ -209,9 +209,9 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         if not allowed.any():
             gone = [p for p, mask in zip(self._rules.players, free, strict=True) if p not in there and not mask.any()]
             example = f"such as {self.shield.game.joint_action(safe[0])!r}"
-            what = f"what the environment's own masks allow has no safe joint action of the game, {example}"
+            what = f"the environment's own masks leave no safe joint action of the game, {example}"
             if gone:
-                what = f"agent {gone[0]!r} is gone, which the game does not know"
+                what = f"agent {gone[0]!r} has left the episode, which the game does not describe"
             raise UnknownPair(f"{place(runner.t, runner.state)}: {what}")
         self._here = runner.situation if allowed.all() else replace(runner.situation, safe=safe[allowed])
         for i, (p, mask) in enumerate(zip(self._rules.players, self._offered(allowed.all(), free), strict=True)):
@@ -298,7 +298,7 @@ def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[d
             raise InvalidOption(f"agent {player!r}: {counts}; {rule}")
         unmeant = [a for a in known if a not in given]
         if unmeant:
-            missing = f"no action of the environment is {unmeant[0]!r} of the game"
+            missing = f"no action of the environment corresponds to {unmeant[0]!r} of the game"
             raise InvalidOption(f"actions of agent {player!r}: {missing}")
         found.append(dict(zip(own, given, strict=True)))
     return tuple(found)

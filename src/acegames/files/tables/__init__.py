@@ -1,9 +1,9 @@
 """Policies and games in CSV, Parquet and data frames (docs/with-other-libraries/interchange.md).
 
 A policy table has the columns `t`, `state`, `spent_` and each constraint, one column per player
-(its action) and `probability`, and one line per joint action that may be played at each reached
-(t, state, spent). A game table is that of `MarkovGame.to_table`. Numbers are exact. CSV needs no
-package, the others need the extra `tables`.
+(its action) and `probability`, and one line for each joint action that the policy may play in each
+situation (t, state, spent). A game table is that of `MarkovGame.to_table`. Numbers are exact. CSV
+needs no package, the others need the extra `tables`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgres
     `progress` is True for a bar, or is called with a `Progress` after each time.
 
     Raises:
-        TooLarge: the policy is too large to hold the list of its pairs.
+        TooLarge: the policy does not hold the list of its situations, which is too large.
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
     policy = _policy(policy)

@@ -74,7 +74,9 @@ def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
     others = [m for m in range(len(policy.constraints)) if m not in (*dims, *sums)]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
-        raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
+        raise TooLarge(
+            "the policy does not hold the list of its situations, which is too large, so they cannot be written"
+        )
     return space, dims
 
 

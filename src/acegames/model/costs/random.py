@@ -167,7 +167,7 @@ Cost = Fraction | RandomCost
 
 
 def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost:
-    """Make a cost of a distribution.
+    """Make a cost that is drawn from a distribution.
 
     Args:
         source: any object with a `cdf`: a frozen `scipy.stats` distribution, an `rv_histogram`, or
@@ -177,7 +177,7 @@ def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost
         lower: the least cost possible, likewise; by default there is no such bound.
 
     Raises:
-        InvalidGame: there is no finite upper bound, or the cdf is none; with the reason.
+        InvalidGame: there is no finite upper bound, or the cdf is not one; the message says why.
     """
     if not callable(getattr(source, "cdf", None)):
         raise InvalidGame(f"{source!r:.100} is not a distribution: it has no cdf")
