@@ -133,8 +133,8 @@ def between(low: Any, high: Any) -> Between:
     The cumulative cost stays between `low` and `high` at every moment, with probability one. The
     game then has two constraints: "stock", and "-stock" with the negated costs. Where (cumulative)
     costs are given, those of "-stock" may be left out: they are minus those of "stock". An
-    `epsilon` of "stock" serves both. The budgets of a curve may leave out "-stock", which then keeps
-    its limit.
+    `epsilon` of "stock" serves both. The budgets of a curve may leave out "-stock", and its limit
+    stays.
 
     Args:
         low: the least cumulative cost, a number or one per time; `-inf` is no limit.
