@@ -25,9 +25,9 @@ class Infeasible(AceError):
     would do, and None when it was not computed.
     """
 
-    def __init__(self, message: str, minimal_budgets: Any = None) -> None:
+    def __init__(self, message: str, minimal_budgets: Any = None, constraints: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
-        self.minimal_budgets = minimal_budgets
+        self.minimal_budgets, self.constraints = minimal_budgets, constraints  # M labels
 
 
 class NoEquilibrium(AceError):
@@ -36,9 +36,16 @@ class NoEquilibrium(AceError):
     The message says which. `t`, `state` and `spent` name the situation, or are None if unknown.
     """
 
-    def __init__(self, message: str, t: int | None = None, state: Any = None, spent: Any = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        t: int | None = None,
+        state: Any = None,
+        spent: Any = None,
+        constraints: tuple[Any, ...] = (),
+    ) -> None:
         super().__init__(message)
-        self.t, self.state, self.spent = t, state, spent
+        self.t, self.state, self.spent, self.constraints = t, state, spent, constraints  # M amounts and labels
 
 
 class TooLarge(AceError):

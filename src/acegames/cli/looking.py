@@ -9,20 +9,26 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, say_written, table, with_bar, working
+from acegames.cli.completion import game_names, games
+from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, table, with_bar, working
+from acegames.cli.words import counted
+from acegames.errors import InvalidOption
 
-SOURCE = "A solution or policy file, a game file, or a catalog game."
+SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
+OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the infeasible ones."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
+PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
 
 def export(
-    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
-    output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
-    game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
-    outside: Annotated[float | None, Option(help="With .nfg: the payoff where it is not feasible to play.")] = None,
+    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
+    output: Annotated[Path, opt.output("Where to write it: .csv or .parquet for a table, .nfg for Gambit.")],
+    game: Annotated[bool, Option("--game", help="Write the game of a solution file, not its policy.")] = False,
+    outside: Annotated[float | None, Option(metavar="NUMBER", help=OUTSIDE)] = None,
 ) -> Answer:
-    """Write the policy of a solution, or a game, as a table that other programs read, or a game of
-    one step for Gambit.
+    """Write a policy or a game for other programs: as a table, or for Gambit.
+
+    Gambit gets a game of one step.
     """
     from acegames.files import formats
 
@@ -31,50 +37,67 @@ def export(
     written = opt.read_game(source) if target.what == formats.GAME else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
-    out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
+    out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     return Answer({"what": what, "lines": lines, "file": str(output)})
 
 
 def report(
     file: opt.SolutionFile,
     output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
-    against: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
+    against: opt.Against = None,
     episodes: opt.Episodes = 1000,
-    seed: Annotated[int, Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")] = 0,
-    most: Annotated[int | None, Option(min=1, help=MOST)] = None,
+    seed: Annotated[int, Option(min=0, metavar="N", help=PAGE_SEED)] = 0,
+    most: Annotated[int | None, Option(min=1, metavar="N", help=MOST)] = None,
 ) -> Answer:
-    """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit
-    code 1 if the check fails.
+    """Write one HTML page, the explorer, that shows a solution; it works offline.
+
+    Exit code 1 if the policy does not verify.
     """
+    from acegames.cli.answers import game_data
     from acegames.report import write_report
 
     opt.refuse_game(file)
     opt.check_place(output)
-    answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
+    answer = opt.read_solution(file) if against is None else ace.Policy.load(file)
     game = None if against is None else opt.read_game(against)
     options: dict[str, Any] = {"game": game, "episodes": episodes, "rng": seed, "most": most}
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
+    shown = "all" if written.situations == written.of else f"{written.situations:,}"
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
-    out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
+    out.print(f"It shows {shown} of the {counted(written.of, 'situation')} reachable under feasible play.")
     for note in written.notes:
         out.print(escape(note), style="yellow")
     if not written.ok:
         err.print("[bold red]The policy was not certified;[/] the page says why.")
-    return Answer({**vars(written), "path": str(written.path)}, code=0 if written.ok else 1)
+    about = game_data(answer.game if isinstance(answer, ace.Solution) else game)  # type: ignore[arg-type]
+    return Answer(
+        {
+            "game": about,
+            "ok": written.ok,
+            "file": str(written.path),
+            "size": written.size,
+            "situations": written.situations,
+            "of": written.of,
+            "notes": written.notes,
+        },
+        code=0 if written.ok else 1,
+    )
 
 
 def catalog(
-    name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=opt.game_names)] = None,
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Tell the story of this game.", autocompletion=game_names)
+    ] = None,
     output: Annotated[Path | None, opt.output("Write the game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
-    """List the ready games, tell the story of one, or write it to a file."""
+    """List the catalog of ready games, tell the story of one, or write it to a file."""
     if name is None:
         if output is not None:
-            raise ace.InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
+            raise InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         title = "Catalog: use a name wherever a GAME is asked for"
         out.print(table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, left=2))
-        return Answer([{"name": e.name, "title": e.title} for e in entries])
+        return Answer({"games": list(map(vars, entries)), "file": None})
     entry = ace.catalog.describe(name)
     if output is not None:
         opt.check_place(output)
@@ -83,7 +106,7 @@ def catalog(
     out.print(escape(f"{entry.story}\n\nSource: {entry.source}"))
     for fact in entry.facts:
         out.print(f"- {escape(fact)}")
-    return Answer({**vars(entry), "file": say_written(output)})
+    return Answer({"games": [vars(entry)], "file": say_written(output)})
 
 
 def bench() -> Answer:
@@ -94,8 +117,8 @@ def bench() -> Answer:
         found = measurements()
     rows = []
     for m in found:
-        pairs, seconds, checking = m["pairs"], m["solve_seconds"], m["verify_seconds"]
+        pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]
         numbers = (f"{pairs:,}", f"{seconds:.3f}", f"{pairs / seconds:,.0f}", f"{checking:.3f}")
         rows.append((*numbers, "yes" if m["ok"] else "NO"))
-    out.print(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
-    return Answer(found, code=0 if all(m["ok"] for m in found) else 1)
+    show_table(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
+    return Answer({"measurements": found}, code=0 if all(m["ok"] for m in found) else 1)

@@ -37,7 +37,7 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
         )
     if t < game.horizon - 1:
         reason += " Its utilities depend on the equilibria chosen at later steps: with another objective there may be one here."
-    return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent)
+    return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent, game.constraints)
 
 
 def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> TooLarge:

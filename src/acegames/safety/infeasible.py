@@ -24,7 +24,9 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
             c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
         ]
         return Infeasible(
-            f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
+            f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller",
+            minimal,
+            game.constraints,
         )
     shown = [
         ", ".join(
@@ -38,6 +40,7 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     return Infeasible(
         f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
+        game.constraints,
     )
 
 

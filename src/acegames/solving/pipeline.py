@@ -98,7 +98,7 @@ def solve(
         if not counted.rounding:
             raise
         said = "This is about the game with rounded costs, in which `spent` is counted; another epsilon may differ."
-        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
+        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent, error.constraints) from None
     if found is None:
         raise infeasible_as_counted(game, within)
     layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]
