@@ -253,7 +253,12 @@ def test_what_is_said_of_rounded_games_is_sure_or_says_that_it_is_not():
     game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, {"fuel": 1}, horizon=3)
     game.save("g.yaml")
     down = answer("check", "g.yaml", "--epsilon", "0.9")
-    assert down["feasible"] and not down["sure"] and down["costs"] == "rounded down" and down["game"]["digest"] == game.digest
+    assert (
+        down["feasible"]
+        and not down["sure"]
+        and down["costs"] == "rounded down"
+        and down["game"]["digest"] == game.digest
+    )
     result = run("check", "g.yaml", "--epsilon", "0.9", "--rounding", "up")
     assert result.exit_code == 3 and "may be feasible" in result.stdout
     assert answer("check", "g.yaml", "--epsilon", "0.01", "--rounding", "up")["sure"]
