@@ -220,9 +220,9 @@ def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: T
     work = f"{counted(stats.pairs, 'stage game')} after clipping, {counted(stats.programs, 'linear program')}{repaired}"
     said = f"Solved{'' if stats.seconds is None else f' in {stats.seconds:.2f} s'}: {work}."
     if certificate is not None:
-        said += f" Checked in {took.checking:.2f} s: {counted(certificate.pairs, 'situation')}."
+        said += f"\nChecked in {took.checking:.2f} s: {counted(certificate.pairs, 'situation')}."
     if took.compiling > 0.05:
-        said += f" {took.compiling:.1f} s of this went into compiling, which later runs need not do."
+        said += f"\n{took.compiling:.1f} s of this went into compiling, which later runs need not do."
     return Text(said, "dim")
 
 

@@ -33,7 +33,7 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a solve would take. The fields are also those of `acegames check --json`.
+    """What a solve would take. `acegames check --json` has the same fields.
 
     A stage game is a pair: a time, a state and what is spent by then, as far as safe play reaches
     it. Spendings at which the budgets cannot bind any more count as one (clipping). Pairs are
