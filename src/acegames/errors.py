@@ -30,9 +30,9 @@ class Infeasible(AceError):
     computed. `game.with_budget(...)` gives the game another one.
     """
 
-    def __init__(self, message: str, minimal_budgets: Any = None) -> None:
+    def __init__(self, message: str, minimal_budgets: Any = None, constraints: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
-        self.minimal_budgets = minimal_budgets
+        self.minimal_budgets, self.constraints = minimal_budgets, constraints  # M labels
 
 
 class NoEquilibrium(AceError):
@@ -41,9 +41,16 @@ class NoEquilibrium(AceError):
     The message says which. `t`, `state` and `spent` name the situation, or are None if unknown.
     """
 
-    def __init__(self, message: str, t: int | None = None, state: Any = None, spent: Any = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        t: int | None = None,
+        state: Any = None,
+        spent: Any = None,
+        constraints: tuple[Any, ...] = (),
+    ) -> None:
         super().__init__(message)
-        self.t, self.state, self.spent = t, state, spent
+        self.t, self.state, self.spent, self.constraints = t, state, spent, constraints  # M amounts and labels
 
 
 class TooLarge(AceError):

@@ -128,13 +128,15 @@ def test_check(name):
     told, game = answer("check", name), ace.catalog.get(name)
     found = ace.feasibility(game)
     assert told["feasible"] is True
-    assert told["pairs"] == found.pairs
-    assert f"{found.pairs:,}" in shown
-    assert (told["players"], told["states"], told["horizon"]) == (list(game.players), len(game.states), game.horizon)
-    assert told["digest"] == game.digest
-    assert list(told["budget"]) == list(game.constraints)
-    assert told["actions_per_player"] == [len(a) for a in game.actions]
-    assert told["budget_is_a_schedule"] is False
+    needs, about = ace.estimate(game), told["game"]
+    assert (told["situations"], told["estimate"]["stage_games"]) == (found.pairs, needs.pairs)
+    assert all(x in " ".join(shown.split()) for x in (f"{found.pairs:,} situation", f"{needs.pairs:,} stage game"))
+    assert "less than a second and under 1 GB of memory" in " ".join(shown.split())
+    assert (about["players"], about["states"], about["horizon"]) == (list(game.players), len(game.states), game.horizon)
+    assert about["digest"] == game.digest
+    assert list(about["budget"]) == about["constraints"] == list(game.constraints)
+    assert about["actions_per_player"] == dict(zip(game.players, map(len, game.actions), strict=True))
+    assert about["budget_is_a_schedule"] is False
 
 
 WOULD_DO = r"'left': 2(\.0)?, 'right': 3(\.0)?"
@@ -157,14 +159,14 @@ def test_frontier():
     shown = works("frontier", "partition")
     told = answer("frontier", "partition")
     expected = ace.feasibility(ace.catalog.get("partition")).minimal_budgets
-    assert told["minimal_budgets"] == expected.tolist()
-    assert told["constraints"] == ["left", "right"]
-    assert told["budget"] == {"left": 5, "right": 5}
+    assert told["minimal_budgets"] == [{"left": left, "right": right} for left, right in expected.tolist()]
+    assert told["game"]["constraints"] == ["left", "right"] and told["feasible"] is True
+    assert told["game"]["budget"] == {"left": 5, "right": 5}
     assert "left" in shown
     few = works("frontier", "partition", "--most", "2")
     assert f"{len(expected) - 2} more" in few
     assert "no budgets" in works("frontier", "six_cycle")
-    assert answer("frontier", "six_cycle")["minimal_budgets"] == [[]]
+    assert answer("frontier", "six_cycle")["minimal_budgets"] == [{}]
     assert works("frontier", infeasible())
 
 
@@ -174,26 +176,28 @@ def test_frontier_with_a_curve():
     told = answer("frontier", "knapsack", "--curve", "--points", "200")["curve"]
     game = ace.catalog.get("knapsack")
     expected = ace.budget_curve(game, points=200)
-    assert told["values"] == expected.values.tolist()
-    assert told["budgets"] == expected.budgets.tolist()
-    assert told["feasible"] == [True] * 166 and told["is_minimal"] == [True] + [False] * 165
-    assert (told["steps"], told["thinned"], told["constraint"]) == (166, False, ["weight"])
-    assert "curve" not in answer("frontier", "knapsack", "--no-curve")
-    assert len(answer("frontier", "knapsack")["curve"]["values"]) == 20  # small enough to be shown without asking
+    points = told["points"]
+    assert [list(p["values"].values()) for p in points] == expected.values.tolist()
+    assert [list(p["budget"].values()) for p in points] == expected.budgets.tolist()
+    assert [p["feasible"] for p in points] == [True] * 166 and [p["minimal"] for p in points] == [True] + [False] * 165
+    assert (told["steps"], told["thinned"], told["constraints"]) == (166, False, ["weight"])
+    assert answer("frontier", "knapsack", "--no-curve")["curve"] is None
+    assert len(answer("frontier", "knapsack")["curve"]["points"]) == 20  # small enough to be shown without asking
 
 
 def test_frontier_with_a_curve_of_chosen_constraints():
     words = ("frontier", "drones", "--curve", "--constraint", "blue battery")
     one = answer(*words, "--concept", "ce", "--objective", "fair")["curve"]
-    assert one["constraint"] == ["blue battery"]
+    assert one["constraints"] == ["blue battery"]
     expected = ace.budget_curve(ace.catalog.get("drones"), ace.CE("fair"), "blue battery")
-    assert one["values"] == expected.values.tolist()
+    assert [list(p["values"].values()) for p in one["points"]] == expected.values.tolist()
+    assert one["concept"] == {"kind": "ce", "name": "correlated equilibrium", "objective": "fair", "floor": 1.0}
     both = answer(*words, "--constraint", "red battery", "--points", "30")["curve"]
-    assert len(both["budgets"]) == 25
+    assert len(both["points"]) == 25
     ace.catalog.get("partition", weights=(2, 1, 1)).save("even.yaml")
     grid = answer("frontier", "even.yaml", "--curve")["curve"]
-    assert None not in grid["values"] and len(grid["values"]) == 1
-    assert answer("frontier", "partition", "--constraint", "left")["curve"]["constraint"] == ["left"]
+    assert [p["feasible"] for p in grid["points"]] == [True]
+    assert answer("frontier", "partition", "--constraint", "left")["curve"]["constraints"] == ["left"]
     fails("frontier", "partition", "--no-curve", "--constraint", "left")
     fails("frontier", "partition", "--curve", "--constraint", "middle")
     fails("frontier", "six_cycle", "--curve")
@@ -216,7 +220,7 @@ def test_solving_within_an_epsilon():
     told = answer("solve", path, "--epsilon", "0.3", "-o", "s.ace")
     assert told["certificate"]["ok"] and told["excess"] == {"fuel": 0.3, "risk": 0}
     assert "0.3" in told["guarantee"] and "0.3" in works("solve", path, "--epsilon", "0.3")
-    assert answer("verify", "s.ace")["ok"]
+    assert answer("verify", "s.ace")["certificate"]["ok"]
     played = answer("simulate", "s.ace", "--episodes", "50", "--seed", "1")
     assert played["beyond_guarantee"] == 0 and played["largest_excess"]["fuel"] <= 0.3
     assert works("simulate", "s.ace", "--seed", "1")
@@ -226,9 +230,9 @@ def test_solving_within_an_epsilon():
     assert relative["excess"]["fuel"] == pytest.approx(0.3)
     assert answer("check", path, "--epsilon", "0.3")["feasible"]
     found = answer("frontier", path, "--epsilon", "0.3", "--no-curve")["minimal_budgets"]
-    assert all(a <= 6 * 0.2679491924311227 for a, _ in found)
+    assert all(budget["fuel"] <= 6 * 0.2679491924311227 for budget in found)
     shown = works("frontier", path, "--epsilon", "0.3", "--rounding", "up", "--constraint", "fuel")
-    assert "each line is enough for the true costs" in shown
+    assert "each row suffices for the true costs" in shown
     for words in (
         ("--epsilon", "small"),
         ("--epsilon", "-1"),
@@ -249,7 +253,12 @@ def test_what_is_said_of_rounded_games_is_sure_or_says_that_it_is_not():
     game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, {"fuel": 1}, horizon=3)
     game.save("g.yaml")
     down = answer("check", "g.yaml", "--epsilon", "0.9")
-    assert down["feasible"] and not down["sure"] and down["costs"] == "rounded down" and down["digest"] == game.digest
+    assert (
+        down["feasible"]
+        and not down["sure"]
+        and down["costs"] == "rounded down"
+        and down["game"]["digest"] == game.digest
+    )
     result = run("check", "g.yaml", "--epsilon", "0.9", "--rounding", "up")
     assert result.exit_code == 3 and "may be feasible" in result.stdout
     assert answer("check", "g.yaml", "--epsilon", "0.01", "--rounding", "up")["sure"]
@@ -290,8 +299,10 @@ def test_reduce():
     assert "reduced.yaml" in shown and "none" in shown
     told = answer("reduce", "intersection", "-o", "reduced.json")
     expected = ace.reduce(ace.catalog.get("intersection")).game
-    assert told["digest"] == ace.load("reduced.yaml").digest == ace.load("reduced.json").digest == expected.digest
-    assert told["budget"] == {} and told["file"] == "reduced.json"
+    reduced = told["reduced"]
+    assert reduced["digest"] == ace.load("reduced.yaml").digest == ace.load("reduced.json").digest == expected.digest
+    assert told["game"]["digest"] == ace.catalog.get("intersection").digest
+    assert reduced["budget"] == {} and told["file"] == "reduced.json"
     assert answer("reduce", "intersection")["file"] is None
     values = answer("solve", "intersection", "--concept", "ce")["values"]
     assert answer("solve", "reduced.yaml", "--concept", "ce")["values"] == pytest.approx(values)
@@ -303,8 +314,8 @@ def test_reduce():
 def test_every_verb_without_budgets():
     assert "none" in works("check", "corridor")
     assert "no budgets" in works("frontier", "corridor")
-    assert "there are no budgets" in works("solve", "corridor", "-o", "x.ace")
-    assert "there are no budgets" in works("verify", "x.ace")
+    assert "no budgets" in works("solve", "corridor", "-o", "x.ace")
+    assert "no budgets" in works("verify", "x.ace")
     played = works("simulate", "x.ace", "--episodes", "10")
     assert "budget" not in played
     assert answer("simulate", "x.ace", "--episodes", "10")["violations"] == 0
@@ -319,9 +330,9 @@ def test_solve(concept, objective):
     expected = ace.solve(ace.catalog.get("intersection"), kind(objective=chosen))
     assert told["certificate"]["ok"] is True
     assert told["file"] == "x.ace"
-    assert {"pairs", "programs", "repaired", "seconds"} <= set(told["stats"])
+    assert set(told["stats"]) == {"stage_games", "programs", "repaired", "seconds"}
     assert told["guarantee"] == str(expected.guarantee)
-    assert told["concept"].startswith(kind.__name__)
+    assert told["concept"]["kind"] == concept.lower() and told["concept"]["name"] == kind().words.noun
     if objective != "none":
         assert list(told["values"].values()) == pytest.approx(expected.values.tolist(), abs=1e-8)
     written = ace.Solution.load("x.ace")
@@ -335,14 +346,15 @@ def test_solve_for_people():
     shown = works("solve", "intersection", "--output", "x.ace")
     assert "north" in shown
     assert "Written to x.ace" in shown
-    assert works("solve", "intersection", "--no-verify")
+    assert "was not saved; add -o" not in shown
+    assert "was not saved; add -o" in works("solve", "intersection", "--no-verify")
     assert answer("solve", "six_cycle", "--no-verify")["certificate"] is None
     assert answer("solve", "six_cycle", "--floor", "0")["file"] is None
 
 
 def test_a_solution_serves_as_a_game(solution):
     digest = ace.catalog.get("intersection").digest
-    assert answer("check", solution)["digest"] == digest
+    assert answer("check", solution)["game"]["digest"] == digest
     assert answer("frontier", solution)["minimal_budgets"] == answer("frontier", "intersection")["minimal_budgets"]
     answer("solve", solution, "--objective", "fair", "-o", "again.ace")
     assert ace.Solution.load("again.ace").game.digest == digest
@@ -352,20 +364,31 @@ def test_a_solution_serves_as_a_game(solution):
 
 def test_verify(solution):
     assert works("verify", solution)
-    told = answer("verify", solution)
-    assert set(told) >= {"ok", "regret", "max_spent", "values", "tolerance", "pairs", "problems", "witness"}
+    told = answer("verify", solution)["certificate"]
     assert told["ok"] is True
-    assert told["values"] == pytest.approx(ace.Solution.load(solution).values.tolist())
+    assert list(told["values"].values()) == pytest.approx(ace.Solution.load(solution).values.tolist())
+    assert told["situations"] == ace.feasibility(ace.catalog.get("intersection")).pairs
     assert told["problems"] == []
     assert told["witness"] is None
-    assert answer("verify", solution, "--tol", "0.5")["tolerance"] == [0.5, 0.5]
+    assert answer("verify", solution, "--tol", "0.5")["certificate"]["tolerance"] == {"north": 0.5, "east": 0.5}
+
+
+def test_verify_for_another_concept(solution):
+    told = answer("verify", solution, "--concept", "cce")
+    assert told["ok"] and told["certificate"]["concept"]["kind"] == "cce"
+    policy = ace.Solution.load(solution).policy
+    nash = answer("verify", solution, "--concept", "nash", code=1)["certificate"]
+    assert nash["ok"] == ace.verify(ace.catalog.get("intersection"), policy, ace.Nash()).ok is False
+    fails("verify", solution, "--concept", "pure")
 
 
 def test_verify_a_policy_file_with_its_game(solution):
     for game in ("intersection", solution):
         assert answer("verify", "policy.ace", "--game", game)["ok"] is True
         assert answer("verify", solution, "--game", game)["ok"] is True
-    assert "policy" in fails("verify", "policy.ace")
+    for words in (("verify",), ("simulate",), ("report",), ("prove", "-o", "x.proof")):
+        assert "a policy without its game" in fails(words[0], "policy.ace", *words[1:])
+    assert "--game GAME" in fails("verify", "policy.ace")
 
 
 def test_verify_fails_with_code_one(solution):
@@ -376,8 +399,8 @@ def test_verify_fails_with_code_one(solution):
         assert result.exit_code == 1
         told = answer("verify", "policy.ace", "--game", game, code=1)
         assert told["ok"] is False
-        assert told["problems"]
-        assert told["problems"][0][:30] in " ".join(result.stdout.split())
+        problems = told["certificate"]["problems"]
+        assert problems[0][:30] in " ".join(result.stdout.split())
 
 
 def test_a_file_that_states_other_values_than_its_policy_is_refused(solution):
@@ -399,7 +422,8 @@ def test_verify_holds_what_the_file_states_against_what_the_policy_is_worth(solu
     boasting.save("boasting.ace")
     told = answer("verify", "boasting.ace", code=1)
     assert told["ok"] is False
-    assert len(told["problems"]) == 1 and "states that player 'east' expects" in told["problems"][0]
+    problems = told["certificate"]["problems"]
+    assert len(problems) == 1 and "states that player 'east' expects" in problems[0]
 
 
 def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
@@ -409,14 +433,14 @@ def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
     layers = (dataclasses.replace(first, mixed_prob=np.roll(first.mixed_prob, 1)), *later)
     dataclasses.replace(honest, policy=dataclasses.replace(honest.policy, layers=layers)).save("other.ace")
     assert "at t=0, state 'dry', spent (0,), but what the policy plays there is worth" in fails("simulate", "other.ace")
-    assert answer("verify", "other.ace", code=1)["problems"]
+    assert answer("verify", "other.ace", code=1)["certificate"]["problems"]
     answer("simulate", "other.ace", "--game", "intersection", "--episodes", "5")  # of that game the file states nothing
 
 
 def test_the_earlier_name_of_prove_warns(solution):
     told = run("certify", solution, "-o", "old.proof", "--json")
     assert told.exit_code == 0 and "use acegames prove" in told.stderr
-    assert json.loads(told.stdout)["path"] == "old.proof"
+    assert json.loads(told.stdout)["file"] == "old.proof"
     assert "certify" not in works("--help") and "prove" in works("--help")
     works("prove", solution, "-o", "new.proof")
     assert Path("old.proof").read_bytes() == Path("new.proof").read_bytes()
@@ -448,10 +472,10 @@ def test_catalog():
     names = ace.catalog.names()
     shown = works("catalog")
     assert all(name in shown for name in names)
-    assert [entry["name"] for entry in answer("catalog")] == names
+    assert [entry["name"] for entry in answer("catalog")["games"]] == names
     for name in names:
-        told = answer("catalog", name)
-        assert {"name", "title", "story", "source", "facts", "parameters", "file"} <= set(told)
+        (told,) = answer("catalog", name)["games"]
+        assert told["name"] == name
         assert told["title"].split()[0] in works("catalog", name)
 
 
@@ -478,8 +502,14 @@ def test_unknown_names():
     for verb in ("check", "frontier", "solve"):
         words = fails(verb, "intersectoin")
         assert "intersectoin" in words
-        assert "intersection" in words
+        assert "did you mean intersection?" in words
     assert "intersection" in fails("catalog", "intersectoin")
+    ace.catalog.get("six_cycle").save("cycle.yaml")
+    assert "did you mean cycle.yaml?" in fails("check", "cycle.yml")
+    os.mkdir("games")
+    ace.catalog.get("six_cycle").save("games/cycle.yaml")
+    assert "did you mean games/cycle.yaml?" in fails("solve", "games/cycel.yaml")
+    assert "did you mean cycle.yaml?" in fails("verify", "cycl.yaml")
     assert "nosuch" in fails("verify", "nosuch")
     assert "name" in fails("catalog", "-o", "x.yaml")
 
@@ -551,7 +581,7 @@ def test_infeasible_games_say_which_budgets_would_do():
     words = fails("solve", path, "-o", "x.ace", code=3)
     assert re.search(WOULD_DO, words)
     told = answer("solve", path, code=3)
-    assert [2, 3] in told["minimal_budgets"]
+    assert {"left": 2, "right": 3} in told["minimal_budgets"]
     assert told["error"] == "Infeasible"
 
 
@@ -716,7 +746,7 @@ def test_the_whole_way_as_a_program():
     values = json.loads(done.stdout)["values"]
     done = program("verify", "s.ace", "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["values"] == pytest.approx(list(values.values()))
+    assert json.loads(done.stdout)["certificate"]["values"] == pytest.approx(values)
     assert np.isfinite(list(values.values())).all()
 
 
@@ -810,7 +840,7 @@ def interrupted(prepare, number, *words):
 @pytest.mark.parametrize("slow", ["numpy", "acegames.cli"])
 def test_interruption_while_it_loads(slow):
     status, said = interrupted(SLOW_IMPORT.format(slow=slow), signal.SIGINT, "catalog")
-    assert (status, said) == (130, "interrupted\n")
+    assert status == 130 and said in ("interrupted\n", "interrupted; nothing was written\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -62,17 +62,17 @@ def test_show_tells_all_that_the_game_holds(name):
         told = answer("show", name, "--t", t, "--most", 10**6)
         layer = game.layer(t)
         assert told["t"] == t in told["same_at"]
-        assert told["digest"] == game.digest
+        assert told["game"]["digest"] == game.digest
         assert told["left_out"] == 0
         assert len(told["rows"]) == len(layer.reward)
         for row in told["rows"]:
             s = game.state_index(row["state"])
-            action = tuple(row["action"].values())
+            action = tuple(row["joint_action"].values())
             (r,) = [r for r in layer.rows(s) if tuple(game.joint_action(layer.action[r])) == action]
             assert list(row["reward"].values()) == layer.reward[r].tolist()
             here = layer.outcomes(r)
             assert [o["probability"] for o in row["outcomes"]] == layer.prob[here].tolist()
-            assert [o["next"] for o in row["outcomes"]] == [game.states[k] for k in layer.next_state[here]]
+            assert [o["next_state"] for o in row["outcomes"]] == [game.states[k] for k in layer.next_state[here]]
             costs = [list(o["cost"].values()) for o in row["outcomes"]]
             codes = layer.cost[here].tolist()
             known = game.cost_values

@@ -278,6 +278,6 @@ def test_the_command_line_says_at_the_end(tmp_path):
     told = json.loads(run("simulate", file, "--episodes", 200, "--seed", 1, "--json"))
     assert told["largest_spending_at_end"]["net import"] <= 0 < told["largest_spending"]["net import"]
     told = json.loads(run("frontier", "net_zero", "--curve", "--json"))
-    assert told["minimal_budgets"] == [[-3]]
-    assert [row[0] for row in told["curve"]["budgets"]] == [-3, -2, -1, 0]
-    assert json.loads(run("check", "net_zero", "--json"))["budget"]["net import"] == ["inf"] * 5 + [0]
+    assert told["minimal_budgets"] == [{"net import": -3}]
+    assert [p["budget"]["net import"] for p in told["curve"]["points"]] == [-3, -2, -1, 0]
+    assert json.loads(run("check", "net_zero", "--json"))["game"]["budget"]["net import"] == ["inf"] * 5 + [0]

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import acegames as ace
-from acegames.catalog.pictures import DRAWINGS, picture_of
+from acegames.catalog import picture_of
+from acegames.catalog._pictures import DRAWINGS
 from acegames.report.pictures import PNG, Pictures, file_name
 from acegames.report.write import collect
 

@@ -438,7 +438,7 @@ def test_command_line(tmp_path, monkeypatch):
     wanted = ["report", "p.ace", "--game", "g.yaml", "-o", "p.html", "--episodes", "5", "--most", "7", "--json"]
     told = CliRunner().invoke(app, wanted)
     answer = json.loads(told.stdout)
-    assert told.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["path"] == "p.html"
+    assert told.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["file"] == "p.html"
     assert answer["size"] == (tmp_path / "p.html").stat().st_size
     assert CliRunner().invoke(app, ["report", "p.ace", "-o", "q.html"]).exit_code == 2
 

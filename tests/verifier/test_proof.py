@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,7 +226,10 @@ def test_the_command_line(tmp_path):
     assert done.exit_code == 0 and "checker/ace_check.py" in done.output
     assert check(proof).returncode == 0
     told = json.loads(run(app, ["prove", str(solution), "-o", str(proof), "--json"]).output)
-    assert told["game_digest"] == ace.catalog.get("intersection").digest and told["situations"] == 53
+    assert told["game"]["digest"] == ace.catalog.get("intersection").digest and told["situations"] == 53
+    checker = tmp_path / "checker.py"
+    assert run(app, ["prove", str(solution), "-o", str(proof), "--checker", str(checker)]).exit_code == 0
+    assert checker.read_bytes() == (Path(__file__).parents[2] / "checker" / "ace_check.py").read_bytes()
     assert run(app, ["prove", str(proof), "-o", str(proof)]).exit_code == 2
     with pytest.raises(BadFile):
         ace.Solution.load(proof)

@@ -19,8 +19,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.approximate.rounding import Rounding
-from acegames.cli.screen import print_json
-from acegames.cli.tables import certificate_data
+from acegames.cli.answers import certificate_data, print_json
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame
@@ -1047,16 +1046,16 @@ def test_random_costs_that_cannot_be_counted_are_refused():
 
 def test_certificates_have_all_fields_in_json(capsys):
     game = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
-    print_json(
-        certificate_data(verify(game, Greedy(game, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE()))
-    )
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
+    print_json("verify", 0, certificate_data(certificate))
     data = json.loads(capsys.readouterr().out)
     assert data["ok"] is True
-    assert data["counting"] == ["down"]
-    assert data["allowance"] == [0.5]
-    assert data["excess"] == [0.2]
+    label = str(game.constraints[0])
+    assert data["counting"] == {label: "down"}
+    assert data["allowance"] == {label: 0.5}
+    assert data["excess"] == {label: 0.2}
     assert data["covers"] == "every deviation that keeps the true budgets"
-    assert data["max_spent"] == [9.7]
+    assert data["max_spent"] == {label: 9.7}
 
 
 def test_exact_policies_have_the_fields_too():

@@ -194,7 +194,7 @@ def test_the_command_line_marks_them_too(tmp_path):
     shown = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash"])
     assert shown.exit_code == 0 and "none found" in shown.output
     data = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash", "--json"])
-    assert json.loads(data.output)["curve"]["values"][1] is None
+    assert json.loads(data.output)["curve"]["points"][1]["values"] is None
 
 
 def test_under_rounding_the_message_says_what_it_is_about():

@@ -463,5 +463,5 @@ def test_the_program_says_what_was_wasted(tmp_path, monkeypatch):
     assert shown.exit_code == 0
     assert json.loads(shown.stdout)["mean_wasted"] == {"battery": rollouts.wasted.mean()}
     words = CliRunner().invoke(app, ["simulate", "s.ace", "--episodes", "20", "--seed", "0"]).output
-    assert f"Lowest level seen of battery: {6 - rollouts.spent.max():g} left of 6\n" in words
+    assert f"Lowest level of battery: {6 - rollouts.spent.max():g} left of 6\n" in words
     assert f"Wasted of battery, because it was full: {rollouts.wasted.mean():g} in an episode on average" in words

@@ -120,7 +120,8 @@ def test_contents(built):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     tracked = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.is_file()}
-    assert {name for name in names if ".dist-info/" not in name} == {n for n in tracked if "__pycache__" not in n}
+    checker = "acegames/verifier/ace_check.py"
+    assert {n for n in names if ".dist-info/" not in n} == {n for n in tracked if "__pycache__" not in n} | {checker}
     assert "acegames/py.typed" in names and "acegames/report/assets/uplot.min.js" in names
     assert {"LICENSE", "uplot.LICENSE.txt"} <= {Path(name).name for name in names if "/licenses/" in name}
 
@@ -133,6 +134,8 @@ def test_it_works_without_the_source_tree(elsewhere):
     assert "intersection" in run(program, "catalog", cwd=place)
     run(program, "solve", "intersection", "-o", "demo.ace", cwd=place)
     run(program, "verify", "demo.ace", cwd=place)
+    run(program, "prove", "demo.ace", "-o", "demo.proof", "--checker", "check.py", cwd=place)
+    assert (place / "check.py").read_bytes() == (ROOT / "checker" / "ace_check.py").read_bytes()
     run(program, "report", "demo.ace", "-o", "report.html", cwd=place)
     page = (place / "report.html").read_text()
     assert "uPlot" in page and len(page) > 50_000

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from acegames.catalog._pictures import picture_of
 from acegames.errors import AceError
 from acegames.model.game import MarkovGame
 from acegames.model.written import check_known
 
-__all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
+__all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names", "picture_of"]
 
 _NAMES = (
     *("intersection", "drones", "medium_access", "medium_access_3", "rendezvous"),

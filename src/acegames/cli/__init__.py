@@ -1,5 +1,7 @@
 """The command-line program. A GAME is a game or solution file, or the name of a catalog game.
 
+Importing this loads neither numpy nor the solver, so that help and completion come at once.
+
 Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large,
 130 interrupted, 143 terminated.
 """
@@ -15,17 +17,18 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import acegames as ace
 from acegames.cli import checking, judging, looking, showing, solving
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, print_json, speaking
+from acegames.cli.screen import Answer, err, escape, out, speaking
+from acegames.errors import AceError, Infeasible, NoEquilibrium, TooLarge
 from acegames.system.limits import MESSAGE
 
 USAGE_ERROR: Any = typer.BadParameter.__base__  # of click, wherever this version of typer has it
 
-EXIT_CODES: dict[type[Exception], int] = {ace.Infeasible: 3, ace.NoEquilibrium: 4, ace.TooLarge: 5}
+EXIT_CODES: dict[type[Exception], int] = {Infeasible: 3, NoEquilibrium: 4, TooLarge: 5}
 INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 
 EXAMPLES: dict[Callable[..., Answer], str] = {
@@ -36,7 +39,7 @@ EXAMPLES: dict[Callable[..., Answer], str] = {
     solving.solve: "acegames solve intersection --concept ce --objective egalitarian -o solution.ace",
     solving.bracket: "acegames bracket drones --epsilon 0.5",
     judging.verify: "acegames verify solution.ace",
-    judging.prove: "acegames prove solution.ace -o solution.proof",
+    judging.prove: "acegames prove solution.ace -o solution.proof --checker ace_check.py",
     judging.simulate: "acegames simulate solution.ace --episodes 10000 --seed 1",
     looking.export: "acegames export solution.ace -o policy.csv",
     looking.report: "acegames report solution.ace -o report.html",
@@ -55,7 +58,7 @@ def main() -> None:
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(signal.SIGTERM, _terminate)
     try:
-        app()
+        app(prog_name="acegames")
     except OSError as error:  # of standard output: a full disk
         with contextlib.suppress(OSError):
             complain(type(error).__name__, str(error))
@@ -72,8 +75,18 @@ def _terminate(*_: Any) -> None:
     raise _Terminated(TERMINATED)
 
 
+class _Verb(TyperCommand):
+    """A verb."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
 class _Program(TyperGroup):
     """The verbs. Wrong words, such as an unknown option, are told in JSON too under --json."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *more: Any, **options: Any) -> Any:
         words = sys.argv[1:] if args is None else list(args)
@@ -83,8 +96,21 @@ class _Program(TyperGroup):
             options["standalone_mode"] = False
             sys.exit(super().main(args, prog_name, **options))
         except USAGE_ERROR as error:
-            print_json({"error": "UsageError", "message": error.format_message(), "exit_code": error.exit_code})
+            from acegames.cli.answers import print_json
+
+            fields = {"error": "UsageError", "message": error.format_message(), "place": None, "minimal_budgets": None}
+            print_json(words[0] if words[0] in self.commands else None, error.exit_code, fields)
             sys.exit(error.exit_code)
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    """The parameters of a command. The help shows no type for flags, nor for arguments."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None
+    return params
 
 
 def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
@@ -95,17 +121,19 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
         try:
             with speaking(quiet=quiet, as_json=as_json):
                 answer = function(*args, **kwargs)
-            if as_json:
-                print_json(answer.data)
             code = answer.code
+            if as_json:
+                from acegames.cli.answers import print_json
+
+                print_json(function.__name__, code, answer.data)
         except (KeyboardInterrupt, _Terminated) as stop:
             code = _stopped(stop, kwargs.get("checkpoint"))
         except MemoryError:
-            code = _failed(ace.TooLarge("the machine has not enough memory for this"), as_json)
+            code = _failed(TooLarge("the machine does not have enough memory for this"), function.__name__, as_json)
         except OverflowError as error:
-            code = _failed(ace.TooLarge(f"a number in this is too large for a float ({error})"), as_json)
-        except (ace.AceError, OSError) as error:
-            code = _failed(error, as_json)
+            code = _failed(TooLarge(f"a number in this is too large for a float ({error})"), function.__name__, as_json)
+        except (AceError, OSError) as error:
+            code = _failed(error, function.__name__, as_json)
         if code:
             raise typer.Exit(code)
 
@@ -132,19 +160,19 @@ def _stopped(stop: BaseException, checkpoint: Any) -> int:
     return code
 
 
-def _failed(error: Exception, as_json: bool) -> int:
+def _failed(error: Exception, verb: str, as_json: bool) -> int:
     """Tell an error raised on purpose; under --json in JSON, unless standard output is full."""
-    kind, message = type(error).__name__, str(error)
+    message = str(error)
     code = next((c for known, c in EXIT_CODES.items() if isinstance(error, known)), 2)
     if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file
         message = f"{message[: MESSAGE - 100]} ... {message[-90:]}"
-    minimal = getattr(error, "minimal_budgets", None)
-    more = {} if minimal is None else {"minimal_budgets": minimal}
     if as_json:
+        from acegames.cli.answers import error_data, print_json
+
         with contextlib.suppress(OSError):
-            print_json({"error": kind, "message": message, "exit_code": code, **more})
+            print_json(verb, code, error_data(error, message))
             return code
-    return complain(kind, message, code)
+    return complain(type(error).__name__, message, code)
 
 
 app = typer.Typer(
@@ -156,14 +184,15 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example:  acegames solve intersection -o solution.ace",
 )
 for _function, _example in EXAMPLES.items():
-    app.command(epilog=f"Example:  {_example}")(program_verb(_function))
-app.command(hidden=True)(program_verb(judging.certify))
+    app.command(cls=_Verb, epilog=f"Example:  {_example}")(program_verb(_function))
+app.command(cls=_Verb, hidden=True)(program_verb(judging.certify))
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
+def _root(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     if version:
         out.print(f"acegames {ace.__version__}")
         raise typer.Exit

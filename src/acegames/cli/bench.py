@@ -38,7 +38,7 @@ def measure(game: MarkovGame) -> dict[str, Any]:
     solved = time.perf_counter()
     certificate = verify(game, solution.policy, CE())
     took = {"solve_seconds": solved - started, "verify_seconds": time.perf_counter() - solved}
-    return {"pairs": solution.stats.pairs, "programs": solution.stats.programs, **took, "ok": certificate.ok}
+    return {"stage_games": solution.stats.pairs, "programs": solution.stats.programs, **took, "ok": certificate.ok}
 
 
 def measurements() -> list[dict[str, Any]]:

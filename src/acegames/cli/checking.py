@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from typer import Option
 
 import acegames as ace
-from acegames.approximate.within import Within
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
-from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
+from acegames.cli.words import counted, duration, room
 from acegames.concepts import Concept
-from acegames.files.formats import check_saving
-from acegames.model.budgets import costless, costless_sentence
+from acegames.errors import BadFile, InvalidOption, NoEquilibrium, TooLarge
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
+MANY_SITUATIONS = 2**31  # from which on they are not counted, where the verdict is known without
+SOON = 60.0  # seconds of a solve below which the time to compile is worth a word
 
 
 def check(
@@ -27,85 +27,136 @@ def check(
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
+    memory: opt.Memory = None,
+    values: opt.Values = True,
 ) -> Answer:
-    """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it
-    cannot.
+    """Check a game for errors, and say whether it can be played safely and what a solve would take.
+
+    Exit code 3 if no policy keeps every budget, 5 if the game is too large.
     """
+    from acegames.cli.answers import estimate_data, game_data
+    from acegames.cli.tables import show_game
+    from acegames.model.budgets import costless, costless_sentence
+
     model = opt.read_game(game, param)
-    counted, how = _counted(model, epsilon, relative, rounding)
-    facts = {**describe(model), "costs": COSTS[how]}
+    rounded, how = _rounded(model, epsilon, relative, rounding)
+    facts: dict[str, Any] = {"game": game_data(model), "costs": COSTS[how]}
+    nothing = {"why": None, "situations": None, "estimate": None, "free": list(map(str, costless(model)))}
     try:
-        with working("judging what safe play can reach"):
-            found, needs = ace.feasibility(counted), ace.estimate(counted)
-    except ace.TooLarge as error:
-        raise ace.TooLarge(f"the game is in order, but too large to be judged: {error}") from None
-    except ace.InvalidOption as error:  # costs given by distributions
-        if how is not None:
+        with working("estimating the size"):
+            needs = ace.estimate(rounded, keep_values=values)
+        opt.refuse_too_large(needs, memory)
+        feasible, situations = needs.pairs > 0, None
+        if not (needs.counted and _too_many_to_count(rounded)):
+            found = with_bar(lambda bar: ace.feasibility(rounded, progress=bar), "checking")
+            feasible, situations = found.feasible, found.pairs
+    except TooLarge as error:
+        raise TooLarge(f"the game has no errors, but it is too large: {error}") from None
+    except InvalidOption as error:  # costs given by distributions
+        if how is not None or memory is not None:
             raise
-        why = f"The game is in order, but cannot be judged exactly. {error}"
+        why = f"The game has no errors, but it cannot be checked exactly. {error}"
         show_game(model)
         out.print(escape(why), soft_wrap=True)
-        return Answer({**facts, "feasible": None, "sure": False, "why": why})
-    verdict, sure = VERDICTS[found.feasible, how]
-    if found.feasible and how == "up" and model.tails is not None:  # infinite play is judged in part
-        verdict, sure = f"{verdict}, but for what comes later", False
-    show_game(model, to_solve=needs)
-    if found.feasible:
-        out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
+        return Answer({**facts, "feasible": None, "sure": False, **nothing, "why": why})
+    verdict, sure = VERDICTS[feasible, how]
+    if feasible and how == "up" and model.tails is not None:  # only the steps before the cut are checked
+        verdict, sure = f"{verdict}, up to the step at which infinite play is cut", False
+    show_game(model)
+    if feasible:
+        out.print(f"[green]{verdict}.[/]")
+        out.print(_size_words(needs, situations))
+        out.print(_effort_words(needs))
     else:
-        out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
+        out.print(f"[red]{verdict}.[/] `acegames frontier` shows the smallest budgets that suffice.")
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
-    facts |= {"feasible": found.feasible, "sure": sure, "pairs": found.pairs}
-    needed = {**vars(needs), "solving": needs.solving, "memory": needs.memory}
-    return Answer({**facts, "estimate": needed, "free": costless(model)}, code=0 if found.feasible else 3)
+    facts |= {"feasible": feasible, "sure": sure, **nothing}
+    facts |= {"situations": situations, "estimate": estimate_data(needs)}
+    return Answer(facts, code=0 if feasible else 3)
 
 
-def _counted(
+def _too_many_to_count(game: ace.MarkovGame) -> bool:
+    """Whether there may be more situations, nothing clipped, than can soon be counted."""
+    from acegames.safety.lattice import lattice
+    from acegames.safety.space import plan
+
+    return plan(game, lattice(game), clip=False).total > MANY_SITUATIONS
+
+
+def _size_words(needs: ace.Estimate, situations: int | None) -> str:
+    """The two counts of a game, and what each of them counts."""
+    stages = f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')} to solve after clipping"
+    if situations is None:
+        return f"{stages}; the situations (time, state, cumulative cost) are too many to count."
+    return f"{counted(situations, 'situation')} (time, state, cumulative cost) reachable under feasible play; {stages}."
+
+
+def _effort_words(needs: ace.Estimate) -> str:
+    about = f"about {room(needs.memory)}" if needs.memory >= 1e9 else "under 1 GB"
+    said = f"Solving takes {duration(needs.seconds)} and {about} of memory"
+    if not needs.measured and needs.seconds < SOON:
+        said += ", plus about a minute, the first time, to compile the solver"
+    free = opt.free_memory()
+    short = (
+        f"; only {room(free)} is free: try --no-values, solve --checkpoint or --epsilon" if needs.memory > free else ""
+    )
+    return f"{said}{short}."
+
+
+def _rounded(
     game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
 ) -> tuple[ace.MarkovGame, str | None]:
     """The game with rounded costs and their direction; the game itself and None where exact."""
+    from acegames.approximate.within import Within
+
     rounded = Within(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
     return (game, None) if rounded is None else (rounded.game, rounding)
 
 
 COSTS = {None: "exact", "down": "rounded down", "up": "rounded up"}
 VERDICTS = {
-    (True, None): ("Feasible", True),
-    (False, None): ("Infeasible: no policy keeps every budget", True),
+    (True, None): ("Feasible: some policy keeps every budget with probability one", True),
+    (False, None): ("Infeasible: no policy keeps every budget with probability one", True),
     (True, "up"): ("Feasible for sure, even with costs rounded up", True),
-    (True, "down"): ("Feasible with costs rounded down, within epsilon", False),
+    (True, "down"): ("Feasible with costs rounded down, so within epsilon", False),
     (False, "down"): ("Infeasible for sure: even with costs rounded down no policy keeps every budget", True),
-    (False, "up"): ("Infeasible with costs rounded up; with true costs it may be feasible", False),
+    (False, "up"): ("Infeasible with costs rounded up; with the true costs it may be feasible", False),
 }
-"""The verdict on the true game, and whether it is sure, by whether the counted one is feasible."""
+"""The verdict on the true game, and whether it is sure, by whether the rounded one is feasible."""
 MEANING = {
-    None: "each line is enough, nothing below it is",
-    "down": "with costs rounded down; nothing below a line is enough for the true costs",
-    "up": "with costs rounded up; each line is enough for the true costs",
+    None: "each row suffices, and nothing smaller does",
+    "down": "with costs rounded down; nothing smaller than a row suffices for the true costs",
+    "up": "with costs rounded up; each row suffices for the true costs",
 }
-"""The meaning of the lines of a frontier, by the direction in which costs are rounded."""
-CURVE = "Solve, and show what the players get with each budget up to the game's own; by default where that is quick."
-VARIED = "With --curve: whose budget varies; give it twice for a grid."
+"""The meaning of the rows of a frontier, by the direction in which costs are rounded."""
+CURVE = "Solve, and show the players' values for each budget up to the game's own; by default if that is quick."
+VARIED = "With --curve: the constraint whose budget varies; give it twice for a grid."
 
 
 def frontier(
     game: opt.Game,
     param: opt.Param = None,
-    most: Annotated[int, Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
+    most: Annotated[int, Option("--most", min=1, metavar="N", help="Show at most this many minimal budgets.")] = 20,
     curve: Annotated[bool | None, Option("--curve/--no-curve", help=CURVE)] = None,
-    constraint: Annotated[list[str] | None, Option(help=VARIED)] = None,
-    points: Annotated[int, Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
+    constraint: Annotated[list[str] | None, Option(metavar="NAME", help=VARIED)] = None,
+    points: Annotated[int, Option(min=2, metavar="N", help="With --curve: show at most this many budgets.")] = 20,
     concept: opt.OptionalKind = None,
     objective: opt.OptionalObjective = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
 ) -> Answer:
-    """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
-    what a budget is worth. The budget of a reservoir is its capacity.
+    """Show the smallest budgets that suffice for safe play (the Pareto frontier), and what budgets
+    are worth.
+
+    The budget of a reservoir is its capacity.
     """
-    model, how = _counted(opt.read_game(game, param), epsilon, relative, rounding, any_budget=True)
+    from acegames.cli.answers import budgets_data, curve_data, game_data
+    from acegames.cli.tables import show_curve, show_frontier
+
+    given = opt.read_game(game, param)
+    model, how = _rounded(given, epsilon, relative, rounding, any_budget=True)
     wanted = _solved_for(game) if concept is objective is None else None
     wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
@@ -116,22 +167,30 @@ def frontier(
 
     own, budgets = with_bar(find, "finding minimal budgets")
     if not model.constraints:
-        out.print("This game has no budgets: every legal play is safe.")
+        out.print("This game has no budgets: every play is safe.")
     else:
         show_frontier(own, most, MEANING[how])
-        if worth:
-            show_curve(worth)
-    facts = {"constraints": model.constraints, "feasible": own.feasible, "costs": COSTS[how]}
-    facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
-    found = {"curve": curve_data(worth)} if worth else {}
-    return Answer({**facts, "minimal_budgets": budgets, **found})
+    if worth:
+        show_curve(worth)
+    elif model.constraints and own.feasible and curve is None:
+        whose = " --constraint NAME (at most twice)" if len(model.constraints) > 2 else ""
+        out.print(f"\nWhat a budget is worth to the players: add --curve{whose}.")
+    return Answer(
+        {
+            "game": game_data(given),
+            "costs": COSTS[how],
+            "feasible": own.feasible,
+            "minimal_budgets": budgets_data(model.constraints, budgets),
+            "curve": curve_data(worth) if worth else None,
+        }
+    )
 
 
 def _solved_for(name: str) -> Concept | None:
     """The concept of a solution file; None where the name is no such file."""
     try:
         return ace.Solution.load(name).concept if Path(name).is_file() else None
-    except ace.BadFile:
+    except BadFile:
         return None
 
 
@@ -141,27 +200,27 @@ def _curve(
     """The value of budget where it is asked for, or where nothing is said and it is quick."""
     if asked is False:
         if constraint:
-            raise ace.InvalidOption("--constraint: goes with --curve")
+            raise InvalidOption("--constraint: goes with --curve")
         return None
 
     def solve(chosen: Any = None) -> ace.BudgetCurve:
         return with_bar(lambda bar: ace.budget_curve(game, concept, chosen, points=points, progress=bar))
 
     if asked is None and constraint is None:
-        with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
+        with contextlib.suppress(NoEquilibrium):  # not asked for, so nothing to complain about
             return solve() if _quick_curve(game) else None
         return None
     labels = {str(c): c for c in game.constraints}
     if not constraint and len(labels) > 2:
-        raise ace.InvalidOption(
-            f"--curve: say whose budget varies: --constraint, once or twice, of {', '.join(labels)}"
+        raise InvalidOption(
+            f"--curve: name the constraint whose budget varies: --constraint, once or twice, one of {', '.join(labels)}"
         )
     return solve([labels.get(c, c) for c in constraint] if constraint else None)
 
 
 def _quick_curve(game: ace.MarkovGame) -> bool:
     """Whether the value of budget takes a moment only, and is a line or a grid."""
-    bounded = [c for c in zip(*game.budgets, strict=True) if any(b != np.inf for b in c)]
+    bounded = [c for c in zip(*game.budgets, strict=True) if any(b != math.inf for b in c)]
     return (
         len(game.constraints) == len(bounded) in (1, 2)
         and ace.feasibility(game).feasible
@@ -174,9 +233,13 @@ def reduce(
     param: opt.Param = None,
     output: Annotated[Path | None, opt.output("Write the reduced game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
-    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
-    ones.
+    """Turn budgets into action masks: write the game without budgets whose joint actions are the
+    feasible ones.
     """
+    from acegames.cli.answers import game_data
+    from acegames.cli.tables import show_game
+    from acegames.files.formats import check_saving
+
     if output is not None:
         opt.check_place(output)
         check_saving(output)
@@ -186,5 +249,7 @@ def reduce(
     if output is not None:
         reduced.save(output)
     show_game(reduced)
-    out.print("Its states are (state, spent); every legal joint action is safe, whatever follows.")
-    return Answer({**describe(reduced), "file": say_written(output)})
+    out.print("Its states are (state, cumulative cost). It allows exactly the feasible joint actions.")
+    if output is None:
+        out.print("The reduced game was not written; add -o reduced.yaml to keep it.")
+    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output)})

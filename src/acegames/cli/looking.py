@@ -9,25 +9,29 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.parameters import as_typed, example
-from acegames.cli.parameters import build as build_catalog_game
-from acegames.cli.screen import Answer, err, escape, out, say_written, table, with_bar, working
+from acegames.cli.completion import game_names, games
+from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, table, with_bar, working
+from acegames.cli.words import counted
+from acegames.errors import InvalidOption
 
-SOURCE = "A solution or policy file, a game file, or a catalog game."
+SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
+OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the infeasible ones."
 AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
 PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
+PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
 
 def export(
-    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
-    output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
+    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
+    output: Annotated[Path, opt.output("Where to write it: .csv or .parquet for a table, .nfg for Gambit.")],
     param: opt.Param = None,
-    game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
-    outside: Annotated[float | None, Option(help="With .nfg: the payoff where it is not feasible to play.")] = None,
+    game: Annotated[bool, Option("--game", help="Write the game of a solution file, not its policy.")] = False,
+    outside: Annotated[float | None, Option(metavar="NUMBER", help=OUTSIDE)] = None,
 ) -> Answer:
-    """Write the policy of a solution, or a game, as a table that other programs read, or a game of
-    one step for Gambit.
+    """Write a policy or a game for other programs: as a table, or for Gambit.
+
+    Gambit gets a game of one step.
     """
     from acegames.files import formats
 
@@ -37,7 +41,7 @@ def export(
     written = opt.read_game(source, param) if is_game else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
-    out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
+    out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     return Answer({"what": what, "lines": lines, "file": str(output)})
 
 
@@ -49,59 +53,77 @@ def report(
     against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = 1000,
-    seed: Annotated[int, Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")] = 0,
-    most: Annotated[int | None, Option(min=1, help=MOST)] = None,
+    seed: Annotated[int, Option(min=0, metavar="N", help=PAGE_SEED)] = 0,
+    most: Annotated[int | None, Option(min=1, metavar="N", help=MOST)] = None,
 ) -> Answer:
-    """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit
-    code 1 if the check fails.
+    """Write one HTML page, the explorer, that shows a solution; it works offline.
+
+    Exit code 1 if the policy does not verify.
     """
+    from acegames.cli.answers import game_data
     from acegames.report import write_report
 
     opt.refuse_game(file)
     opt.check_place(output)
     if game is None:
         opt.refuse_param(param)
-    answer = ace.Solution.load(file) if game is None else ace.Policy.load(file)
+    answer = opt.read_solution(file) if game is None else ace.Policy.load(file)
     options: dict[str, Any] = {"episodes": episodes, "rng": seed, "most": most, "render": pictures}
     if game is not None:
         options["game"] = opt.read_game(game, param)
     if against is not None:
-        opt.refuse_game(against)
-        options["against"] = ace.Solution.load(against)
+        options["against"] = opt.read_solution(against)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
+    shown = "all" if written.situations == written.of else f"{written.situations:,}"
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
-    out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
+    out.print(f"It shows {shown} of the {counted(written.of, 'situation')} reachable under feasible play.")
     for note in written.notes:
         out.print(escape(note), style="yellow")
     if not written.ok:
         err.print("[bold red]The policy was not certified;[/] the page says why.")
-    return Answer({**vars(written), "path": str(written.path)}, code=0 if written.ok else 1)
+    about = game_data(answer.game if isinstance(answer, ace.Solution) else game)  # type: ignore[arg-type]
+    return Answer(
+        {
+            "game": about,
+            "ok": written.ok,
+            "file": str(written.path),
+            "size": written.size,
+            "situations": written.situations,
+            "of": written.of,
+            "notes": written.notes,
+        },
+        code=0 if written.ok else 1,
+    )
 
 
 def catalog(
-    name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=opt.game_names)] = None,
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Tell the story of this game.", autocompletion=game_names)
+    ] = None,
     output: Annotated[Path | None, opt.output("Write the game as .yaml, .json or .npz.")] = None,
     param: opt.Param = None,
 ) -> Answer:
-    """List the ready games, tell the story of one, or write it to a file."""
+    """List the catalog of ready games, tell the story of one, or write it to a file."""
+    from acegames.cli.parameters import as_typed, build, example
+
     if name is None:
         if output is not None:
-            raise ace.InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
+            raise InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
         if param:
-            raise ace.InvalidOption(f"-p {param[0]}: needs the name of a game: acegames catalog NAME -o FILE")
+            raise InvalidOption(f"-p {param[0]}: needs the name of a game: acegames catalog NAME -o FILE")
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         title = "Catalog: use a name wherever a GAME is asked for"
         out.print(table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, left=2))
-        return Answer([{"name": e.name, "title": e.title} for e in entries])
+        return Answer({"games": [_told(entry) for entry in entries], "file": None})
     entry = ace.catalog.describe(name)
-    told = {key: value for key, value in vars(entry).items() if key != "types"}
+    told = _told(entry)
     if output is not None:
         opt.check_place(output)
-        build_catalog_game(name, param or ()).save(output)
+        build(name, param or ()).save(output)
         out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({**told, "file": say_written(output)})
+        return Answer({"games": [told], "file": say_written(output)})
     if param:
-        raise ace.InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
+        raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")
     out.print(escape(f"{entry.story}\n\nSource: {entry.source}\n"))
     for fact in entry.facts:
@@ -110,7 +132,12 @@ def catalog(
         rows = [(key, as_typed(value), entry.meanings[key]) for key, value in entry.parameters.items()]
         out.print(table(("parameter", "default", "meaning"), rows, title="Parameters: -p NAME=VALUE", left=3))
         out.print(escape(f"Example:  acegames solve {name} -p {example(entry)}"))
-    return Answer({**told, "file": None})
+    return Answer({"games": [told], "file": None})
+
+
+def _told(entry: Any) -> dict[str, Any]:
+    """A catalog entry for JSON."""
+    return {key: value for key, value in vars(entry).items() if key != "types"}
 
 
 def bench() -> Answer:
@@ -121,8 +148,8 @@ def bench() -> Answer:
         found = measurements()
     rows = []
     for m in found:
-        pairs, seconds, checking = m["pairs"], m["solve_seconds"], m["verify_seconds"]
+        pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]
         numbers = (f"{pairs:,}", f"{seconds:.3f}", f"{pairs / seconds:,.0f}", f"{checking:.3f}")
         rows.append((*numbers, "yes" if m["ok"] else "NO"))
-    out.print(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
-    return Answer(found, code=0 if all(m["ok"] for m in found) else 1)
+    show_table(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
+    return Answer({"measurements": found}, code=0 if all(m["ok"] for m in found) else 1)

@@ -1,47 +1,33 @@
-"""Options and arguments that verbs share: completion in a shell, and words in, objects out."""
+"""Options and arguments that verbs share: their help, and words in, objects out.
+
+What takes long to load is imported inside the functions: `completion` says why.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 import acegames as ace
-from acegames.cli.parameters import build as build_catalog_game
+from acegames.cli.completion import concepts, games, objectives, offered, solutions
 from acegames.cli.screen import warning_in_words, working
-from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
-from acegames.engines import Engine
-from acegames.files.formats import endings, holds_game
-from acegames.model.written import read_at, read_exact
+from acegames.cli.words import counted, room
+from acegames.concepts import CONCEPTS, Concept, Correlated
+from acegames.errors import BadFile, InvalidOption, TooLarge
 from acegames.system import atomic
 
+if TYPE_CHECKING:
+    from acegames.engines import Engine
 
-def games(incomplete: str) -> list[str]:
-    """Catalog games and game files, and folders beside them. (A shell completes lone folders.)"""
-    head = incomplete[: incomplete.rfind("/") + 1]
-    try:
-        found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
-    except OSError:
-        found = []
-    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(tuple(endings()))]
-    folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
-    return names + folders if names else []
-
-
-def _offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:
-    def offer(incomplete: str) -> list[str]:
-        return [word for word in map(str.lower, map(str, words())) if word.startswith(incomplete)]
-
-    return offer
-
-
-game_names = _offered(lambda: ace.catalog.names())
-concepts = _offered(lambda: CONCEPTS)
-objectives = _offered(lambda: OBJECTIVES)
+ENGINES = ("local", "reference")
+SAMPLED = 3  # an estimate by sampling is right within this factor
 
 
 def concept_words() -> str:
@@ -58,32 +44,57 @@ Game = Annotated[
 ]
 _PARAM = "Set a parameter of a catalog game, such as -p weights=3,1,1; may be given several times."
 Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
-SolutionFile = Annotated[
-    Path, Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game.")
-]
-_AGAINST = "Judge against this game instead of the one in FILE."
+_SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file with --game."
+SolutionFile = Annotated[Path, Argument(metavar="FILE", help=_SOLUTION, autocompletion=solutions)]
+_AGAINST = "Use this game instead of the one in FILE; a policy file, which holds no game, needs it."
 Against = Annotated[str | None, Option("--game", metavar="GAME", help=_AGAINST, autocompletion=games)]
-_KIND = Option(help=f"{concept_words()}.", autocompletion=concepts)
-_OBJECTIVE = Option(
-    help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives
+
+
+def concept_option(text: str) -> Any:
+    """The option for the kind of equilibrium."""
+    return Option(metavar="CONCEPT", help=f"{text}: {concept_words()}.", autocompletion=concepts)
+
+
+def _objective(text: str) -> Any:
+    help = f"{text}: welfare (sum of values), egalitarian (lowest value), fair (smallest gap), none, a player, or weights such as 1,2."
+    return Option(metavar="OBJECTIVE", help=help, autocompletion=objectives)
+
+
+Kind = Annotated[str, concept_option("Kind of equilibrium")]
+OptionalKind = Annotated[
+    str | None, concept_option("With --curve: kind of equilibrium, by default that of a solution file, else cce")
+]
+Objective = Annotated[str, _objective("Which equilibrium of each stage game is chosen")]
+OptionalObjective = Annotated[
+    str | None, _objective("With --curve: which equilibrium is chosen, by default as in a solution file, else welfare")
+]
+_EPSILON = (
+    "Round costs, which makes high-precision costs solvable. No budget is exceeded by more than this: "
+    "one number, or one per constraint such as fuel=0.1,risk=0."
 )
-Kind = Annotated[str, _KIND]
-OptionalKind = Annotated[str | None, _KIND]
-Objective = Annotated[str, _OBJECTIVE]
-OptionalObjective = Annotated[str | None, _OBJECTIVE]
-_EPSILON = "Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0."
 Epsilon = Annotated[str | None, Option(metavar="NUMBER", help=_EPSILON)]
-Relative = Annotated[bool, Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
-Rounding = Annotated[str, Option(help="down (infeasible then is infeasible in truth) or up (no budget is exceeded).")]
-_GAMMA = "Play forever, rewards and costs discounted by this per step; needs --epsilon."
+Relative = Annotated[bool, Option("--relative", help="Read --epsilon as a share of each budget, not as an amount.")]
+_ROUNDING = (
+    "With --epsilon: down (if no policy keeps the rounded budgets, none keeps the true ones) or "
+    "up (no true budget is ever exceeded)."
+)
+Rounding = Annotated[str, Option(metavar="DIRECTION", help=_ROUNDING, autocompletion=offered(lambda: ("down", "up")))]
+_GAMMA = "Play forever, with rewards and costs discounted by this factor per step; needs --epsilon."
 Gamma = Annotated[str | None, Option(metavar="NUMBER", help=_GAMMA)]
-CostGamma = Annotated[str | None, Option(metavar="NUMBER", help="Discount of costs, if another one.")]
-_TOL = "Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
-Threads = Annotated[int | None, Option(min=1, help="Threads; all processors by default.")]
-Tol = Annotated[float | None, Option(min=0, help=_TOL)]
-Episodes = Annotated[int, Option(min=1, help="How many episodes to play.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object, for machines.")]
-Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
+_COST_GAMMA = "With --gamma: the discount factor of costs, by default the same."
+CostGamma = Annotated[str | None, Option(metavar="NUMBER", help=_COST_GAMMA)]
+_TOL = "Largest gain by a deviation that is accepted in any situation; by default 1e-8 of what is at stake there."
+Tol = Annotated[float | None, Option(min=0, metavar="NUMBER", help=_TOL)]
+Threads = Annotated[int | None, Option(min=1, metavar="N", help="Number of threads; by default all processors.")]
+_MEMORY = "Refuse a game whose solve needs more memory than this, such as 4GB; by default the free memory."
+Memory = Annotated[str | None, Option(metavar="SIZE", help=_MEMORY)]
+_VALUES = "Keep the value of every situation. Without values the policy takes less memory and still plays and verifies."
+Values = Annotated[bool, Option(help=_VALUES)]
+Episodes = Annotated[int, Option(min=1, metavar="N", help="Number of episodes to play.")]
+Json = Annotated[
+    bool, Option("--json", help="Print one JSON object instead of text; docs/reference/json.md lists its fields.")
+]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors; the exit code says the rest.")]
 
 
 def output(text: str, metavar: str = "FILE") -> Any:
@@ -91,52 +102,81 @@ def output(text: str, metavar: str = "FILE") -> Any:
     return Option("-o", "--output", metavar=metavar, help=text)
 
 
-ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
-
-
 def read_game(name: str, param: list[str] | None = None) -> ace.MarkovGame:
     """A file if there is one of that name, else a catalog game, with parameters where given."""
     path = Path(name)
     if path.is_file():
         if param:
-            raise ace.InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters")
+            raise InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters")
         with working("reading the game"), warning_in_words():
             return ace.load(name)
     if name in ace.catalog.names():
-        return build_catalog_game(name, param or ())
+        from acegames.cli.parameters import build
+
+        return build(name, param or ())
     if path.is_dir():
         raise IsADirectoryError(f"{name}: a folder, not a file")
     if path.exists():
-        raise ace.InvalidOption(f"{name}: not an ordinary file (a pipe or a device); save what comes from it to a file")
+        raise InvalidOption(f"{name}: not an ordinary file (a pipe or a device); save what comes from it to a file")
     if path.suffix or "/" in name:
-        raise FileNotFoundError(f"{name}: no such file")
-    raise ace.InvalidOption(
-        f"{name}: neither a file nor a catalog game; `acegames catalog` lists {', '.join(ace.catalog.names())}"
+        raise FileNotFoundError(f"{name}: no such file{nearest(name, _beside(path))}")
+    known = [*ace.catalog.names(), *_beside(path)]
+    raise InvalidOption(
+        f"{name}: neither a file nor a catalog game{nearest(name, known)}; `acegames catalog` lists the catalog games"
     )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ ", did you mean ...?" for a word that is nearly a known one; else nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _beside(path: Path) -> list[str]:
+    """The files in the folder of a path, named as the path names it."""
+    with contextlib.suppress(OSError):
+        return [os.path.join(path.parent, x.name) if path.parent.name else x.name for x in os.scandir(path.parent)]
+    return []
 
 
 def read_policy(
     file: Path, against: str | None, param: list[str] | None = None
 ) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
     """Game, policy and solution of a file; with --game that game, the policy, no solution."""
-    refuse_game(file)
     if against is None:
         refuse_param(param)
-        solution = ace.Solution.load(file)
+        solution = read_solution(file)
         return solution.game, solution.policy, solution
+    refuse_game(file)
     return read_game(against, param), ace.Policy.load(file), None
 
 
 def refuse_param(param: list[str] | None) -> None:
     """InvalidOption where parameters are given, but no game that could have them."""
     if param:
-        raise ace.InvalidOption(f"-p {param[0]}: goes with --game and the name of a catalog game")
+        raise InvalidOption(f"-p {param[0]}: goes with --game and the name of a catalog game")
+
+
+def read_solution(file: Path) -> ace.Solution:
+    """The solution in a file; of a policy file, InvalidOption that says how to give the game."""
+    refuse_game(file)
+    try:
+        return ace.Solution.load(file)
+    except BadFile:
+        with contextlib.suppress(BadFile, MemoryError):
+            ace.Policy.load(file)
+            raise InvalidOption(f"{file}: holds a policy without its game; name the game: --game GAME") from None
+        raise
 
 
 def refuse_game(file: Path) -> None:
-    """InvalidOption where a game is given in place of a solution or a policy."""
-    if holds_game(file) or (not file.exists() and str(file) in ace.catalog.names()):
-        raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
+    """InvalidOption where a game is given in place of a solution or a policy, or nothing."""
+    from acegames.files.formats import holds_game
+
+    if not file.exists() and str(file) not in ace.catalog.names():
+        raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
+    if not file.exists() or holds_game(file):
+        raise InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 
 def check_place(output: Path) -> None:
@@ -150,7 +190,7 @@ def read_concept(
     """The concept; its objective may be a word, the name of a player or weights."""
     name, (*others, last) = kind.lower(), CONCEPTS
     if name not in CONCEPTS:
-        raise ace.InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
+        raise InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
     players = {str(p): p for p in game.players}
     chosen: Any = None if objective.lower() == "none" else players.get(objective, objective)
     if objective not in players and "," in objective:
@@ -159,25 +199,26 @@ def read_concept(
     options: dict[str, Any] = {}
     if backend is not None:
         if CONCEPTS[name] is not ace.Nash:
-            raise ace.InvalidOption(f"--backend {backend}: goes with --concept nash")
+            raise InvalidOption(f"--backend {backend}: goes with --concept nash")
         options["backend"] = backend
     if issubclass(CONCEPTS[name], Correlated):
         options["floor"] = floor
     elif floor != 1.0:
         with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
-        raise ace.InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
+        raise InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
     return CONCEPTS[name](chosen, **options)
 
 
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
     """The engine of that name; threads and memory are the local one's."""
     if name not in ENGINES:
-        raise ace.InvalidOption(f"--engine {name}: must be {' or '.join(ENGINES)}")
+        raise InvalidOption(f"--engine {name}: must be {' or '.join(ENGINES)}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
     given = {option: limit for option, limit in limits.items() if limit is not None}
     if given and name != "local":
-        raise ace.InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
-    engine: Engine = ENGINES[name](**given)
+        raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
+    engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
+    engine: Engine = engines[name](**given)
     return engine
 
 
@@ -185,8 +226,36 @@ def read_bytes(text: str) -> int:
     """Bytes from 500MB, 4 GiB or a plain number."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
     if match is None:
-        raise ace.InvalidOption(f"--memory {text}: must be a number of bytes such as 500MB or 4GiB")
+        raise InvalidOption(f"--memory {text}: must be a number of bytes such as 500MB or 4GiB")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
+
+
+def free_memory() -> int:
+    """Bytes that are free on this machine."""
+    from acegames.system.machine import available_memory
+
+    return available_memory()
+
+
+def refuse_too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> None:
+    """TooLarge where a solve needs more memory than --memory allows, or far more than is free.
+
+    An estimate by sampling may be too large; then a third of it must not fit. A number that is
+    counted is refused by --memory alone: such a game is small enough to be looked at first.
+    """
+    if needs.counted and memory is None:
+        return
+    allowed = free_memory() if memory is None else read_bytes(memory)
+    needed = needs.memory - (needs.policy if on_disk else 0)
+    if needed / (1 if needs.counted else SAMPLED) <= allowed:
+        return
+    size = f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')}"
+    limit = f"{room(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
+    raise TooLarge(
+        f"solving {size} needs about {room(needed)} of memory, but only {limit}; "
+        "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "
+        "a solve with --no-values or --checkpoint needs less, and --memory allows more"
+    )
 
 
 def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
@@ -198,7 +267,7 @@ def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
     labels = {str(c): c for c in game.constraints}
     pairs = [part.rpartition("=") for part in text.split(",")]
     if len({name.strip() for name, *_ in pairs}) < len(pairs):
-        raise ace.InvalidOption(f"--epsilon {text}: a constraint is named twice")
+        raise InvalidOption(f"--epsilon {text}: a constraint is named twice")
     return {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
 
 
@@ -209,13 +278,15 @@ def discounted(
     small = read_epsilon(epsilon, game)
     if gamma is None:
         if cost_gamma is not None:
-            raise ace.InvalidOption("--cost-gamma needs --gamma")
+            raise InvalidOption("--cost-gamma needs --gamma")
         return game, small
     if small is None or isinstance(small, dict):
-        raise ace.InvalidOption("--gamma needs --epsilon with one number: what comes after the cut stays below it")
+        raise InvalidOption("--gamma needs --epsilon with one number: what comes after the cut stays below it")
     rates = [None if r is None else _exact("--gamma", r) for r in (gamma, cost_gamma)]
     return ace.discount(game, rates[0], epsilon=small, cost_gamma=rates[1]), None  # it brings its own
 
 
 def _exact(option: str, text: str) -> Any:
-    return read_at(f"{option} {text}", read_exact, text, error=ace.InvalidOption)
+    from acegames.model.written import read_at, read_exact
+
+    return read_at(f"{option} {text}", read_exact, text, error=InvalidOption)

@@ -1,8 +1,7 @@
-"""How the program speaks: consoles, bars, tables, numbers and labels for people, and JSON."""
+"""How the program speaks to people: consoles, bars, tables and labels."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import warnings
@@ -10,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 from rich import markup
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -30,7 +29,7 @@ T = TypeVar("T")
 class Answer(NamedTuple):
     """The answer of a verb to machines; it told people by `out`, which is silent under --json."""
 
-    data: Any  # for --json
+    data: dict[str, Any]  # for --json
     code: int = 0  # exit code
 
 
@@ -98,14 +97,26 @@ def say_written(output: Any) -> str | None:
     return str(output)
 
 
-def table(heads: Sequence[Any], rows: Iterable[Sequence[str]], *, title: str | None = None, left: int = 0) -> Table:
-    """A table of text; all but the first `left` columns hold numbers, aligned at the right."""
-    found = Table(title=title)
+def table(
+    heads: Sequence[Any], rows: Iterable[Sequence[str]], *, title: str | None = None, left: int = 0, last: int = 0
+) -> Table:
+    """A table whose cells are never wrapped, but for those of the first `left` columns.
+
+    Numbers are at the right; the first `left` and the `last` columns hold text.
+    """
+    found, lines = Table(title=title), [list(map(one_line, row)) for row in rows]
     for k, head in enumerate(heads):
-        found.add_column(escape(str(head)), justify="left" if k < left else "right")
-    for row in rows:
-        found.add_row(*map(escape, row))
+        widest = max((cell_len(line[k]) for line in lines), default=1)
+        side: Any = "right" if left <= k < len(heads) - last else "left"
+        found.add_column(Text(one_line(head)), justify=side, min_width=None if k < left else widest, overflow="fold")
+    for line in lines:
+        found.add_row(*map(Text, line))
     return found
+
+
+def show_table(found: Table) -> None:
+    """Print a table; to keep numbers whole its lines may be longer than those of the terminal."""
+    out.print(found, crop=False, soft_wrap=False, no_wrap=True, overflow="ignore")
 
 
 def filled_bar(share: float, width: int, style: str) -> Text:
@@ -123,28 +134,3 @@ def escape(text: str) -> str:
 def one_line(label: Any) -> str:
     """A label without line breaks and control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(label))
-
-
-def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
-    """{label: value} with text as keys; where two labels look alike, as Python writes them."""
-    known = list(labels)
-    alike = len({str(x) for x in known}) < len(known)
-    return dict(zip(map(repr if alike else str, known), values, strict=True))
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON object, now, so that what goes wrong with that is noticed here."""
-    print(json.dumps(_plain(value), indent=2, allow_nan=False), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN or infinity, no tuples as keys and no Fractions: write them as text."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

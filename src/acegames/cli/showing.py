@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fractions import Fraction
-from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 from typer import Option
 
-import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, by_label, escape, one_line, out, table
-from acegames.cli.tables import describe, show_game
-from acegames.model.checks import place
-from acegames.model.costs.random import RandomCost
-from acegames.model.game import Layer
-from acegames.model.numbers import plain
-from acegames.model.words import called, number
-from acegames.model.written import unknown
+from acegames.cli.screen import Answer
 
 STATE = "Show this state; may be given several times. By default all states, as far as --most goes."
 TIME = "Show the tables of this time; 0 by default."
-LISTED = 12  # labels in one line
 MOST = "Show at most this many joint actions in all."
 
 
@@ -32,132 +19,13 @@ def show(
     param: opt.Param = None,
     state: Annotated[list[str] | None, Option("--state", metavar="S", help=STATE)] = None,
     t: Annotated[int | None, Option("--t", min=0, metavar="T", help=TIME)] = None,
-    most: Annotated[int, Option("--most", min=1, help=MOST)] = 40,
+    most: Annotated[int, Option("--most", min=1, metavar="N", help=MOST)] = 40,
 ) -> Answer:
-    """Show what a game says after all of its rules: players, horizon, budgets, and for each state
-    the legal joint actions with their rewards, outcomes and costs.
+    """Show the game that a file or a catalog name stands for.
+
+    That is what it says after all of its rules: players, horizon, budgets, and for each state the
+    legal joint actions with their rewards, outcomes and costs.
     """
-    model = opt.read_game(game, param)
-    time = 0 if t is None else t
-    if time >= model.horizon:
-        raise ace.InvalidOption(
-            f"--t {time}: must be between 0 and {model.horizon - 1}, the horizon is {model.horizon}"
-        )
-    layer = model.layers[model.layer_at[time]]
-    states = list(dict.fromkeys(_state(model, name) for name in state)) if state else _present(model, layer)
-    every = ((s, row) for s in states for row in range(layer.row_ptr[s], layer.row_ptr[s + 1]))
-    shown = list(islice(every, most))
-    left = int(np.diff(layer.row_ptr)[states].sum()) - len(shown)
-    show_game(model)
-    _show_labels(model)
-    _show_times(model, time, asked=t is not None)
-    _show_rows(model, layer, shown)
-    for s in states:
-        if state and layer.row_ptr[s] == layer.row_ptr[s + 1]:
-            out.print(f"{escape(place(time, model.states[s]))}: this state cannot occur at this time.", soft_wrap=True)
-    if left:
-        whole = len(states) - len({s for s, _ in shown})
-        among = f", among them all of {whole:,} states" if whole else ""
-        hint = "--state S shows one state, --most N shows more"
-        out.print(f"{left:,} more legal joint actions are not shown{among}: {hint}.", soft_wrap=True)
-    same = [int(u) for u in model.times[model.layer_at[time]]]
-    data = {**describe(model), "actions": by_label(model.players, map(list, model.actions)), "t": time}
-    data |= {"same_at": same, "rows": [_data(model, layer, s, row) for s, row in shown], "left_out": left}
-    return Answer(data)
+    from acegames.cli.resolved import show_resolved
 
-
-def _present(game: ace.MarkovGame, layer: Layer) -> list[int]:
-    """The states that the tables of a time have, those of the beginning first."""
-    every = np.flatnonzero(np.diff(layer.row_ptr)).tolist()
-    first = [s for s, _ in game.initial if layer.row_ptr[s] < layer.row_ptr[s + 1]]
-    return [*first, *(s for s in every if s not in first)]
-
-
-def _state(game: ace.MarkovGame, name: str) -> int:
-    """The number of a state from its label as it is shown, in Python or in a table."""
-    ways = [{spell(s): k for k, s in enumerate(game.states)} for spell in (str, repr, called)]
-    for known in ways:
-        if name in known:
-            return known[name]
-    raise ace.InvalidOption(f"--state {name}: {unknown('state', name, ways[0])}")
-
-
-def _show_labels(game: ace.MarkovGame) -> None:
-    """Where play begins, and each player's actions."""
-    begins = [_label(game.states[s]) + ("" if p == 1 else f" with probability {p:.6g}") for s, p in game.initial]
-    lines = [f"Play begins in {_listed(begins)}."]
-    lines += [
-        f"Actions of {_label(p)}: {_listed(map(_label, a))}." for p, a in zip(game.players, game.actions, strict=True)
-    ]
-    for line in lines:
-        out.print(escape(line), soft_wrap=True)
-
-
-def _listed(words: Iterable[str]) -> str:
-    found = list(words)
-    more = [f"... ({len(found)} in all)"] if len(found) > LISTED else []
-    return ", ".join(found[:LISTED] + more)
-
-
-def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
-    if len(game.layers) == 1:
-        out.print("The tables are the same at all times.")
-        return
-    same = len(game.times[game.layer_at[time]])
-    alike = f", as at {same} of {game.horizon:,} times" if same > 1 else ""
-    hint = "" if asked else f"; --t T shows another time, up to {game.horizon - 1}"
-    out.print(f"The tables change with time. This is t={time}{alike}{hint}.")
-
-
-def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) -> None:
-    """One table per state: a line per outcome, what the joint action pays in its first line."""
-    players = ", ".join(map(_label, game.players))
-    heads = (players, "reward" if len(game.players) == 1 else "rewards", "prob.", "next state")
-    for s in dict.fromkeys(s for s, _ in rows):
-        lines = []
-        for row in (r for other, r in rows if other == s):
-            action = (labels[a] for labels, a in zip(game.actions, layer.action[row].tolist(), strict=True))
-            first = [", ".join(map(_label, action)), ", ".join(f"{x:.6g}" for x in layer.reward[row].tolist())]
-            for p, after, cost in _outcomes(game, layer, row):
-                there = "(same)" if after == game.states[s] else _label(after)
-                lines.append((*first, f"{p:.6g}", there, *map(_amount, cost)))
-                first = ["", ""]
-        costs = (f"{_label(c)} cost" for c in game.constraints)
-        found = table((*heads, *costs), lines, title=escape(f"state {_label(game.states[s])}"), left=1)
-        found.columns[3].justify = "left"
-        out.print(found)
-
-
-def _label(label: Any) -> str:
-    return one_line(called(label))
-
-
-def _amount(cost: Any) -> str:
-    return cost.key if isinstance(cost, RandomCost) else number(plain(cost))
-
-
-def _outcomes(game: ace.MarkovGame, layer: Layer, row: int) -> list[tuple[float, Any, list[Fraction | RandomCost]]]:
-    here = layer.outcomes(row)
-    found = zip(layer.prob[here].tolist(), layer.next_state[here].tolist(), layer.cost[here].tolist(), strict=True)
-    return [
-        (p, game.states[s], [values[c] for values, c in zip(game.cost_values, codes, strict=True)])
-        for p, s, codes in found
-    ]
-
-
-def _data(game: ace.MarkovGame, layer: Layer, state: int, row: int) -> dict[str, Any]:
-    """A legal joint action for JSON."""
-    action = (labels[a] for labels, a in zip(game.actions, layer.action[row].tolist(), strict=True))
-    return {
-        "state": game.states[state],
-        "action": by_label(game.players, action),
-        "reward": by_label(game.players, layer.reward[row]),
-        "outcomes": [
-            {"probability": p, "next": after, "cost": by_label(game.constraints, map(_plain, cost))}
-            for p, after, cost in _outcomes(game, layer, row)
-        ],
-    }
-
-
-def _plain(cost: Any) -> Any:
-    return cost.key if isinstance(cost, RandomCost) else plain(cost)
+    return show_resolved(opt.read_game(game, param), state, t, most)

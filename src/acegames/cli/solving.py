@@ -11,14 +11,22 @@ from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, say_written, with_bar
-from acegames.cli.tables import Took, certificate_data, show_summary, solution_data
-from acegames.engines.checkpoint import other_runs
+from acegames.cli.completion import backends, offered
+from acegames.cli.screen import Answer, err, escape, out, say_written, with_bar, working
+from acegames.errors import InvalidOption
 from acegames.system.compiling import seconds_compiling
 
-CHECKPOINT = "Store solved layers here: the same command goes on after a crash, and the policy stays out of memory."
-
-VALUES = "Keep what every situation is worth; without, the policy plays and is verified, and takes less room."
+CHECKPOINT = "Store solved layers in this folder: the same command resumes after a crash, and the policy stays on disk."
+BACKEND = (
+    "With nash: let quantecon or gambit solve the stage games in which every combination of the players' feasible "
+    "actions is feasible."
+)
+FLOOR = (
+    "With ce and cce: a deviation that leaves the feasible joint actions counts as a payoff this many payoff ranges "
+    "below the player's worst feasible one. Every value is sound; a larger one leaves more equilibria to choose from."
+)
+ENGINE = "local (compiled, on this machine) or reference (plain and slow, to compare with)."
+MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
 
 
 def solve(
@@ -27,37 +35,41 @@ def solve(
     output: Annotated[Path | None, opt.output("Write the solution: game, policy, values, options, guarantee.")] = None,
     concept: opt.Kind = "cce",
     objective: opt.Objective = "welfare",
-    backend: Annotated[
-        str | None, Option(help="With nash: quantecon or gambit, to be asked about product stages.")
-    ] = None,
-    floor: Annotated[float, Option(help="Value of leaving what is feasible, in stage ranges below the worst.")] = 1.0,
+    backend: Annotated[str | None, Option(metavar="NAME", help=BACKEND, autocompletion=backends)] = None,
+    floor: Annotated[float, Option(metavar="NUMBER", help=FLOOR)] = 1.0,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
     gamma: opt.Gamma = None,
     cost_gamma: opt.CostGamma = None,
-    verify: Annotated[bool, Option(help="Check the answer independently before writing it.")] = True,
-    engine: Annotated[str, Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
+    verify: Annotated[bool, Option(help="Verify the policy before it is written.")] = True,
+    engine: Annotated[str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: opt.ENGINES))] = "local",
     threads: opt.Threads = None,
-    memory: Annotated[
-        str | None, Option(help="Refuse games that need more, e.g. 4GB; by default the free memory.")
-    ] = None,
+    memory: opt.Memory = None,
     checkpoint: Annotated[Path | None, Option(metavar="DIR", help=CHECKPOINT)] = None,
-    values: Annotated[bool, Option(help=VALUES)] = True,
-    verbose: Annotated[bool, Option("-v", "--verbose", help="Show the whole certificate and promise.")] = False,
+    values: opt.Values = True,
+    verbose: Annotated[bool, Option("-v", "--verbose", help="Show the whole certificate and guarantee.")] = False,
 ) -> Answer:
-    """Compute an equilibrium policy in which no player gains by any safe deviation."""
+    """Compute an equilibrium that keeps every budget and in which no player gains by a safe
+    deviation.
+
+    Exit code 1 if the policy does not verify, 3 if no policy keeps every budget, 4 if there is no
+    such equilibrium, 5 if the game is too large.
+    """
+    from acegames.cli.answers import certificate_data, game_data, solution_data
+    from acegames.cli.tables import Took, show_summary
+
     if output is not None:
         if output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
-            raise ace.InvalidOption(
-                f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
-            )
+            raise InvalidOption(f"-o {output}: a solution is no game file; choose another ending, such as .ace")
         opt.check_place(output)
     model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options["keep_values"] = values
     options["engine"] = opt.read_engine(engine, threads, memory)
+    if engine == "local":
+        _refuse_at_once(model, wanted, memory, options)
     compiled_before = seconds_compiling()
     solution = with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()
@@ -75,15 +87,36 @@ def solve(
     if written is not None and solution.checkpoint is not None:
         out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if not good:
-        err.print("[bold red]The independent check failed; nothing was written.[/] Please report this game.")
-    data = {**solution_data(solution), "certificate": certificate_data(certificate), "file": written}
+        err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
+    elif written is None:
+        out.print("The solution was not saved; add -o solution.ace to keep it.")
+    judged = None if certificate is None else certificate_data(certificate)
+    data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": written}
     return Answer(data, code=0 if good else 1)
+
+
+def _refuse_at_once(game: ace.MarkovGame, concept: Any, memory: str | None, options: dict[str, Any]) -> None:
+    """TooLarge, before the situations are found, for a game that is far too large."""
+    from acegames.approximate.within import Within
+    from acegames.safety.lattice import lattice
+    from acegames.safety.space import plan
+
+    rounding = {name: options[name] for name in ("epsilon", "relative", "rounding")}
+    counted = Within(**rounding).count(game).game
+    if plan(counted, lattice(counted), clip=True).total < MANY_CELLS:
+        return
+    with working("estimating the size"):
+        needs = ace.estimate(game, concept, **rounding, engine=options["engine"], keep_values=options["keep_values"])
+    if not needs.counted:  # else the situations are found soon, and the engine knows what would help
+        opt.refuse_too_large(needs, memory, on_disk=options["checkpoint"] is not None)
 
 
 def _not_needed(run: str) -> str:
     """Says which part of a checkpoint may be deleted once its solution is written."""
+    from acegames.engines.checkpoint import other_runs
+
     folder, others = os.path.dirname(run), other_runs(run)
-    said = f"{run} is not needed for this any more and may be deleted"
+    said = f"{run} is no longer needed and may be deleted"
     held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
     return f"{said}; {folder} holds layers of {held} too." if others else f"{said}."
 
@@ -98,13 +131,18 @@ def bracket(
     concept: opt.Kind = "cce",
     objective: opt.Objective = "welfare",
 ) -> Answer:
-    """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game
-    is infeasible for sure.
+    """Solve with costs rounded down and rounded up, and say what holds for the true costs.
+
+    Exit code 3 if the game is infeasible for sure.
     """
+    from acegames.cli.answers import game_data, solution_data
+
     model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model)
     found = with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))
     sides = {"down": found.down, "up": found.up}
-    data = {"verdict": found.verdict, **{k: None if s is None else solution_data(s) for k, s in sides.items()}}
-    return Answer(data, code=3 if found.verdict == "infeasible" else 0)
+    solved = {side: None if answer is None else solution_data(answer) for side, answer in sides.items()}
+    return Answer(
+        {"game": game_data(model), "verdict": found.verdict, **solved}, code=3 if found.verdict == "infeasible" else 0
+    )

@@ -1,4 +1,4 @@
-"""Games, frontiers, curves and solutions, as the program shows them to people and as JSON."""
+"""Games, frontiers, curves and solutions, as the program shows them to people."""
 
 from __future__ import annotations
 
@@ -11,62 +11,57 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, table
+from acegames.cli.screen import escape, filled_bar, one_line, out, show_table, table
 from acegames.cli.text_plot import plot_frontier
+from acegames.cli.words import counted
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain
-from acegames.model.words import budgets_listed, number, reservoir_parts, rounded_up
+from acegames.model.words import budgets_listed, called, constraint_called, number, reservoir_parts, rounded_up
 from acegames.solving.curve import SCHEDULE
 
-NO_BUDGET = "No capacity would be enough: a reservoir must start fuller."
-BAR = 24  # characters of the longest bar of a curve
+NO_BUDGET = "No capacity suffices: a reservoir must start at a higher level."
+BAR, SHORTEST_BAR = 24, 6  # characters of the longest bar of a curve, and fewest that say anything
+MINIMAL = "minimal"
+PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 
 
-def describe(game: ace.MarkovGame) -> dict[str, Any]:
-    """The main facts of a game."""
-    return {
-        "name": game.name,
-        "players": list(map(str, game.players)),
-        "states": len(game.states),
-        "actions_per_player": [len(a) for a in game.actions],
-        "horizon": game.horizon,
-        "budget": by_label(game.constraints, map(_budget_data, own_budget(game).values())),
-        "budget_is_a_schedule": has_schedule(game),
-        "digest": game.digest,
-    }
-
-
-def _budget_data(budget: Any) -> Any:
-    """A budget for JSON, as a game file has it."""
-    if not isinstance(budget, Holds):
-        return budget
-    return {"reservoir": budget.capacity, "start": budget.start, "reserve": budget.reserve}
-
-
-def _budgets(game: ace.MarkovGame) -> str:
+def budget_words(game: ace.MarkovGame) -> str:
     """All budgets in one line."""
-    return budgets_listed(by_label(game.constraints, own_budget(game).values()))
+    return budgets_listed({constraint_called(c): budget for c, budget in own_budget(game).items()}, _budget)
 
 
-def show_game(game: ace.MarkovGame, **more: Any) -> None:
+def _budget(budget: Any) -> str:
+    return number(budget) if isinstance(budget, (list, Holds)) or budget < np.inf else "no limit"
+
+
+def _player(label: Any) -> str:
+    return label if isinstance(label, str) else f"player {called(label)}"
+
+
+def show_game(game: ace.MarkovGame, **more: str) -> None:
     """Print a game as a table with further lines; its digest stands alone, never cut."""
-    facts = describe(game)
-    digest = facts.pop("digest")
+    facts = {
+        "name": game.name or "(none)",
+        "players": f"{len(game.players)}: {', '.join(map(str, game.players))}",
+        "states": f"{len(game.states):,}",
+        "actions": ", ".join(f"{_player(p)}: {len(x):,}" for p, x in zip(game.players, game.actions, strict=True)),
+        "horizon": counted(game.horizon, "step"),
+        "budget": budget_words(game) or "none",
+    }
     found = Table(Column(), Column(overflow="fold"), show_header=False)
-    for key, value in {**facts, "budget": _budgets(game) or "none", **more}.items():
-        listed = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        found.add_row(key.replace("_", " "), escape(listed))
+    for key, value in {**facts, **more}.items():
+        found.add_row(key, escape(value))
     out.print(found)
-    out.print(f"digest {digest}", soft_wrap=True)
+    out.print(f"digest {game.digest}", soft_wrap=True)
 
 
 def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     """Print the minimal budgets as a table, and draw them where there are two."""
     game, budgets = found.game, found.minimal_budgets
-    short = "" if found.feasible else ", which is not enough"
+    short = "" if found.feasible else ", which does not suffice"
     if len(budgets):
         out.print(f"[bold]Minimal budgets[/]: {meaning}")
-        out.print(table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most])))
+        show_table(table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most])))
     else:
         out.print(NO_BUDGET)
     if len(budgets) > most:
@@ -74,7 +69,7 @@ def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     if len(budgets) == len(game.constraints) == 1 and game.reservoirs[0]:
         own = number(plain(game.reservoirs[0].capacity))
         out.print(f"Smallest capacity that suffices: {number(budgets[0, 0])} (you have {own})")
-    out.print(escape(f"The game's own budget: {_budgets(game)}{short}"))
+    out.print(escape(f"The game's own budget: {budget_words(game)}{short}"))
     _draw_frontier(found)
     if has_schedule(game):
         out.print(SCHEDULE)
@@ -101,54 +96,40 @@ def _draw_frontier(found: ace.Feasibility) -> None:
 
 
 def show_curve(curve: ace.BudgetCurve) -> None:
-    """Print values by budget, with a bar for their sum, from zero where none is negative."""
+    """Print values by budget, with a bar for their sum where there is room for one."""
     concept = curve.concept
-    out.print(f"\n[bold]Value of budget[/]: {type(concept).__name__}, objective {escape(str(concept.objective))}")
-    total = curve.values.sum(axis=1)
-    low, high = min(0.0, np.nanmin(total)), np.nanmax(total)
-    what = "sum of values" if len(curve.players) > 1 else ""
-    found = table(curve.heads, [])
-    found.add_column(what if low == 0 else f"{what} above {low:.6g}".strip())
-    full = "#" if out.options.ascii_only else "█"
-    for line, level, least in zip(curve.lines, total, curve.is_minimal, strict=True):
-        bar = "" if np.isnan(level) else full * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
-        found.add_row(*line, bar + " minimal" * bool(least))
-    out.print(found)
+    out.print(f"\n[bold]Value of budget[/]: {concept.words.noun}, objective {escape(str(concept.objective))}")
+    heads, lines = [*curve.heads, ""], curve.lines
+    room = out.width - out.measure(table(heads, [[*line, MINIMAL] for line in lines], last=1)).minimum
+    mark = MINIMAL if room >= 0 else "*"
+    lines = [[*line, mark * bool(least)] for line, least in zip(lines, curve.is_minimal, strict=True)]
+    if room >= SHORTEST_BAR + 3:  # and the frame
+        total = curve.values.sum(axis=1)
+        low, what = _base(total), "sum of values" if len(curve.players) > 1 else "value"
+        heads.append(what if low == 0 else f"{what} above {low:.6g}")
+        lines = [[*line, bar] for line, bar in zip(lines, _bars(total, low, min(BAR, room - 3)), strict=True)]
+    show_table(table(heads, lines, last=len(heads) - len(curve.heads)))
+    if mark != MINIMAL:
+        out.print(f"{mark} minimal budget")
     for note in curve.notes:
         out.print(escape(note.replace("points=", "--points")))
 
 
-def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
-    """A curve for JSON; values are null where a budget is infeasible or has no equilibrium."""
-    values = [None if np.isnan(row).any() else row.tolist() for row in curve.values]
-    names = ("constraint", "concept", "players", "budgets", "values", "feasible", "minimal", "is_minimal", "steps")
-    found = {name: getattr(curve, name) for name in (*names, "thinned")}
-    return {**found, "concept": repr(curve.concept), "values": values}
+def _base(total: Any) -> float:
+    """Where bars begin: at zero, unless they would then all look alike, or values are negative."""
+    low, high = float(np.nanmin(total)), float(np.nanmax(total))
+    return low if low < 0 or 0 < high - low < high / 4 else 0.0
 
 
-CERTIFICATE = (
-    *("ok", "regret", "where", "share", "share_where", "max_spent", "counting", "allowance", "excess", "covers"),
-    *("values", "accepted_share", "rounding", "pairs", "problems", "witness"),
-)
-"""The fields of a certificate that JSON has, besides the tolerance."""
-
-
-def solution_data(solution: ace.Solution) -> dict[str, Any]:
-    """A solution for JSON."""
-    return {
-        "values": by_label(solution.game.players, solution.values),
-        "concept": repr(solution.concept),
-        "guarantee": str(solution.guarantee),
-        "excess": by_label(solution.game.constraints, solution.guarantee.excess),
-        "stats": vars(solution.stats),
-    }
-
-
-def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | None:
-    """A certificate for JSON."""
-    if certificate is None:
-        return None
-    return {**{name: getattr(certificate, name) for name in CERTIFICATE}, "tolerance": certificate.tol}
+def _bars(total: Any, low: float, width: int) -> list[str]:
+    """A bar for each number, to an eighth of a character where the terminal can draw that."""
+    high, steps = float(np.nanmax(total)), 1 if out.options.ascii_only else 8
+    drawn = []
+    for level in total.tolist():
+        share = 1.0 if high == low else (level - low) / (high - low)
+        filled = 0 if level != level else max(1, round(share * width * steps))
+        drawn.append("#" * filled if steps == 1 else PARTS[8] * (filled // 8) + PARTS[filled % 8].strip())
+    return drawn
 
 
 class Took(NamedTuple):
@@ -183,13 +164,13 @@ def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
 
     Of a plain budget it is the most that is spent, of a reservoir the lowest level.
     """
-    worst = "lowest level" if all(game.reservoirs) else "worst spending"
-    table = _grid("budget", f"{worst}, or lowest level" if any(game.reservoirs) and worst != "lowest level" else worst)
+    kinds = ["largest cumulative cost"] * (not all(game.reservoirs)) + ["lowest level"] * any(game.reservoirs)
+    table = _grid("budget", ", or ".join(kinds))
     columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
     for (label, budget), spent, over, allowed in zip(*columns, strict=True):
         said, style = _said(spent, budget), "cyan"
         if over > 0:
-            promised = f" (promised: at most {rounded_up(allowed)})" if over <= allowed else ""
+            promised = f" (the rounding allows {rounded_up(allowed)})" if over <= allowed else ""
             beyond = "short of its reserve" if isinstance(budget, Holds) else "over"
             said, style = f"{said}, {rounded_up(over)} {beyond}{promised}", "yellow" if promised else "red"
         share, drawn = _share(spent, budget), Text()
@@ -221,26 +202,28 @@ def _said(spent: Any, budget: Any) -> str:
 
 def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
     if certificate is None:
-        return [Text("NOT CHECKED: no independent check was made (--no-verify).", f"bold {colour}")]
+        return [Text("NOT CHECKED: the policy was not verified (--no-verify).", f"bold {colour}")]
     lines = [Text(str(certificate).splitlines()[0], f"bold {colour}")]
     if not certificate.constraints:
-        lines.append(Text("Safe: there are no budgets, and only legal actions are played." if certificate.ok else ""))
+        lines.append(Text("Safe: the game has no budgets." if certificate.ok else ""))
     if certificate.ok:
         gain = max(0.0, float(certificate.regret.max()))
         exactly = all(how == "exact" for how in certificate.counting)
-        against = "by any safe deviation" if exactly else f"by {certificate.covers.replace('every', 'any')}"
-        lines.append(Text(f"Nobody gains more than {gain:.2g} {against}."))
+        against = "a safe deviation" if exactly else certificate.covers.replace("every ", "a ")
+        lines.append(Text(f"Exploitability {gain:.2g}: no player gains more by {against}."))
     return lines
 
 
 def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: Took) -> Text:
     stats = solution.stats
     repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
-    solved = "" if stats.seconds is None else f", {stats.seconds:.2f} s"
-    checked = "" if certificate is None else f", checked in {took.checking:.2f} s"
-    first = f" ({took.compiling:.1f} s of all this for compiling)" if took.compiling > 0.05 else ""
-    work = f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}"
-    return Text(f"{work}{solved}{checked}{first}.", "dim")
+    work = f"{counted(stats.pairs, 'stage game')} after clipping, {counted(stats.programs, 'linear program')}{repaired}"
+    said = f"Solved{'' if stats.seconds is None else f' in {stats.seconds:.2f} s'}: {work}."
+    if certificate is not None:
+        said += f"\nChecked in {took.checking:.2f} s: {counted(certificate.pairs, 'situation')}."
+    if took.compiling > 0.05:
+        said += f"\n{took.compiling:.1f} s of this went into compiling, which later runs need not do."
+    return Text(said, "dim")
 
 
 def _grid(*heads: str) -> Table:

@@ -1,4 +1,4 @@
-"""A frontier of two budgets drawn with characters: which are enough, where the game's own lies."""
+"""A frontier of two budgets drawn with characters: which suffice, where the game's own lies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
 FAR = 2.0  # times the frontier's own extent
 MARKS = {
     "point": ("●", "o", "bold cyan", "minimal budget"),
-    "enough": ("░", ".", "green", "enough"),
+    "enough": ("░", ".", "green", "suffices"),
     "own": ("◆", "#", "bold magenta", "the game's own budget"),
-    "short": ("✖", "X", "bold red", "own budget, not enough"),
+    "short": ("✖", "X", "bold red", "own budget, too small"),
     "": (" ", " ", "", ""),
 }
 """What a character stands for: itself, its ASCII form, its style, and its words in the legend."""

@@ -34,7 +34,7 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Shown):
-    """What a solve would take. The fields are also those of `acegames check --json`.
+    """What a solve would take. `acegames check --json` has the same fields.
 
     One stage game is solved for each situation (time, state, cumulative cost) that is reachable
     under feasible play; cumulative costs so low that the budgets cannot bind any more share one

@@ -38,7 +38,7 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
         )
     if t < game.horizon - 1:
         reason += " The utilities here depend on the equilibria chosen at later steps, so with another objective there may be one."
-    return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent)
+    return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent, game.constraints)
 
 
 def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> TooLarge:

@@ -56,10 +56,15 @@ def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
 
 
 def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
-    """Budgets by the names of their constraints, in one line."""
+    """Budgets in one line. A name may end in a digit: "battery 1 <= 6"."""
     apart = any(isinstance(b, Holds) for b in budgets.values())  # those have commas of their own
-    said = [f"{name}{':' * isinstance(b, Holds)} {spell(b)}" for name, b in budgets.items()]
+    said = [f"{name}{' <=' if _one_number(b) else ':'} {spell(b)}" for name, b in budgets.items()]
     return ("; " if apart else ", ").join(said)
+
+
+def _one_number(budget: Any) -> bool:
+    """Whether a budget is one finite number."""
+    return is_almost_sure(budget) if isinstance(budget, list) else not isinstance(budget, Holds) and budget != math.inf
 
 
 def rounded_up(x: Any) -> str:

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from acegames.catalog.pictures import picture_of
+from acegames.catalog import picture_of
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.words import called

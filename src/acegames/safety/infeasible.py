@@ -23,7 +23,9 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         stored = [
             c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
         ]
-        return Infeasible(f"{verdict}. No capacity suffices: {_some(stored)} must start at a higher level", minimal)
+        return Infeasible(
+            f"{verdict}. No capacity suffices: {_some(stored)} must start at a higher level", minimal, game.constraints
+        )
     shown = [
         ", ".join(
             f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
@@ -40,6 +42,7 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     return Infeasible(
         f"{verdict}. Minimal budgets that suffice{last}{', with costs so rounded' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
+        game.constraints,
     )
 
 

@@ -111,7 +111,7 @@ def solve(
         if not counted.rounding:
             raise
         said = "This holds for the game with rounded costs, and `spent` is in rounded costs; another epsilon may help."
-        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
+        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent, error.constraints) from None
     if found is None:
         raise infeasible_as_counted(game, within)
     layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]

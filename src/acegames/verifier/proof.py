@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -84,9 +85,15 @@ class Proof(Shown):
             f"{float(self.gain.max()):.3g} by a safe deviation, "
             f"in any of the {self.situations:,} situations reachable under feasible play.\n"
             f"It is about the game with the digest {self.game_digest}.\n"
-            f"To check it, run: python checker/ace_check.py {self.path} --game {self.game_digest}"
+            f"To check it, run: python {quote(str(checker_file()))} {quote(str(self.path))} --game {self.game_digest}"
             + (" --rounded" if self.rounded else "")
         )
+
+
+def checker_file() -> Path:
+    """The checker, one Python file: beside this module in the wheel, else in the source tree."""
+    installed = Path(__file__).with_name("ace_check.py")
+    return installed if installed.exists() else Path(__file__).parents[3] / "checker" / "ace_check.py"
 
 
 def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:

@@ -1,0 +1,207 @@
+"""The answers of the verbs as JSON; docs/reference/json.md documents every field.
+
+One shape for all verbs: what belongs to players is {player: ...}, what belongs to constraints is
+{constraint: ...}, a situation is {"t", "state", "spent"}, a concept is named by its words, and a
+game comes with its digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import acegames as ace
+from acegames.concepts import CONCEPTS, Concept
+from acegames.model.budgets import Holds, has_schedule, own_budget
+
+FORMAT, VERSION = "acegames-answer", 1
+
+
+def print_json(verb: str | None, exit_code: int, fields: dict[str, Any]) -> None:
+    """Print one JSON object, now, so that what goes wrong with that is noticed here."""
+    about = {"format": FORMAT, "version": VERSION, "acegames": ace.__version__, "verb": verb, "exit_code": exit_code}
+    print(json.dumps(_plain({**about, **fields}), indent=2, allow_nan=False), flush=True)
+
+
+def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
+    """{label: value} with text as keys; where two labels look alike, as Python writes them."""
+    known = list(labels)
+    alike = len({str(x) for x in known}) < len(known)
+    return dict(zip(map(repr if alike else str, known), values, strict=True))
+
+
+def error_data(error: Exception, message: str) -> dict[str, Any]:
+    """An error; with the budgets that suffice, and the place, where it knows them."""
+    labels, minimal = getattr(error, "constraints", ()), getattr(error, "minimal_budgets", None)
+    t, state, spent = (getattr(error, name, None) for name in ("t", "state", "spent"))
+    return {
+        "error": type(error).__name__,
+        "message": message,
+        "place": None if t is None else _place(labels, t, state, spent if labels else ()),
+        "minimal_budgets": None if minimal is None else budgets_data(labels, minimal),
+    }
+
+
+def game_data(game: ace.MarkovGame) -> dict[str, Any]:
+    """The main facts of a game."""
+    return {
+        "name": game.name,
+        "digest": game.digest,
+        "players": list(by_label(game.players, game.players)),
+        "constraints": list(by_label(game.constraints, game.constraints)),
+        "states": len(game.states),
+        "actions_per_player": by_label(game.players, map(len, game.actions)),
+        "horizon": game.horizon,
+        "budget": by_label(game.constraints, map(_budget, own_budget(game).values())),
+        "budget_is_a_schedule": has_schedule(game),
+    }
+
+
+def _budget(budget: Any) -> Any:
+    """A budget as a game file has it."""
+    if not isinstance(budget, Holds):
+        return budget
+    return {"reservoir": budget.capacity, "start": budget.start, "reserve": budget.reserve}
+
+
+def budgets_data(constraints: Iterable[Any], budgets: Iterable[Any]) -> list[dict[str, Any]]:
+    """Budgets, one of each constraint in a row."""
+    return [by_label(constraints, budget) for budget in np.asarray(budgets).tolist()]
+
+
+def concept_data(concept: Concept) -> dict[str, Any]:
+    """A concept: its word on the command line, its name, and its objective."""
+    kind = next((word for word, known in CONCEPTS.items() if type(concept) is known), type(concept).__name__.lower())
+    return {"kind": kind, "name": concept.words.noun, "objective": concept.objective, "floor": concept.floor}
+
+
+def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
+    """What a solve would take; memory in bytes."""
+    same = ("counted", "seconds", "measured", "threads", "memory", "solving", "working", "tables", "policy", "values")
+    sizes = {name: getattr(needs, name) for name in (*same, "on_disk", "cells", "dense")}
+    return {"stage_games": needs.pairs, **sizes}
+
+
+def solution_data(solution: ace.Solution) -> dict[str, Any]:
+    """A solution, without its game."""
+    stats = solution.stats
+    return {
+        "concept": concept_data(solution.concept),
+        "values": by_label(solution.game.players, solution.values),
+        "guarantee": str(solution.guarantee),
+        "excess": by_label(solution.game.constraints, solution.guarantee.excess),
+        "stats": {
+            "stage_games": stats.pairs,
+            "programs": stats.programs,
+            "repaired": stats.repaired,
+            "seconds": stats.seconds,
+        },
+    }
+
+
+def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
+    """A certificate."""
+    players, constraints = certificate.players, certificate.constraints
+
+    def places(found: Sequence[Any]) -> dict[str, Any]:
+        return by_label(players, (None if x is None else _place(constraints, *x) for x in found))
+
+    found = certificate.witness
+    history = [] if found is None else [_step(step, players, constraints) for step in found.history]
+    return {
+        "ok": certificate.ok,
+        "concept": concept_data(certificate.concept),
+        "values": by_label(players, certificate.values),
+        "regret": by_label(players, certificate.regret),
+        "where": places(certificate.where),
+        "share": by_label(players, certificate.share),
+        "share_where": places(certificate.share_where),
+        "accepted_share": certificate.accepted_share,
+        "tolerance": by_label(players, certificate.tol),
+        "rounding": by_label(players, certificate.rounding),
+        "max_spent": by_label(constraints, certificate.max_spent),
+        "counting": by_label(constraints, certificate.counting),
+        "allowance": by_label(constraints, certificate.allowance),
+        "excess": by_label(constraints, certificate.excess),
+        "covers": certificate.covers,
+        "situations": certificate.pairs,
+        "problems": certificate.problems,
+        "witness": None if found is None else {"reason": found.reason, "history": history},
+    }
+
+
+def _place(constraints: Sequence[Any], t: int, state: Any, spent: Any) -> dict[str, Any]:
+    return {"t": t, "state": state, "spent": by_label(constraints, spent)}
+
+
+def _step(step: Any, players: Sequence[Any], constraints: Sequence[Any]) -> dict[str, Any]:
+    return {
+        **_place(constraints, step.t, step.state, step.spent),
+        "joint_action": by_label(players, step.action),
+        "cost": by_label(constraints, step.cost),
+        "next_state": step.next_state,
+    }
+
+
+def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
+    """A curve; values are null where a budget is infeasible or has no equilibrium."""
+    columns = (curve.budgets.tolist(), curve.values, curve.feasible, curve.is_minimal)
+    points = [
+        {
+            "budget": by_label(curve.constraints, budget),
+            "values": None if np.isnan(values).any() else by_label(curve.players, values),
+            "feasible": feasible,
+            "minimal": minimal,
+        }
+        for budget, values, feasible, minimal in zip(*columns, strict=True)
+    ]
+    varied = list(map(str, curve.constraint))
+    found = {"constraints": varied, "concept": concept_data(curve.concept), "points": points}
+    return {**found, "steps": curve.steps, "thinned": curve.thinned}
+
+
+def simulation_data(game: ace.MarkovGame, rollouts: ace.Rollouts) -> dict[str, Any]:
+    """Episodes that were played."""
+    found, constraints = rollouts.summary(), game.constraints
+    return {
+        "episodes": found["episodes"],
+        "mean_return": by_label(game.players, found["mean"]),
+        "standard_error": by_label(game.players, found["std_error"]),
+        "largest_spending": by_label(constraints, rollouts.spent.max(axis=(0, 1))),
+        "largest_spending_at_end": by_label(constraints, rollouts.spent[:, -1].max(axis=0)),
+        "violations": rollouts.violations,
+        "largest_excess": by_label(constraints, rollouts.excess),
+        "beyond_guarantee": rollouts.beyond,
+        "mean_wasted": by_label(constraints, rollouts.wasted.mean(axis=0)),
+        "largest_wasted": by_label(constraints, rollouts.wasted.max(axis=0)),
+    }
+
+
+def proof_data(game: ace.MarkovGame, proof: ace.Proof) -> dict[str, Any]:
+    """A proof that was written."""
+    return {
+        "file": str(proof.path),
+        "size": proof.size,
+        "situations": proof.situations,
+        "gain": by_label(game.players, proof.gain),
+        "values": by_label(game.players, proof.values),
+        "spent": by_label(game.constraints, proof.spent),
+        "excess": by_label(game.constraints, proof.excess),
+        "rounded": proof.rounded,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no tuples as keys, no Fractions and no infinity, which are text; unknown is null."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return None if value != value else value if np.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -1,0 +1,94 @@
+"""Help for everything, and completion that is quick and offers what fits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import EXAMPLES, app, completion
+from acegames.cli.words import counted, duration, room
+from acegames.files import formats
+
+COMMANDS = typer.main.get_command(app).commands
+PARAMETERS = [(verb, param) for verb, command in COMMANDS.items() for param in command.params]
+
+
+@pytest.mark.parametrize(("verb", "param"), PARAMETERS, ids=lambda x: getattr(x, "name", x))
+def test_every_option_and_argument_has_help(verb, param):
+    assert param.help and param.help.endswith("."), f"{verb} {param.name}"
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_help_names_no_types_of_python(verb, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "dumb")
+    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
+    assert "--json" in shown and not [
+        word for word in ("<bool>", "<str>", "<path>", "<int", "<float>", "<list") if word in shown
+    ]
+
+
+def test_every_example_is_of_its_verb():
+    for verb, example in EXAMPLES.items():
+        assert example.startswith(f"acegames {verb.__name__}")
+
+
+HEAVY = ("numpy", "numba", "highspy", "yaml", "acegames.front", "acegames.model.game")
+
+
+@pytest.mark.parametrize(
+    "words", ["acegames so", "acegames solve inter", "acegames verify s", "acegames check x --rou"]
+)
+def test_completion_loads_nothing_heavy(words, tmp_path):
+    code = (
+        "import sys, atexit; sys.argv = ['acegames']; from acegames.__main__ import main\n"
+        f"atexit.register(lambda: print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]))\nmain()"
+    )
+    told = {"_ACEGAMES_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    (tmp_path / "s.ace").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **told},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    assert "LOADED []" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.split()[0] in ("solve", "intersection", "s.ace", "--rounding")
+
+
+def test_completion_knows_the_catalog_and_the_formats():
+    assert completion.catalog_names() == sorted(ace.catalog.names())
+    assert sorted(completion.GAME_ENDINGS) == sorted(formats.endings())
+
+
+def test_solutions_are_completed_where_solutions_fit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.ace", "a.yaml", "a.txt"):
+        (tmp_path / name).touch()
+    assert completion.solutions("a") == ["a.ace"]
+    assert completion.games("a.") == ["a.ace", "a.yaml"]
+
+
+def test_counts_times_and_amounts_in_words():
+    assert [counted(n, "player") for n in (0, 1, 2)] == ["0 players", "1 player", "2 players"]
+    assert counted(1_760_000, "stage game") == "1.76 million stage games"
+    assert counted(15_200_000, "situation") == "15.2 million situations"
+    assert counted(999_999, "situation") == "999,999 situations"
+    assert [duration(s) for s in (1.5e-5, 1, 25, 90, 600, 7200, 1e6)] == [
+        "less than a second",
+        "about 1 second",
+        "about 25 seconds",
+        "about 90 seconds",
+        "about 10 minutes",
+        "about 2 hours",
+        "about 12 days",
+    ]
+    assert [room(n) for n in (4e8, 1.24e9, 3.3e13)] == ["400 MB", "1.2 GB", "33 TB"]
