@@ -26,12 +26,12 @@ from acegames.verifier.reading import Reader
 from acegames.verifier.threads import Threads
 
 
-def floors(packed: Packed, declared: list[Ints] | None) -> list[Ints] | None:
-    """Return the floors of each time, (S, M), counted as in keys; None where none are declared."""
+def floors(packed: Packed, declared: list[Ints] | None) -> Ints | None:
+    """Return the floors (H, S, M), counted as in keys; None where none are declared."""
     if declared is None or packed.unrolled is not None or not len(packed.low):
         return None
-    found = Ceilings(packed.game, packed.units, over_rows=np.minimum, cut=declared).at[:-1]
-    return [np.minimum(floor - packed.low, packed.size - 1) for floor in found]
+    found: Ints = Ceilings(packed.game, packed.units, over_all=True, cut=declared).at[:-1]
+    return np.minimum(found - packed.low, packed.size - 1)
 
 
 class Contradicted(Exception):

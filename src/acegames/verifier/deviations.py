@@ -140,7 +140,7 @@ class _Judge:
         self.keys, self.packed, self.reader, self.told = subgames.keys, subgames.packed, reader, concept.told
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
-        self.base = common_part(reader.game, subgames.safe_rows)
+        self.base = common_part(reader.game, reader.units, subgames.safe_rows)
         self._numbers = [
             numbers_of(game, layer, cost, self.packed.units.stored, concept)
             for layer, cost in zip(game.layers, self.packed.costs, strict=True)
