@@ -127,9 +127,9 @@ class Reader:
         self._compare(t, state, spent, answers, np.arange(len(state)))
         return True
 
-    def some(self, pairs: int) -> Ints:
+    def some(self, pairs: int, rng: np.random.Generator | None = None) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return (rng or self._rng).integers(pairs, size=max(1, _COMPARED // self.game.horizon))
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
