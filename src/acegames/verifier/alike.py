@@ -30,8 +30,9 @@ def floors(packed: Packed, declared: list[Ints] | None) -> Ints | None:
     """Return the floors (H, S, M), counted as in keys; None where none are declared."""
     if declared is None or packed.unrolled is not None or not len(packed.low):
         return None
-    found: Ints = Ceilings(packed.game, packed.units, over_all=True, cut=declared).at[:-1]
-    return np.minimum(found - packed.low, packed.size - 1)
+    ceilings = Ceilings(packed.game, packed.units, over_all=True, cut=declared)
+    found: Ints = np.minimum(ceilings.at[:-1] - packed.low, packed.size - 1)
+    return found
 
 
 class Contradicted(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from acegames.model.game import MarkovGame
@@ -44,7 +46,7 @@ class Ceilings:
 
         units, layer = self._units, self._game.layer_at[t]
         rows: Ints = np.empty((len(self._game.layers[layer].reward), here.shape[1]), dtype=units.dtype)
+        run: Any = ceilings if units.small else getattr(ceilings, "py_func", ceilings)
         given = units.costs[layer], units.bounds[t], self.at[t + 1], units.stored, units.beyond, self._over_all
-        run = ceilings if units.small else getattr(ceilings, "py_func", ceilings)
         run(*units.steps[layer], *given, rows, here)
         return rows

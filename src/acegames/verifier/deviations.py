@@ -213,8 +213,8 @@ class _Judge:
         """Return what is known of the pairs of the time after t, by key."""
         from acegames.verifier import lines
 
-        keys, number = self.packed.mirrored(self.keys[t + 1])
-        n, owner = len(self.packed.game.players), self._after[number]
+        keys, which = self.packed.mirrored(self.keys[t + 1])
+        n, owner = len(self.packed.game.players), self._after if which is None else self._after[which]
         if self._ahead is None:
             alive = self.packed.marks()
             high, deviating, own = (np.zeros((k * n, len(alive))) for k in (1, 2, 3))
@@ -290,13 +290,13 @@ class _Judge:
 
     def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
         """Write what is found of pairs to these places; return what the policy is at fault in."""
-        shift, row = self.packed.shift(t, keys), answers.row
-        if self.packed.unrolled is not None:
-            row = row + np.repeat(shift, np.diff(answers.ptr))
+        shift = self.packed.shift(t, keys)
+        row = answers.row if shift is None else answers.row + np.repeat(shift, np.diff(answers.ptr))
         outside = np.empty(len(keys), dtype=np.int64)
         step(keys, Played(answers.ptr, row, answers.prob), found, place, outside)
         wrong = np.flatnonzero(outside >= 0)
-        faults = {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
+        rows = outside[wrong] if shift is None else (outside - shift)[wrong]
+        faults = {**answers.faults, **dict(zip(wrong.tolist(), rows.tolist(), strict=True))}
         return {int(place[p]): fault for p, fault in faults.items()}
 
     def _note_faults(self, t: int, chosen: Ints, several: list[Faults]) -> None:

@@ -118,8 +118,13 @@ class Packed:
             keys = keys + apart * np.maximum(below - keys // apart % size, 0)
         return np.unique(keys) if self._mirrors else keys
 
-    def mirrored(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Return these keys with all that stand for one of them, and the number of that one."""
+    def mirrored(self, keys: Ints) -> tuple[Ints, Ints | None]:
+        """Return these keys with all that stand for one of them, and the number of that one.
+
+        None where each stands for itself only.
+        """
+        if not self._mirrors:
+            return keys, None
         number = np.arange(len(keys))
         for apart, size, below in self._mirrors:
             full = np.flatnonzero(keys // apart % size == below)
@@ -143,10 +148,10 @@ class Packed:
         state, spent = self.unpack(t, keys[p : p + 1])
         return int(state[0]), tuple(spent[0].tolist())
 
-    def shift(self, t: int, keys: Ints) -> Ints:
+    def shift(self, t: int, keys: Ints) -> Ints | None:
         """Return how far the rows of each pair are from those of the game as it was given, (P,)."""
         if self.unrolled is None:
-            return np.zeros(len(keys), dtype=np.int64)
+            return None
         first = self.game.layer(t).row_ptr[keys // self.span]
         return first - self.unrolled.row[t][first]
 
@@ -311,7 +316,9 @@ class Packed:
 
         every, which = self.mirrored(keys)
         table = self.table(len(every))
-        fill(every, which if numbers is None else numbers[which], table)
+        if numbers is None:
+            numbers = np.arange(len(keys))
+        fill(every, numbers if which is None else numbers[which], table)
         return table
 
 

@@ -28,7 +28,9 @@ class Units:
     def __init__(self, game: MarkovGame) -> None:
         given, missing = exact_costs(game), [x.capacity - x.start if x else Fraction(0) for x in game.reservoirs]
         self.scale = [common_denominator([*values, x]) for values, x in zip(given, missing, strict=True)]
-        values = [[v.numerator * (k // v.denominator) for v in costs] for costs, k in zip(given, self.scale, strict=True)]
+        values = [
+            [v.numerator * (k // v.denominator) for v in costs] for costs, k in zip(given, self.scale, strict=True)
+        ]
         start = [int(x * k) for x, k in zip(missing, self.scale, strict=True)]
         largest = max((abs(c) for costs in values for c in costs), default=0)
         self.beyond = largest * (game.horizon + 1) + max(start, default=0)  # no total comes here
