@@ -11,7 +11,8 @@ At every step a coarse deviator commits to an action before the recommendation i
 it; so W_i is never less than V_i. (Under CE following is b = a_i; under Nash it is no better than
 the best b that it mixes.) A player who may not deviate follows always. Beside each number goes a
 bound on what floating point can have changed it by, and what is at stake is found on the way
-(`tolerance`), as is the worst that the policy can spend. Two times are held in memory.
+(`tolerance`), as is the worst that the policy can spend. Two times are held in memory, and on
+several threads what the policy plays at some more (`_AHEAD`).
 """
 
 from __future__ import annotations
