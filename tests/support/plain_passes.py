@@ -162,7 +162,7 @@ def rounding(terms):
 
 def evaluate(game, stages, reader, concept):
     """Return root values and the largest gains of each player over all subgames."""
-    base = common_part(game, [np.unique(stage.row[stage.safe]) for stage in stages])
+    base = common_part(game, reader.units, [np.unique(stage.row[stage.safe]) for stage in stages])
     game = replace(game, layers=tuple(replace(layer, prob=normalised(layer)) for layer in game.layers))
     n, faults = len(game.players), []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]

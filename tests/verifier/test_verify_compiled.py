@@ -16,10 +16,11 @@ from acegames import CCE, CE
 from acegames.cli import bench
 from acegames.model.numbers import exact
 from acegames.verifier import kernels, lines, verify
-from acegames.verifier.bulk import _well_formed
+from acegames.verifier.bulk import Bulk
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
+from acegames.verifier.threads import Threads
 from acegames.verifier.units import Units
 from acegames.verifier.unrolled import unroll
 from declaring import Declares
@@ -577,8 +578,15 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
 
 @pytest.mark.parametrize("concept", [CE(), ace.Nash()], ids=str)
 @pytest.mark.parametrize("spoiled", [False, True])
-def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
+@pytest.mark.parametrize("ahead", [False, True], ids=["time by time", "times ahead"])
+def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled, ahead):
     """Small blocks, so that there are many; the first faults and the first of equal gains are shown."""
+    cut, quick = Threads.blocks, set()
+    monkeypatch.setattr(Threads, "blocks", lambda *a, **k: quick.add(k.get("quick")) or cut(*a, **k))
+    if ahead:
+        for name in ("deviations._MANY", "deviations._WORTHWHILE"):
+            monkeypatch.setattr(f"acegames.verifier.{name}", 0)
+        monkeypatch.setattr("acegames.verifier.threads._SMALLEST_QUICK", 2)
     monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
     monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
     monkeypatch.setattr("acegames.verifier.threads._LARGEST", 8)
@@ -594,6 +602,7 @@ def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
     assert found[0].ok is not spoiled
     assert len({str(c) for c in found}) == 1
     assert len({(c.problems, c.where, c.share_where, c.regret.tobytes(), c.values.tobytes()) for c in found}) == 1
+    assert (True in quick) is (ahead and not concept.product)  # answers of several times were read ahead
 
 
 @pytest.fixture
@@ -795,9 +804,16 @@ def test_actions_of_a_lookup_do_not_wrap_around(number):
 
 
 def test_pointers_of_a_lookup_do_not_wrap_around():
-    assert not _well_formed(
-        np.array([0, 127, -2, 125], dtype=np.int8), np.zeros((125, 1), dtype=np.int32), np.ones(125), 3, 1
-    )
+    class Short(Declaring):
+        distribution = Declaring.distribution
+
+        def lookup(self, t, state, total):
+            ptr = np.array([0, 127, -2, 125], dtype=np.int8)
+            return ptr, np.zeros((125, 1), dtype=np.int32), np.ones(125)
+
+    game = spending(100)
+    bulk = Bulk.of(game, Short(game, lambda t, c: 0, lambda t: 0), Units(game))
+    assert bulk.read(0, np.zeros(3, dtype=np.int64), np.zeros((3, 1), dtype=np.int64)) is None
 
 
 def test_a_lookup_may_write_into_what_it_is_asked():

@@ -98,13 +98,23 @@ def read_pair(
     t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
 ) -> tuple[int, NDArray[np.int64]]:
     """State index and whole units spent, (1, M), of a pair; UnknownPair says what is wrong."""
+    number, total = read_total(t, last, state, index, spent, to_whole)
+    try:
+        return number, np.array([total], dtype=np.int64).reshape(1, len(total))
+    except OverflowError as error:
+        raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
+
+
+def read_total(
+    t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
+) -> tuple[int, tuple[int, ...]]:
+    """The same in integers of any size."""
     if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
         raise UnknownPair(f"{_key(t, state, spent)}: t must be a whole number between 0 and {last}")
     if not isinstance(state, Hashable) or state not in index:
         raise UnknownPair(f"{_key(t, state, spent)}: {unknown('state', state, index)}")
     try:
-        total = to_whole(spent)
-        return index[state], np.array([total], dtype=np.int64).reshape(1, len(total))
+        return index[state], to_whole(spent)
     except (ValueError, TypeError, OverflowError) as error:
         raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
 

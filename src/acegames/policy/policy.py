@@ -17,7 +17,7 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.kernels.records import PairTable
-from acegames.model.amounts import read_pair
+from acegames.model.amounts import read_total
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -239,8 +239,7 @@ class Policy(Shown):
         return layer, *layer.strategy(index, pair)
 
     def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, int, int]:
-        index, given = read_pair(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
-        total = given[0].tolist()
+        index, total = read_total(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
         pair = find_one(self._table(t), index, total)
         if pair < 0 or (self.reached is not None and not self.reached.contains_one(t, index, total)):
             raise self._unknown(t, state, spent)

@@ -26,12 +26,13 @@ from acegames.verifier.reading import Reader
 from acegames.verifier.threads import Threads
 
 
-def floors(packed: Packed, declared: list[Ints] | None) -> list[Ints] | None:
-    """Return the floors of each time, (S, M), counted as in keys; None where none are declared."""
+def floors(packed: Packed, declared: list[Ints] | None) -> Ints | None:
+    """Return the floors (H, S, M), counted as in keys; None where none are declared."""
     if declared is None or packed.unrolled is not None or not len(packed.low):
         return None
-    found = Ceilings(packed.game, packed.units, over_rows=np.minimum, cut=declared).at[:-1]
-    return [np.minimum(floor - packed.low, packed.size - 1) for floor in found]
+    ceilings = Ceilings(packed.game, packed.units, over_all=True, cut=declared)
+    found: Ints = np.minimum(ceilings.at[:-1] - packed.low, packed.size - 1)
+    return found
 
 
 class Contradicted(Exception):
@@ -41,11 +42,11 @@ class Contradicted(Exception):
 class Alike:
     """Finds the pairs of each time that are judged, and which of them stands for each pair."""
 
-    def __init__(self, subgames: Subgames, reader: Reader, threads: Threads, declared: list[Ints] | None) -> None:
-        self._keys, self._packed, self._reader, self._threads = subgames.keys, subgames.packed, reader, threads
+    def __init__(self, subgames: Subgames, reader: Reader, declared: list[Ints] | None) -> None:
+        self._keys, self._packed, self._reader = subgames.keys, subgames.packed, reader
         self._floors = floors(subgames.packed, declared)
 
-    def classes(self, t: int, stored: Ints | None) -> tuple[Ints, Ints]:
+    def classes(self, t: int, stored: Ints | None, threads: Threads) -> tuple[Ints, Ints]:
         """Return the pairs to judge (C,), in order, and the number of each pair's own (P,).
 
         `stored` (P,) are the pairs' numbers in the policy's tables, where it shows them.
@@ -67,8 +68,8 @@ class Alike:
             alike = stored is not None and kernels.numbered_alike(stored[part], first, mine)
             return first, alike
 
-        parts = [slice(0, len(keys))] if table.shift > 0 else self._parts(keys)
-        found = self._threads.each(work, parts)
+        parts = [slice(0, len(keys))] if table.shift > 0 else self._parts(keys, threads)
+        found = threads.each(work, parts)
         number = 0
         for part, (first, _) in zip(parts, found, strict=True):
             first += part.start
@@ -78,20 +79,20 @@ class Alike:
         if all(alike for _, alike in found):
             return first, owner
         others = np.flatnonzero(first[owner] != np.arange(len(keys)))
-        if not self._answered_alike(t, keys[others], keys[first[owner[others]]]):
+        if not self._answered_alike(t, keys[others], keys[first[owner[others]]], threads):
             raise Contradicted
         return first, owner
 
-    def _parts(self, keys: Ints) -> list[slice]:
+    def _parts(self, keys: Ints, threads: Threads) -> list[slice]:
         """Cut pairs, which are in order, between states: the classes of one are not of another."""
-        shares = self._threads.shares(len(keys))
+        shares = threads.shares(len(keys))
         if len(shares) == 1:
             return shares
         state = np.array([keys[share.start] // self._packed.span for share in shares])
         cuts = np.unique(np.searchsorted(keys, state * self._packed.span)).tolist()
         return [slice(*ends) for ends in pairwise([*cuts, len(keys)])]
 
-    def _answered_alike(self, t: int, keys: Ints, instead: Ints) -> bool:
+    def _answered_alike(self, t: int, keys: Ints, instead: Ints, threads: Threads) -> bool:
         """Whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
@@ -103,4 +104,4 @@ class Alike:
             sizes, end = np.diff(ptr).reshape(2, -1), ptr[len(asked) // 2]
             return all(map(np.array_equal, (sizes[0], row[:end], prob[:end]), (sizes[1], row[end:], prob[end:])))
 
-        return all(self._threads.over(len(keys), work))
+        return all(threads.over(len(keys), work))

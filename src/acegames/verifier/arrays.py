@@ -32,7 +32,9 @@ def spans(start: Ints, stop: Ints) -> Ints:
 
 def offsets(count: Ints) -> Ints:
     """Return where each of consecutive blocks begins, and where the last one ends."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+    ptr = np.zeros(len(count) + 1, dtype=np.int64)
+    np.cumsum(count, out=ptr[1:])
+    return ptr
 
 
 def owners(ptr: Ints) -> Ints:

@@ -86,14 +86,17 @@ class Bulk:
             return None
         if not _well_formed(ptr, action, prob, len(state), len(self.game.players)):
             return None
-        if (prob == 0).any():
-            count = np.add.reduceat(prob != 0, ptr[:-1], dtype=np.int64)
-            ptr, action, prob = offsets(count), action[prob != 0], prob[prob != 0]
-        layer, row, chance = self.game.layer(t), np.empty(len(prob), dtype=np.int64), np.empty(len(prob))
         ptr, action = ptr.astype(np.int64, copy=False), action.astype(np.int32, copy=False)
         prob = prob.astype(np.float64, copy=False)
+        layer, row, chance = self.game.layer(t), np.empty(len(prob), dtype=np.int64), np.empty(len(prob))
+        if read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance):
+            return ptr, row, chance
+        some = prob != 0  # those that are not played may be said, too
+        if some.all() or not (ptr[1:] > ptr[:-1]).all():
+            return None
+        ptr, action, prob = offsets(np.add.reduceat(some, ptr[:-1], dtype=np.int64)), action[some], prob[some]
         fine = read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance)
-        return (ptr, row, chance) if fine else None
+        return (ptr, row[: len(prob)], chance[: len(prob)]) if fine else None
 
 
 def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
@@ -121,6 +124,7 @@ def _owner(policy: Any) -> type | None:
 
 
 def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pairs: int, players: int) -> bool:
+    """Whether these have the types and shapes of an answer, and no number is too large for them."""
     return bool(
         (ptr.dtype.kind, action.dtype.kind, prob.dtype.kind) in {("i", "i", "f"), ("i", "u", "f")}
         and ptr.shape == (pairs + 1,)
@@ -128,6 +132,5 @@ def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pa
         and action.shape == (len(prob), players)
         and ptr[0] == 0
         and ptr[-1] == len(prob)
-        and (ptr[1:] > ptr[:-1]).all()  # not of differences, which wrap around in short integers
-        and (not action.size or (action.min() >= 0 and action.max() < 2**31))
+        and (action.dtype == np.int32 or not action.size or (action.min() >= 0 and action.max() < 2**31))
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from acegames.model.game import MarkovGame
@@ -19,36 +21,32 @@ class Ceilings:
     played. Without this cut a budget that holds only at the end would leave every running total to
     be looked at.
 
-    With `over_rows=np.minimum` whoever has spent no more cannot break a budget. `cut`
+    With `over_all`, the least over rows, whoever has spent no more cannot break a budget. `cut`
     holds bounds on the ceilings of each time, (S, M).
     """
 
     def __init__(
-        self, game: MarkovGame, units: Units, over_rows: np.ufunc = np.maximum, cut: list[Ints] | None = None
+        self, game: MarkovGame, units: Units, *, over_all: bool = False, cut: list[Ints] | None = None
     ) -> None:
-        self._game, self._units, self._over_rows = game, units, over_rows
-        end: Ints = np.full((len(game.states), len(game.constraints)), units.beyond, dtype=units.dtype)
-        self.at: list[Ints] = [end] * (game.horizon + 1)
+        self._game, self._units, self._over_all = game, units, over_all
+        shape = game.horizon + 1, len(game.states), len(game.constraints)
+        self.at: Ints = np.full(shape, units.beyond, dtype=units.dtype)  # (H+1, S, M)
         for t in reversed(range(game.horizon)):
-            self.at[t] = self._before(t)
+            self._find(t, self.at[t])
             if cut is not None:  # however low that is: differences must stay within 64 bits
                 self.at[t] = np.minimum(self.at[t], np.maximum(cut[t], -units.beyond - 1))
 
     def rows(self, t: int) -> Ints:
         """The most that may have been spent before each row at time t, (R, M)."""
-        layer = self._game.layer(t)
-        limit = np.minimum(self._units.bounds[t], self.at[t + 1])
-        room = limit[layer.next_state] - self._units.costs[self._game.layer_at[t]]
-        dry = limit[:, self._units.stored] < 0  # not even a full reservoir would do
-        room[:, self._units.stored] = np.where(
-            dry[layer.next_state], -self._units.beyond - 1, room[:, self._units.stored]
-        )
-        return np.maximum(np.minimum.reduceat(room, layer.out_ptr[:-1], axis=0), -self._units.beyond - 1)
+        return self._find(t, np.empty_like(self.at[t]))
 
-    def _before(self, t: int) -> Ints:
-        """The ceilings at time t; as low as can be for states that cannot act."""
-        row_ptr = self._game.layer(t).row_ptr
-        found = np.full_like(self.at[-1], -self._units.beyond - 1)
-        acting = np.flatnonzero(np.diff(row_ptr))
-        found[acting] = np.minimum(self._over_rows.reduceat(self.rows(t), row_ptr[acting], axis=0), self._units.beyond)
-        return found
+    def _find(self, t: int, here: Ints) -> Ints:
+        """Write the ceilings of states, as low as can be for those that cannot act; return rows."""
+        from acegames.verifier.kernels import ceilings
+
+        units, layer = self._units, self._game.layer_at[t]
+        rows: Ints = np.empty((len(self._game.layers[layer].reward), here.shape[1]), dtype=units.dtype)
+        run: Any = ceilings if units.small else getattr(ceilings, "py_func", ceilings)
+        given = units.costs[layer], units.bounds[t], self.at[t + 1], units.stored, units.beyond, self._over_all
+        run(*units.steps[layer], *given, rows, here)
+        return rows

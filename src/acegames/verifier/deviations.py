@@ -11,7 +11,8 @@ At every step a coarse deviator commits to an action before the recommendation i
 it; so W_i is never less than V_i. (Under CE following is b = a_i; under Nash it is no better than
 the best b that it mixes.) A player who may not deviate follows always. Beside each number goes a
 bound on what floating point can have changed it by, and what is at stake is found on the way
-(`tolerance`), as is the worst that the policy can spend. Two times are held in memory.
+(`tolerance`), as is the worst that the policy can spend. Two times are held in memory, and on
+several threads what the policy plays at some more (`_AHEAD`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.packed import Packed
-from acegames.verifier.reading import Answers, Reader
+from acegames.verifier.reading import Answers, Found, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.stored import Stored
 from acegames.verifier.threads import ALONE, Threads
@@ -49,6 +50,12 @@ _GROUPS = 2**12
 
 _MANY = 2**9
 """Pairs of a time from which on a policy's tables are read: looking at them takes a moment, too."""
+
+_AHEAD = 2**21
+"""Pairs of times that are prepared at once, at most, which takes some fifty bytes for each."""
+
+_WORTHWHILE = 2**16
+"""Pairs at least for which threads are woken to prepare them."""
 
 Faults = dict[int, str | int]
 """For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
@@ -68,6 +75,21 @@ class Evaluated:
     faults: list[str]  # sentences in order of time, the first few at least
     n_faults: int
     worst: Spent | None  # the most that the policy spends; None where it is unknown, or runs into a fault
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """What must be known of the pairs of one time before they are judged."""
+
+    chosen: Ints  # (C,) the pairs to judge, in order
+    owner: Ints  # (P,) the number of each pair's own among them
+    by_line: bool  # they lie densely
+    order: Ints  # (C,) in which they are judged
+    keys: Ints  # (C,) in that order, as all below
+    compared: Ints  # some of them, at which what the policy says is compared
+    stored: Stored | None  # the policy's tables, if they can be read, and
+    pairs: Ints  # (C,) numbers there
+    answers: Found | None  # what the policy plays, if it was read already
 
 
 def evaluate(
@@ -102,7 +124,7 @@ def _evaluate(
     progress: OnProgress | None,
 ) -> Evaluated:
     keys, game = subgames.keys, subgames.packed.game
-    judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, threads, declared))
+    judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, declared))
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
     teller = Teller(progress, CHECKING, game.horizon, sum(map(len, keys)))
@@ -140,12 +162,13 @@ class _Judge:
         self.keys, self.packed, self.reader, self.told = subgames.keys, subgames.packed, reader, concept.told
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
-        self.base = common_part(reader.game, subgames.safe_rows)
+        self.base = common_part(reader.game, reader.units, subgames.safe_rows)
         self._numbers = [
             numbers_of(game, layer, cost, self.packed.units.stored, concept)
             for layer, cost in zip(game.layers, self.packed.costs, strict=True)
         ]
         self._ahead: Ahead | None = None
+        self._ready: dict[int, _Ready] = {}
         self._rooms = [self.nothing(0), self.nothing(0)]
 
     def nothing(self, pairs: int) -> Known:
@@ -161,16 +184,13 @@ class _Judge:
         values, ahead, fault = self._rooms[0]
         return Known(values[:pairs], ahead[:pairs], fault[:pairs])
 
-    def _step(self, t: int, following: Known, chosen: Ints) -> tuple[_Step, Ints]:
-        """Return what judges these pairs of time t, and in which order.
-
-        Line by line where they lie densely, else singly.
-        """
+    def _step(self, t: int, following: Known, *, by_line: bool) -> _Step:
+        """Return what judges pairs of time t, line by line or singly."""
         from acegames.verifier import kernels, lines
 
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         given = numbers, self.base[t : t + 1]
-        if packed.by_line(len(chosen) if time.last else len(following.fault)):
+        if by_line:
             announce("acegames.verifier.lines", "judge_lines", "verifier's kernels for many situations", 8)
             ahead, sound = self._spread(t, following), not following.fault.any()
 
@@ -178,7 +198,7 @@ class _Judge:
                 known = ahead, sound, found, place, outside
                 lines.judge_lines(keys, time, numbers, self.base[t], played, self.told, *known, packed.lanes())
 
-            return step, packed.abreast(self.keys[t], chosen)
+            return step
         table, ends = packed.filled(self.keys[t + 1], self._after), 0 if time.last else len(time.worst)
 
         def step_singly(keys: Ints, played: Played, found: Known, place: Ints, outside: Ints) -> None:
@@ -188,14 +208,14 @@ class _Judge:
                 keys, time, table, *given, ends, played, self.told, following, part, outside, scratch(packed)
             )  # fmt: skip
 
-        return step_singly, np.arange(len(chosen))
+        return step_singly
 
     def _spread(self, t: int, following: Known) -> Ahead:
         """Return what is known of the pairs of the time after t, by key."""
         from acegames.verifier import lines
 
-        keys, number = self.packed.mirrored(self.keys[t + 1])
-        n, owner = len(self.packed.game.players), self._after[number]
+        keys, which = self.packed.mirrored(self.keys[t + 1])
+        n, owner = len(self.packed.game.players), self._after if which is None else self._after[which]
         if self._ahead is None:
             alive = self.packed.marks()
             high, deviating, own = (np.zeros((k * n, len(alive))) for k in (1, 2, 3))
@@ -208,36 +228,61 @@ class _Judge:
 
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
-        packed, every = self.packed, self.keys[t]
-        stored = self.reader.stored(t, packed) if len(every) >= _MANY else None
-        pairs = None if stored is None else stored.find(every, self.threads)
-        chosen, owner = self.alike.classes(t, pairs)
-        step, order = self._step(t, following, chosen)
-        self._after, found = owner, self._empty(len(chosen))
+        ready = self._ready_at(t)
+        step = self._step(t, following, by_line=ready.by_line)
+        self._after, found = ready.owner, self._empty(len(ready.chosen))
 
-        runs = self.threads.runs(len(chosen))
-        compared = np.concatenate([run.start + self.reader.some(run.stop - run.start) for run in runs])
+        def work(block: slice) -> Faults:
+            return self._block(t, ready.keys[block], step, self._answers(t, ready, block), found, ready.order[block])
 
-        def judged(stored: Stored | None) -> list[Faults]:
-            def work(block: slice) -> Faults:
-                place = order[block]
-                keys, some = every[chosen[place]], compared[(compared >= block.start) & (compared < block.stop)]
-                read = None if stored is None or pairs is None else stored.read(keys, pairs[chosen[place]])
-                answers = (
-                    Answers(*read, {}) if read else self.reader.read(t, *packed.unpack(t, keys), some - block.start)
-                )
-                return self._block(t, keys, step, answers, found, place)
-
-            return self.threads.over(len(chosen), work)
-
-        if stored is None or pairs is None:
-            faults = judged(None)
-        else:
-            some = chosen[order[compared]]
-            faults = judged(stored if self._confirmed(t, stored, every[some], pairs[some]) else None)
-        self._note_faults(t, chosen, faults)
-        self._note_gains(t, chosen, found)
+        blocks = self.threads.blocks(len(ready.chosen), quick=ready.answers is not None)
+        self._note_faults(t, ready.chosen, self.threads.each(work, blocks))
+        self._note_gains(t, ready.chosen, found)
         return found
+
+    def _answers(self, t: int, ready: _Ready, block: slice) -> Answers:
+        """Return what the policy plays at a block of pairs."""
+        if ready.answers is not None:
+            ptr, row, prob = ready.answers
+            return Answers(ptr[block.start : block.stop + 1], row, prob, {})
+        keys, some = ready.keys[block], ready.compared
+        read = None if ready.stored is None else ready.stored.read(keys, ready.pairs[block])
+        if read is not None:
+            return Answers(*read, {})
+        some = some[(some >= block.start) & (some < block.stop)] - block.start
+        return self.reader.read(t, *self.packed.unpack(t, keys), some)
+
+    def _ready_at(self, t: int) -> _Ready:
+        """Return what must be known of time t, found for some times at once, each by one thread."""
+        if t not in self._ready:
+            times, pairs = [t], len(self.keys[t])
+            while times[-1] > 0 and pairs + len(self.keys[times[-1] - 1]) <= _AHEAD:
+                times.append(times[-1] - 1)
+                pairs += len(self.keys[times[-1]])
+            times = times[: self.threads.threads]
+            if len(times) > 1 and sum(len(self.keys[x]) for x in times) >= _WORTHWHILE:
+                found = self.threads.each(lambda t: self._prepared(t, ALONE, ahead=True), times)
+                self._ready = dict(zip(times, found, strict=True))
+            else:
+                self._ready = {t: self._prepared(t, self.threads)}
+        return self._ready.pop(t)
+
+    def _prepared(self, t: int, threads: Threads, *, ahead: bool = False) -> _Ready:
+        """Find what does not depend on the next time; with `ahead`, what the policy plays, too."""
+        packed, every, nothing = self.packed, self.keys[t], np.zeros(0, dtype=np.int64)
+        stored = self.reader.stored(t, packed) if len(every) >= _MANY else None
+        pairs = nothing if stored is None else stored.find(every, threads)
+        chosen, owner = self.alike.classes(t, None if stored is None else pairs, threads)
+        by_line = packed.by_line(len(chosen))
+        order = packed.abreast(every, chosen) if by_line else np.arange(len(chosen))
+        at, rng = chosen[order], np.random.default_rng(t)
+        runs = self.threads.runs(len(chosen))
+        compared = np.concatenate([run.start + self.reader.some(run.stop - run.start, rng) for run in runs])
+        keys, pairs = every[at], nothing if stored is None else pairs[at]
+        if stored is not None and not self._confirmed(t, stored, keys[compared], pairs[compared]):
+            stored = None
+        answers = stored.read(keys, pairs) if ahead and stored is not None else None
+        return _Ready(chosen, owner, by_line, order, keys, compared, stored, pairs, answers)
 
     def _confirmed(self, t: int, stored: Stored, keys: Ints, pairs: Ints) -> bool:
         """Compare tables with `lookup` at some pairs; return whether both have answers there."""
@@ -246,13 +291,13 @@ class _Judge:
 
     def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
         """Write what is found of pairs to these places; return what the policy is at fault in."""
-        shift, row = self.packed.shift(t, keys), answers.row
-        if self.packed.unrolled is not None:
-            row = row + np.repeat(shift, np.diff(answers.ptr))
+        shift = self.packed.shift(t, keys)
+        row = answers.row if shift is None else answers.row + np.repeat(shift, np.diff(answers.ptr))
         outside = np.empty(len(keys), dtype=np.int64)
         step(keys, Played(answers.ptr, row, answers.prob), found, place, outside)
         wrong = np.flatnonzero(outside >= 0)
-        faults = {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
+        rows = outside[wrong] if shift is None else (outside - shift)[wrong]
+        faults = {**answers.faults, **dict(zip(wrong.tolist(), rows.tolist(), strict=True))}
         return {int(place[p]): fault for p, fault in faults.items()}
 
     def _note_faults(self, t: int, chosen: Ints, several: list[Faults]) -> None:

@@ -81,12 +81,14 @@ def read_rows(
 ) -> bool:
     """Write the row of each joint action and its probability, made to sum to one at each pair.
 
-    Return whether all are legal, and every pair has positive probabilities that sum to one.
+    Return whether all are legal, and every pair has positive probabilities that sum to one. What
+    lies between the first and the last pointer need not be in order.
     """
     for p in range(len(state)):
-        total = 0.0
-        if ptr[p] == ptr[p + 1]:
+        if ptr[p] >= ptr[p + 1]:
             return False
+    for p in range(len(state)):
+        total = 0.0
         for e in range(ptr[p], ptr[p + 1]):
             if not prob[e] > 0.0:
                 return False
@@ -177,6 +179,34 @@ def numbered_alike(stored: Ints, first: Ints, owner: Ints) -> bool:
 
 
 @kernel
+def ceilings(
+    row_ptr: Ints, out_ptr: Ints, next_state: Small, cost: Ints, bound: Ints, following: Ints, stored: Ints, beyond: Int,
+    over_all: bool, rows: Ints, here: Ints,
+) -> None:  # fmt: skip
+    """Write the ceilings of rows (R, M) and of states (S, M), see `Ceilings`.
+
+    They are of all rows of a state, or else of the best. `bound` (M,) and `following` (S, M) hold
+    after acting; `stored` are the reservoirs. Also run as plain Python, on integers of any size.
+    """
+    for s in range(len(row_ptr) - 1):
+        here[s, :] = -beyond - 1
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            for k in range(out_ptr[r], out_ptr[r + 1]):
+                for m in range(len(bound)):
+                    left = min(bound[m], following[next_state[k], m]) - cost[k, m]
+                    rows[r, m] = left if k == out_ptr[r] else min(rows[r, m], left)
+                for m in stored:
+                    if min(bound[m], following[next_state[k], m]) < 0:  # not even a full reservoir would do
+                        rows[r, m] = -beyond - 1
+            for m in range(len(bound)):
+                rows[r, m] = max(rows[r, m], -beyond - 1)
+                if r == row_ptr[s] or (rows[r, m] < here[s, m]) == over_all:
+                    here[s, m] = rows[r, m]
+        for m in range(len(bound)):
+            here[s, m] = min(here[s, m], beyond)
+
+
+@kernel
 def unpack(keys: Ints, low: Ints, size: Ints, state: Ints, spent: Ints) -> None:
     """Write the state (P,) and what was spent (P, M) of each key."""
     for p in range(len(keys)):
@@ -187,6 +217,24 @@ def unpack(keys: Ints, low: Ints, size: Ints, state: Ints, spent: Ints) -> None:
             spent[p, m] = rest - above * size[m] + low[m]
             rest = above
         state[p] = rest
+
+
+@kernel
+def best_rewards(row_ptr: Ints, rows: Ints, reward: Floats, low: Floats, high: Floats) -> None:
+    """Stretch low to high, (N,), to the best rewards of each state over these rows, in order.
+
+    `reward` (P, N) is that of these rows.
+    """
+    for i in range(len(low)):
+        p, state = np.int64(0), np.int64(0)
+        while p < len(rows):
+            while row_ptr[state + 1] <= rows[p]:
+                state += np.int64(1)
+            best = reward[p, i]
+            while p < len(rows) and rows[p] < row_ptr[state + 1]:
+                best = max(best, reward[p, i])
+                p += np.int64(1)
+            low[i], high[i] = min(low[i], best), max(high[i], best)
 
 
 @kernel

@@ -77,7 +77,7 @@ class Packed:
         """
         if units.small:
             ceilings, costs = Ceilings(game, units), _charges_cut(units)
-            ranges = [_range(game, units, costs, ceilings, m) for m in range(len(game.constraints))]
+            ranges = _ranges(game, units, costs, ceilings)
             low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
             below = [-low[m] if m in units.stored and low[m] < 0 else 0 for m in range(len(low))]
             mirrored = len(game.states) * math.prod(n + 1 if n else own for n, own in zip(below, size, strict=True))
@@ -118,8 +118,13 @@ class Packed:
             keys = keys + apart * np.maximum(below - keys // apart % size, 0)
         return np.unique(keys) if self._mirrors else keys
 
-    def mirrored(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Return these keys with all that stand for one of them, and the number of that one."""
+    def mirrored(self, keys: Ints) -> tuple[Ints, Ints | None]:
+        """Return these keys with all that stand for one of them, and the number of that one.
+
+        None where each stands for itself only.
+        """
+        if not self._mirrors:
+            return keys, None
         number = np.arange(len(keys))
         for apart, size, below in self._mirrors:
             full = np.flatnonzero(keys // apart % size == below)
@@ -143,10 +148,10 @@ class Packed:
         state, spent = self.unpack(t, keys[p : p + 1])
         return int(state[0]), tuple(spent[0].tolist())
 
-    def shift(self, t: int, keys: Ints) -> Ints:
+    def shift(self, t: int, keys: Ints) -> Ints | None:
         """Return how far the rows of each pair are from those of the game as it was given, (P,)."""
         if self.unrolled is None:
-            return np.zeros(len(keys), dtype=np.int64)
+            return None
         first = self.game.layer(t).row_ptr[keys // self.span]
         return first - self.unrolled.row[t][first]
 
@@ -176,12 +181,8 @@ class Packed:
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
         return [
-            (
-                layer.row_ptr.copy(),
-                layer.out_ptr.astype(np.int64),
-                layer.next_state.astype(np.int64) * self.span + self._steps(cost),
-            )
-            for layer, cost in zip(self.game.layers, self.costs, strict=True)
+            (row_ptr, out_ptr, next_state * np.int64(self.span) + self._steps(cost))
+            for (row_ptr, out_ptr, next_state), cost in zip(self.units.steps, self.costs, strict=True)
         ]
 
     @cached_property
@@ -315,7 +316,9 @@ class Packed:
 
         every, which = self.mirrored(keys)
         table = self.table(len(every))
-        fill(every, which if numbers is None else numbers[which], table)
+        if numbers is None:
+            numbers = np.arange(len(keys))
+        fill(every, numbers if which is None else numbers[which], table)
         return table
 
 
@@ -329,16 +332,20 @@ def _charges_cut(units: Units) -> list[Ints]:
     return found
 
 
-def _range(game: MarkovGame, units: Units, costs: list[Ints], ceilings: Ceilings, m: int) -> tuple[int, int]:
-    """Return the least and the largest total while the budgets were, and can be, kept."""
-    spread = [(int(cost[:, m].min()), int(cost[:, m].max())) for cost in costs]
-    least = most = lowest = highest = int(units.start[m])
-    for t in range(game.horizon):
-        down, up = spread[game.layer_at[t]]
-        bound = min(int(units.bounds[t][m]), int(ceilings.at[t + 1][:, m].max()))
-        least, most = least + down, most + up
-        lowest = min(lowest, least)  # also where that is settled
-        least = max(least, 0) if m in units.stored else least
-        most = max(least, min(most, bound))
-        highest = max(highest, most)
-    return lowest, highest
+def _ranges(game: MarkovGame, units: Units, costs: list[Ints], ceilings: Ceilings) -> list[tuple[int, int]]:
+    """Return the least and the largest totals while the budgets were, and can be, kept."""
+    spread = [(cost.min(axis=0).tolist(), cost.max(axis=0).tolist()) for cost in costs]
+    bounds = np.minimum(units.bounds, ceilings.at[1:].max(axis=1)).tolist()
+    found = []
+    for m, start in enumerate(units.start.tolist()):
+        least = most = lowest = highest = start
+        stored = m in units.stored
+        for at, bound in zip(game.layer_at, bounds, strict=True):
+            down, up = spread[at]
+            least, most = least + down[m], most + up[m]
+            lowest = min(lowest, least)  # also where that is settled
+            least = max(least, 0) if stored else least
+            most = max(least, min(most, bound[m]))
+            highest = max(highest, most)
+        found.append((lowest, highest))
+    return found

@@ -127,9 +127,9 @@ class Reader:
         self._compare(t, state, spent, answers, np.arange(len(state)))
         return True
 
-    def some(self, pairs: int) -> Ints:
+    def some(self, pairs: int, rng: np.random.Generator | None = None) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return (rng or self._rng).integers(pairs, size=max(1, _COMPARED // self.game.horizon))
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
@@ -183,16 +183,19 @@ class Reader:
 
     def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers, compared: Ints) -> None:
         """Ask again, singly, at a few pairs of these numbers."""
-        for p, at, total in zip(compared.tolist(), state.tolist(), spent.tolist(), strict=True):
-            pair = at, tuple(total)
-            single = self.ask(t, *pair)
-            span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))
-            bulk = dict(zip(answers.row[span].tolist(), answers.prob[span].tolist(), strict=True))
-            alike = bulk.keys() == set(single.rows) and len(bulk) == span.stop - span.start
+        several = zip(compared.tolist(), state.tolist(), map(tuple, spent.tolist()), strict=True)
+        for p, at, total in dict.fromkeys(several):
+            single = self.ask(t, at, total)
+            begin, end = answers.ptr[p : p + 2].tolist()
+            rows, probs = answers.row[begin:end].tolist(), answers.prob[begin:end].tolist()
+            if single == (tuple(rows), tuple(probs), None):
+                continue
+            bulk = dict(zip(rows, probs, strict=True))
+            alike = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
             if not alike or any(
                 abs(bulk[r] - q) > PROBABILITY_RENORMALISE for r, q in zip(single.rows, single.probs, strict=True)
             ):
-                self._note(t, *pair)
+                self._note(t, at, total)
 
     def _note(self, t: int, state: int, spent: Spent, what: str = _CONTRADICTED, nearby: str = "") -> None:
         where = " ".join([self.place(t, state, spent), nearby]).strip()

@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 _LARGEST = 2**14
 """Pairs of a block at most."""
-_SMALLEST = 2**13
+_SMALLEST, _SMALLEST_QUICK = 2**13, 2**11
 """Pairs of a block at least: waking a thread takes as long as judging some thousand."""
 _SHARE = 2**15
 """Pairs of a share at least, which are looked at more quickly than they are judged."""
-_ONCE = 192
+_ONCE, _ONCE_QUICK = 192, 48
 """Pairs that take about as long as what is done once per block, by one thread at a time."""
 _ROUNDS = 2
 """Blocks of each thread, if there are as many, so that none waits long for others at the end."""
@@ -28,14 +28,16 @@ class Threads(Team):
     def __init__(self, count: int | None = None) -> None:
         super().__init__(processors() if count is None else count)
 
-    def blocks(self, length: int) -> list[slice]:
+    def blocks(self, length: int, *, quick: bool = False) -> list[slice]:
         """Cut so many pairs into blocks of equal size, a power of two.
 
-        Blocks are so few that what is done once for each takes no longer than the rest.
+        Blocks are so few that what is done once for each takes no longer than the rest. `quick`:
+        that is one compiled call.
         """
+        smallest, once = (_SMALLEST_QUICK, _ONCE_QUICK) if quick else (_SMALLEST, _ONCE)
         size = _LARGEST
-        while size > _SMALLEST and self.threads > 1 and length < _ROUNDS * self.threads * size:
-            if size * size < _ONCE * length:
+        while size > smallest and self.threads > 1 and length < _ROUNDS * self.threads * size:
+            if size * size < once * length:
                 break
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]

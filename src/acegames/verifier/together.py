@@ -41,7 +41,7 @@ def evaluate_together(subgames: Subgames, reader: Reader, concept: Concept) -> E
         return None
     numbers, base = (
         numbers_of(game, layer, cost, packed.units.stored, concept),
-        common_part(reader.game, subgames.safe_rows),
+        common_part(reader.game, reader.units, subgames.safe_rows),
     )
     table = packed.slots()
     kernels.fill(keys, owner, table)
@@ -82,7 +82,7 @@ def _classes(packed: Packed, reader: Reader, keys: Ints) -> tuple[Ints, Ints]:
     if found is None:
         return np.arange(len(keys)), np.arange(len(keys))
     first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-    floor = np.concatenate(found)
+    floor = found.reshape(-1, len(packed.size))
     return first[: kernels.classify(keys, packed.span, packed.size, floor, packed.slots(), first, owner)], owner
 
 

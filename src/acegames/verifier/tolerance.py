@@ -15,17 +15,17 @@ the rewards scales both sides alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
-from acegames.verifier.arrays import Floats, Ints, begins
+from acegames.verifier.arrays import Floats, Ints
 from acegames.verifier.reading import Reader
 from acegames.verifier.threads import ALONE, Threads
-from acegames.verifier.units import Spent
+from acegames.verifier.units import Spent, Units
 
 Place = tuple[int, Any, tuple[Any, ...]]
 
@@ -136,7 +136,7 @@ def _extremes(values: Floats, n: int, threads: Threads) -> tuple[Ints, Ints, Flo
     return first[largest], np.where(share < 0, -1, first[share]), np.maximum.reduce([off for *_, off in found])
 
 
-def common_part(game: MarkovGame, safe_rows: Iterable[Ints]) -> Floats:
+def common_part(game: MarkovGame, units: Units, safe_rows: Sequence[Ints]) -> Floats:
     """Return what is to be taken out of the rewards of each time and player, (H, N).
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away
@@ -144,21 +144,17 @@ def common_part(game: MarkovGame, safe_rows: Iterable[Ints]) -> Floats:
     states, and the median of all, differ by far less than that. So penalties do not switch it off,
     and a large number is taken out of small ones only where there is much at stake.
     """
-    base = np.zeros((game.horizon, len(game.players)))
+    from acegames.verifier.kernels import best_rewards
+
+    low, high = np.zeros((2, game.horizon, len(game.players)))
+    for t, rows in enumerate(safe_rows):
+        reward, (row_ptr, *_) = game.layer(t).reward[rows], units.steps[game.layer_at[t]]
+        low[t] = high[t] = np.sort(reward, axis=0)[len(rows) // 2]
+        best_rewards(row_ptr, rows, reward, low[t], high[t])
     with np.errstate(over="ignore"):
-        for t, rows in enumerate(safe_rows):
-            marks = _marks(game.layer(t), rows)
-            low, high = marks.min(axis=0), marks.max(axis=0)
-            middle = low / 2 + high / 2
-            base[t] = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
+        middle = low / 2 + high / 2
+        base: Floats = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
     return base
-
-
-def _marks(layer: Layer, rows: Ints) -> Floats:
-    """The best rewards of each state over these rows, in order, then the median of all."""
-    reward, state = layer.reward[rows], np.searchsorted(layer.row_ptr, rows, "right")
-    best = np.maximum.reduceat(reward, begins(state))
-    return np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
 
 
 def normalised(layer: Layer) -> Floats:

@@ -6,7 +6,6 @@ floor(B / unit).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
@@ -15,7 +14,7 @@ import numpy as np
 
 from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.numbers import Bound, common_denominator, plain
-from acegames.verifier.arrays import BELOW, Bools, Ints
+from acegames.verifier.arrays import BELOW, Bools, Ints, Small
 
 Spent = tuple[int, ...]
 """Cumulative cost, in units, one entry per constraint."""
@@ -29,7 +28,9 @@ class Units:
     def __init__(self, game: MarkovGame) -> None:
         given, missing = exact_costs(game), [x.capacity - x.start if x else Fraction(0) for x in game.reservoirs]
         self.scale = [common_denominator([*values, x]) for values, x in zip(given, missing, strict=True)]
-        values = [[int(v * k) for v in costs] for costs, k in zip(given, self.scale, strict=True)]
+        values = [
+            [v.numerator * (k // v.denominator) for v in costs] for costs, k in zip(given, self.scale, strict=True)
+        ]
         start = [int(x * k) for x, k in zip(missing, self.scale, strict=True)]
         largest = max((abs(c) for costs in values for c in costs), default=0)
         self.beyond = largest * (game.horizon + 1) + max(start, default=0)  # no total comes here
@@ -43,6 +44,10 @@ class Units:
             np.array([self._cut(b, k) for b, k in zip(row, self.scale, strict=True)], dtype=self.dtype)
             for row in game.budgets
         ]
+        # row_ptr, out_ptr and next_state of each distinct layer, as kernels are compiled for
+        self.steps: list[tuple[Ints, Ints, Small]] = [
+            (x.row_ptr.copy(), x.out_ptr.astype(np.int64), x.next_state.copy()) for x in game.layers
+        ]
         self.costs: list[Ints] = []  # (K, M) of each distinct layer: the cost of each outcome
         for layer in game.layers:
             self.costs.append(np.zeros(layer.cost.shape, dtype=self.dtype))
@@ -52,7 +57,7 @@ class Units:
 
     def user(self, spent: Spent) -> tuple[Number, ...]:
         """Return an amount in the user's units: int, float if its text is exact, else Fraction."""
-        return tuple(self._plain(m, c) for m, c in enumerate(spent))
+        return tuple(map(self._plain, range(len(spent)), spent))
 
     def amounts(self, spent: Iterable[int]) -> list[Fraction]:
         """Return an amount in the user's units, as fractions."""
@@ -70,5 +75,5 @@ class Units:
         return fine
 
     def _cut(self, budget: Bound, scale: int) -> int:
-        whole = self.beyond if isinstance(budget, float) else math.floor(budget * scale)
+        whole = self.beyond if isinstance(budget, float) else budget.numerator * scale // budget.denominator
         return max(-self.beyond - 1, min(self.beyond, whole))
