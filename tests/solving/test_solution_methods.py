@@ -138,7 +138,7 @@ def test_reservoirs_that_must_start_fuller_are_all_named():
     cost = np.array([[[1, 1]]])
     empty = {"a": ace.reservoir(5, start=0), "b": ace.reservoir(5, start=0)}
     game = ace.MarkovGame.from_arrays(one, one, cost, empty, horizon=1, constraints=("a", "b"))
-    with pytest.raises(ace.Infeasible, match="'a' or 'b' or both must start fuller"):
+    with pytest.raises(ace.Infeasible, match="'a' or 'b' or both must start at a higher level"):
         ace.solve(game)
     with pytest.raises(ace.Infeasible, match="'b' must start fuller"):
         ace.solve(game.with_budget({"a": ace.reservoir(5)}))

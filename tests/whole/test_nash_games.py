@@ -199,7 +199,7 @@ def test_the_command_line_marks_them_too(tmp_path):
 
 def test_under_rounding_the_message_says_what_it_is_about():
     game = before_the_cycle(2)
-    with pytest.raises(ace.NoEquilibrium, match="about the game with rounded costs") as caught:
+    with pytest.raises(ace.NoEquilibrium, match="holds for the game with rounded costs") as caught:
         ace.solve(game, ace.Nash(), epsilon=0.5)
     assert (caught.value.t, caught.value.state) == (2, "table")
     with pytest.raises(ace.NoEquilibrium) as caught:
