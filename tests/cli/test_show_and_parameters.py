@@ -152,7 +152,7 @@ def test_parameters_are_read_by_their_types(name, words, parameters):
     if parameters.get("weights") == ("1/3", "0.1", "13/30"):
         parameters = {"weights": tuple(map(Fraction, parameters["weights"]))}
     given = [part for word in words for part in ("-p", word)]
-    assert answer("show", name, *given, "--most", 1)["digest"] == ace.catalog.get(name, **parameters).digest
+    assert answer("show", name, *given, "--most", 1)["game"]["digest"] == ace.catalog.get(name, **parameters).digest
 
 
 @pytest.mark.parametrize("name", ace.catalog.names())
@@ -161,7 +161,7 @@ def test_every_parameter_can_be_given_and_is_explained(name):
     assert set(entry.meanings) == set(entry.parameters) == set(entry.types)
     assert all(text.endswith(".") for text in entry.meanings.values())
     given = [part for key, value in entry.parameters.items() for part in ("-p", f"{key}={as_typed(value)}")]
-    assert answer("show", name, *given, "--most", 1)["digest"] == ace.catalog.get(name).digest
+    assert answer("show", name, *given, "--most", 1)["game"]["digest"] == ace.catalog.get(name).digest
     shown = run("catalog", name).stdout
     assert all(key in shown for key in entry.parameters)
 
@@ -169,9 +169,9 @@ def test_every_parameter_can_be_given_and_is_explained(name):
 def test_every_verb_takes_parameters():
     short = ("-p", "weights=1,1")
     half = ace.catalog.get("partition", weights=(1, 1))
-    assert answer("check", "partition", *short)["digest"] == half.digest
-    assert answer("frontier", "partition", *short)["budget"] == {"left": 1, "right": 1}
-    assert answer("reduce", "partition", *short)["horizon"] == 2
+    assert answer("check", "partition", *short)["game"]["digest"] == half.digest
+    assert answer("frontier", "partition", *short)["game"]["budget"] == {"left": 1, "right": 1}
+    assert answer("reduce", "partition", *short)["game"]["horizon"] == 2
     assert answer("bracket", "partition", *short, "--epsilon", 1)["verdict"]
     assert answer("export", "partition", *short, "-o", "game.csv")["what"] == "game"
     assert ace.load("game.csv").digest == half.digest

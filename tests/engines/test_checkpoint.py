@@ -773,7 +773,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0
     said = "".join(result.stdout.split())
-    assert "kept/run-" in said and ".layersisnotneededforthisanymoreandmaybedeleted" in said
+    assert "kept/run-" in said and ".layersisnolongerneededandmaybedeleted" in said
     assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
     assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
 
@@ -785,9 +785,7 @@ def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
     (other,) = Path("kept").iterdir()
     result = CliRunner().invoke(app, ["solve", "drones", "-o", "out.ace", "--checkpoint", "kept"])
     (own,) = (p for p in Path("kept").iterdir() if p != other)
-    assert (
-        f"{own} is not needed for this any more and may be deleted; kept holds layers of another solve" in result.stdout
-    )
+    assert f"{own} is no longer needed and may be deleted; kept holds layers of another solve too" in result.stdout
 
 
 @pytest.mark.parametrize("verb", ["solve", "prove"])

@@ -221,7 +221,7 @@ def test_too_large_is_said_beforehand_with_help():
     assert "horizons" in str(problem.value)
     with pytest.raises(ace.TooLarge, match="s allowed"):
         ace.solve(game, engine=ace.LocalEngine(seconds=1e-6))
-    with pytest.raises(ace.TooLarge, match="safe play can reach"):
+    with pytest.raises(ace.TooLarge, match="situations reachable under feasible play"):
         ace.solve(game, engine=ace.LocalEngine(memory=1000))
 
 

@@ -638,8 +638,10 @@ def test_a_learned_policy_is_kept_in_the_file_of_its_solution(tmp_path):
         first, second = (learn.rollout(true, p, episodes=40, rng=3) for p in (found.policy(solution), again))
         assert first.returns.tolist() == second.returns.tolist()
         assert first.spent.tolist() == second.spent.tolist()
+    solution.policy.save(tmp_path / "policy.ace")
     with pytest.raises(ace.InvalidOption, match=r"game: missing; give safe_policy\(policy, game\)"):
-        learn.safe_policy(solution.policy)
+        learn.safe_policy(ace.Policy.load(tmp_path / "policy.ace"))
+    assert learn.safe_policy(solution.policy).game.digest == found.game.digest
     assert learn.safe_policy(solution.policy, found.game).game is found.game
     assert repr(again.start()) == "<SafeRunner: t=0, state 'fresh', spent (0, 0)>"
 

@@ -115,7 +115,7 @@ def test_at_end_in_a_file(tmp_path, text):
         ("{risk: {at_the_end: 2}}", "budget of 'risk': unknown key 'at_the_end', did you mean 'at_end'"),
         ("{risk: {at_end: two}}", "budget of 'risk': at_end: 'two' is not a finite number"),
         ("{risk: {at_end: [1, 2]}}", "budget of 'risk': at_end: "),
-        ("{risk: {}}", "the key 'at_end' is missing"),
+        ("{risk: {}}", "must be a number, or have a key reservoir, between or at_end"),
         ("{at_end: 2}", "unknown constraint 'at_end'"),
         ("[[{at_end: 2}], [1], [1]]", "budget of 'risk' at t=0"),
     ],

@@ -482,7 +482,7 @@ def test_reservoirs_are_told_by_their_levels():
     data, _, _ = collect(ace.solve(game), episodes=50, rng=0, most=None)
     assert data["capacities"] == [6, 3, None] and data["start"] == [2, 0, 0]
     said = data["summary"]["game"]
-    assert "battery: reservoir of 6, starts at 4, reserve by step 1, 1, 1, 2; tank: reservoir of 3; fuel 9" in said
+    assert "battery: reservoir of 6, starts at 4, reserve by step 1, 1, 1, 2; tank: reservoir of 3; fuel <= 9" in said
     assert data["situations"][0][0][1] == [2, 0, 0], "the first situation is the start"
     assert not data["frontier"]["notes"], "reserves are not shifted"
     assert [entry["constraint"] for entry in data["summary"]["budgets"]] != []

@@ -140,5 +140,5 @@ def test_reservoirs_that_must_start_fuller_are_all_named():
     game = ace.MarkovGame.from_arrays(one, one, cost, empty, horizon=1, constraints=("a", "b"))
     with pytest.raises(ace.Infeasible, match="'a' or 'b' or both must start at a higher level"):
         ace.solve(game)
-    with pytest.raises(ace.Infeasible, match="'b' must start fuller"):
+    with pytest.raises(ace.Infeasible, match="'b' must start at a higher level"):
         ace.solve(game.with_budget({"a": ace.reservoir(5)}))

@@ -31,7 +31,7 @@ def test_a_block_and_a_function():
         return n
 
     assert count(3) == 3 and count.__name__ == "count"
-    with pytest.raises(ace.TooLarge, match=r"not enough memory for counting; fewer take less$") as told:
+    with pytest.raises(ace.TooLarge, match=r"not have enough memory for counting; fewer take less$") as told:
         count(-1)
     assert isinstance(told.value.__cause__, MemoryError)
     with pytest.raises(ace.TooLarge, match=r"for counting \(Unable to allocate 35\.5 GiB"):
@@ -93,7 +93,7 @@ def test_no_public_function_lets_a_memory_error_out(entry, there, monkeypatch):
     for name in MAKERS:
         monkeypatch.setattr(np, name, fail)
     try:
-        with pytest.raises(ace.TooLarge, match="not enough memory for") as told:
+        with pytest.raises(ace.TooLarge, match="not have enough memory for") as told:
             CALLS[entry](*there)
     finally:
         monkeypatch.undo()
@@ -107,7 +107,7 @@ def test_a_solution_that_cannot_be_written_for_want_of_memory(there, tmp_path, m
 
     monkeypatch.setattr("acegames.files.solution.write_archive", fail)
     for what in (there[1], there[1].policy):
-        with pytest.raises(ace.TooLarge, match="not enough memory for writing the"):
+        with pytest.raises(ace.TooLarge, match="not have enough memory for writing the"):
             what.save(tmp_path / "a.ace")
 
 
@@ -118,7 +118,7 @@ def test_without_memory_for_the_minimal_budgets_a_report_leaves_them_out(tmp_pat
     solution = ace.solve(ace.catalog.get("intersection"))
     monkeypatch.setattr("acegames.safety.frontier._step_back", fail)
     assert solution.report(tmp_path / "a.html").ok
-    assert "not enough memory for the minimal budgets" in (tmp_path / "a.html").read_text()
+    assert "not have enough memory for the minimal budgets" in (tmp_path / "a.html").read_text()
 
 
 @pytest.mark.parametrize("said", [MemoryError(FAILS), OverflowError("too big")])
@@ -153,4 +153,4 @@ def test_a_process_with_little_memory_says_what_it_asked_for():
     source = str(Path(ace.__file__).parents[1])
     code = f"import sys; sys.path.insert(0, {source!r})\n{LIMITED}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "not enough memory for playing so many episodes (Unable to allocate" in done.stdout, done.stderr
+    assert "not have enough memory for playing so many episodes (Unable to allocate" in done.stdout, done.stderr

@@ -183,8 +183,8 @@ def test_a_curve_marks_the_budgets_without_an_equilibrium(engine):
     for values, feasible, other in zip(curve.values, curve.feasible, alone, strict=True):
         assert feasible == (other is not ace.Infeasible)
         assert np.isnan(values).all() if isinstance(other, type) else np.allclose(values, other.values)
-    assert "at: fuel 1." in str(curve) and str(curve).count("none found") == 2
-    assert any("at: fuel 1." in note for note in ace.solve(cycle_by_budget(), ace.Nash()).budget_curve().notes)
+    assert "with: fuel 1." in str(curve) and str(curve).count("none found") == 2
+    assert any("with: fuel 1." in note for note in ace.solve(cycle_by_budget(), ace.Nash()).budget_curve().notes)
     with pytest.raises(ace.NoEquilibrium, match="t=0, state 'table'"):
         ace.budget_curve(cycle_by_budget(), ace.Nash(), budgets=[1, -1], engine=ENGINES[engine])
 

@@ -81,7 +81,7 @@ def report(
         out.print(escape(note), style="yellow")
     if not written.ok:
         err.print("[bold red]The policy was not certified;[/] the page says why.")
-    about = game_data(answer.game if isinstance(answer, ace.Solution) else game)  # type: ignore[arg-type]
+    about = game_data(answer.game if isinstance(answer, ace.Solution) else options["game"])
     return Answer(
         {
             "game": about,

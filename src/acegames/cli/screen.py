@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.model.watching import EXPLORING
-from acegames.system.bars import saying_when_it_compiles, terminal_bar
+from acegames.system.bars import EXPLORING, saying_when_it_compiles, terminal_bar
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

@@ -101,7 +101,8 @@ def facts_of(game: MarkovGame) -> Facts:
         *(game.players, game.constraints, Budgets(game.budgets, game.reservoirs), game.horizon),
         initial={game.states[s]: p for s, p in game.initial},
         actions=lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
-        legal=lambda t, s, a: a in here(t, s),
+        # a game forbids nothing in states that do not occur at that time
+        legal=lambda t, s, a: a in here(t, s) or not here(t, s),
         name=game.name,
     )
 

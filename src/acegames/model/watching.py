@@ -9,9 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import InvalidOption
 from acegames.model.user_functions import check_function
-from acegames.system.bars import bar
-
-EXPLORING = "finding the situations reachable under feasible play"
+from acegames.system.bars import EXPLORING, bar
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 COMPILING = "compiling kernels"
+EXPLORING = "finding the situations reachable under feasible play"
 BAR_ROOM = 45
 """Columns of a terminal that a bar and the name of its step take."""
 
