@@ -252,7 +252,9 @@ def test_a_cost_that_no_outcome_has_is_noticed_though_it_can_be_afforded(few_pap
     env.reset()
     for _ in range(when):
         env.step({"player_0": 0, "player_1": 0})
-    with pytest.raises(ace.UnknownPair, match=r"cost of .*1, and the game has no such outcome"):
+    with pytest.raises(
+        ace.UnknownPair, match=r"cost (of|was) .*1, (and the game has no such outcome|which no outcome of the game has)"
+    ):
         env.step({"player_0": 0, "player_1": 0})
 
 

@@ -497,7 +497,6 @@ def test_the_lowest_level_is_shown(monkeypatch):
         counting=("exact", "exact"),
         limits=(" of 5", " of 9"),
         capacities=(6, None),
-        capacities=(6, None),
     )
     with out.capture() as seen:
         show_summary(solution, certificate, Took(0.0, 0.0), verbose=False)
