@@ -28,7 +28,7 @@ def write(results, folder: Path):
     )
     parts.append(
         table(
-            ("game", "pairs", "by hand", "acegames", "faster"),
+            ("game", "stage games", "by hand", "acegames", "faster"),
             [
                 (
                     r["game"],
@@ -90,11 +90,11 @@ def write(results, folder: Path):
         )
     )
     columns = (
-        "pairs",
+        "stage games",
         "seconds",
-        "ns per pair",
-        "working bytes per pair",
-        "policy bytes per pair",
+        "ns per stage game",
+        "working bytes per stage game",
+        "policy bytes per stage game",
         "verify / solve",
         "repaired",
     )
@@ -122,7 +122,7 @@ def write(results, folder: Path):
     )
     parts.append(
         table(
-            ("constraints", "epsilon", "pairs", "seconds", "sum of values", "worst true spending over the budget"),
+            ("constraints", "epsilon", "stage games", "seconds", "sum of values", "largest true cumulative cost over the budget"),
             [
                 (
                     str(r["constraints"]),
@@ -142,7 +142,7 @@ def write(results, folder: Path):
     )
     parts.append(
         table(
-            ("concept", "penalty", "pairs", "repaired", "seconds of the core", "against a penalty of 1"),
+            ("concept", "penalty", "stage games", "repaired", "seconds of the core", "against a penalty of 1"),
             [
                 (
                     f"`{r['concept']}`",
@@ -158,16 +158,16 @@ def write(results, folder: Path):
     )
     parts.append(
         "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "
-        "second: masks of rows, rows and masks of (t, state, spent), steps to the next rows; beside it thousands a second asked one at a time.\n"
+        "second: masks of situations by number, numbers and masks of (t, state, cumulative cost), steps to the next situations; beside it thousands a second asked one at a time.\n"
     )
     parts.append(
         table(
             (
-                "pairs",
+                "situations",
                 "distinct masks",
                 "to build",
-                "masks of rows",
-                "of pairs",
+                "masks by number",
+                "of situations",
                 "steps",
                 "`joint`, one by one",
                 "`feasibility.actions`",
@@ -216,15 +216,15 @@ def from_game_to_answer(results):
             sizes = (f"{r['file_bytes']:.1f}", f"{r['policy_bytes']:.1f}")
             times = (f"{r['build']:.2g}", f"{r['solve']:.3g}", *steps, f"{total:.3g}")
             rows.append((f"{r['pairs']:,}", r["concept"], str(r["threads"]), *times, *sizes))
-        heads = ("pairs", "concept", "threads", "build", "solve", "verify", "save", "load", "in all")
-        found.append(table((*heads, "bytes per pair in the file", "in memory"), rows))
+        heads = ("stage games", "concept", "threads", "build", "solve", "verify", "save", "load", "in all")
+        found.append(table((*heads, "bytes per stage game in the file", "in memory"), rows))
     if "small_games" in results:
         found.append("## Small games\n\nMilliseconds, as in a sweep over many games.\n")
         rows = [
             (f"{r['pairs']:,}", r["concept"], f"{r['solve'] * 1e3:.2f}", f"{r['verify'] * 1e3:.2f}")
             for r in results["small_games"]
         ]
-        found.append(table(("pairs", "concept", "solve", "verify"), rows))
+        found.append(table(("stage games", "concept", "solve", "verify"), rows))
     if "building" in results:
         found.append(
             "## Building games\n\nAgainst loops of the user's own that ask the same functions for the same states and keep nothing. The map is "
@@ -242,7 +242,7 @@ def from_game_to_answer(results):
 
 
 def plot(growth, path):
-    """Time and memory per pair over the pairs."""
+    """Time and memory per stage game over their number."""
     import matplotlib
 
     import acegames
@@ -255,7 +255,7 @@ def plot(growth, path):
     acegames.plot.growth(growth, ax=left)
     right.semilogx(pairs, [r["policy_bytes_per_pair"] for r in growth], "o-", label="policy")
     right.semilogx(pairs, [r["working_bytes_per_pair"] for r in growth], "s--", label="besides the policy")
-    right.set(xlabel="pairs (t, state, spent)", ylabel="bytes per pair", ylim=(0, 60))
+    right.set(xlabel="stage games", ylabel="bytes per stage game", ylim=(0, 60))
     right.legend()
     figure.savefig(path, dpi=110)
 
@@ -269,7 +269,7 @@ def plot_approximation(found, path):
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for axis, what, said in zip(
-        axes, ("pairs", "seconds"), ("pairs (t, state, spent)", "seconds to solve"), strict=True
+        axes, ("pairs", "seconds"), ("stage games", "seconds to solve"), strict=True
     ):
         for m, mark in ((1, "o-"), (2, "s-"), (3, "^-")):
             rows = [r for r in found if r["constraints"] == m]
