@@ -406,7 +406,8 @@ def _shielded(game):
 
     def steps():
         for batch, play in zip(rows, plays, strict=True):
-            made.step(batch, *play)
+            actions, after, costs = play
+            made.next_pairs(batch, actions, costs, after)
 
     few = [(int(t[0]), game.states[s[0]], made.amounts(c[0])) for t, s, c in batches]
     return {
@@ -440,7 +441,7 @@ def _check_shield(game, made, rows, batches, plays):
     """Every timed answer against the slow path: feasibility asked about one pair at a time."""
     for batch, (t, states, spent), (actions, after, costs) in zip(rows, batches, plays, strict=True):
         assert (made.pairs(t, states, spent) == batch).all()
-        assert (made.step(batch, actions, after, costs) == made.pairs(t + 1, after, spent + costs)).all()
+        assert (made.next_pairs(batch, actions, costs, after) == made.pairs(t + 1, after, spent + costs)).all()
         for k in range(0, BATCH, BATCH // 8):
             at = (int(t[k]), game.states[states[k]], made.amounts(spent[k]))
             mask = made.masks[made.mask_of[batch[k]]]
