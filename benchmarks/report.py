@@ -122,7 +122,14 @@ def write(results, folder: Path):
     )
     parts.append(
         table(
-            ("constraints", "epsilon", "stage games", "seconds", "sum of values", "largest true cumulative cost over the budget"),
+            (
+                "constraints",
+                "epsilon",
+                "stage games",
+                "seconds",
+                "sum of values",
+                "largest true cumulative cost over the budget",
+            ),
             [
                 (
                     str(r["constraints"]),
@@ -268,9 +275,7 @@ def plot_approximation(found, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for axis, what, said in zip(
-        axes, ("pairs", "seconds"), ("stage games", "seconds to solve"), strict=True
-    ):
+    for axis, what, said in zip(axes, ("pairs", "seconds"), ("stage games", "seconds to solve"), strict=True):
         for m, mark in ((1, "o-"), (2, "s-"), (3, "^-")):
             rows = [r for r in found if r["constraints"] == m]
             fine = [1 / r["epsilon"] for r in rows]
