@@ -62,7 +62,7 @@ reliability: install  ## remake the figures of docs/reference/reliability.md, in
 mutation: install  ## how good the tests are: 40 mutants of each file that decides safety and truth, in about two hours on 2 cores
 	$(BIN)/python reliability/mutate.py --sample 40 --jobs $(WORKERS)
 
-bench: install  ## remake benchmarks/README.md, in under ten minutes
+bench: install  ## remake benchmarks/README.md, in about ten minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
