@@ -868,6 +868,19 @@ def test_a_bar_is_drawn_beyond_the_budget_only_if_an_episode_is(opened, name):
     assert [pixels > 0 for pixels in beyond] == over and any(over) == (name == "rounded")
 
 
+@pytest.mark.parametrize("name", ["ce", "nash", "a battery"])
+def test_the_values_at_the_games_own_budget_are_drawn_above_its_line(opened, name):
+    solution, page = opened(name)
+    seen = page.get(
+        "(() => { const u = held['curve-body'][0].chart, curve = DATA.curves[0], k = curve.budgets.indexOf(ownBudget(0)); "
+        "const { width, height } = u.ctx.canvas, { data } = u.ctx.getImageData(0, 0, width, height); "
+        "return curve.values[k].map((v, i) => { const x = u.valToPos(curve.budgets[k], 'x', true), y = u.valToPos(v, 'y', true); "
+        "const from = 4 * (Math.round(y) * width + Math.round(x)), at = data.slice(from, from + 3); "
+        "return channels(seriesColour(i)).every((c, j) => Math.abs(at[j] - c) < 3); }); })()"
+    )
+    assert len(seen) == len(solution.game.players) and seen[-1]  # the last is above the others
+
+
 @pytest.mark.parametrize("top", [7, 130, 435, 826, 980, 9000])
 def test_axes_have_more_than_two_ticks(opened, top):
     _, page = opened("ce")
