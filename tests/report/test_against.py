@@ -125,6 +125,32 @@ def test_other_games_are_refused(other, said, tmp_path):
         changed().report(tmp_path / "r.html", against=changed(**other))
 
 
+def test_other_constraints_are_not_called_other_reservoirs(tmp_path):
+    """Reservoirs differ only where a constraint of both games is one in one of them."""
+
+    def burning(**budget):
+        return ace.solve(
+            ace.MarkovGame.from_functions(
+                players=["one"],
+                horizon=1,
+                initial="s",
+                budget=budget,
+                actions=lambda t, s: [("a",)],
+                outcomes=lambda t, s, a: [(1, "s", [1] * len(budget))],
+                reward=lambda t, s, a: [1],
+            )
+        )
+
+    tank = ace.reservoir(5)
+    for first, second, said in (
+        ({"a": 9}, {"a": 9, "b": 9}, "constraints"),
+        ({"a": 9, "b": tank}, {"b": tank}, "constraints"),
+        ({"a": 9}, {"a": tank}, "reservoirs"),
+    ):
+        with pytest.raises(ace.InvalidOption, match=f"against: the two games differ in their {said}; only"):
+            burning(**first).report(tmp_path / "r.html", against=burning(**second))
+
+
 def test_policies_that_round_differently_and_other_things_are_refused(tmp_path):
     def fine(epsilon):
         game = ace.MarkovGame.from_functions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -30,6 +31,21 @@ def three_budgets():
             (0.5, "y", [a.count("p"), a.count("q"), a.count("r") + 1]),
         ],
         reward=lambda t, s, a: [a.count("p"), a.count("q") + 0.7 * (a[0] == "r"), a.count("r")],
+    )
+
+
+def blanks():
+    """Names with blanks, a state whose label looks like a condition, and one smallest budget."""
+    costs = {"far": 2, "near": 1}
+    return ace.MarkovGame.from_functions(
+        name="blanks",
+        players=["one", "two"],
+        horizon=3,
+        initial="x=1",
+        budget={"fuel north": 4, "fuel south": 4, "noise": 5},
+        actions=lambda t, s: [("far", "near")] * 2,
+        outcomes=lambda t, s, a: [(1, "x=1", [costs[a[0]], costs[a[1]], t == 1])],
+        reward=lambda t, s, a: [costs[a[0]], costs[a[1]]],
     )
 
 
@@ -119,6 +135,7 @@ SOLUTIONS = {
     "ce": lambda: ace.solve(ace.catalog.get("intersection"), ace.CE()),
     "two budgets": lambda: ace.solve(ace.catalog.get("drones"), ace.CCE()),
     "three budgets": lambda: ace.solve(three_budgets()),
+    "blanks": lambda: ace.solve(blanks()),
     "nash": lambda: ace.solve(ace.catalog.get("medium_access"), ace.Nash()),
     "no budgets": lambda: ace.solve(ace.catalog.get("corridor")),
     "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
@@ -195,7 +212,7 @@ def numbers(page, holder):
 
 
 def read(text):
-    return float(text.replace("−", "-").replace(",", "").replace(" %", ""))
+    return float(text.replace("−", "-").replace(",", "").replace("\u00a0%", ""))
 
 
 def situation(page, game):
@@ -378,7 +395,7 @@ def test_reasons_name_the_outcome_and_the_budget(opened):
     page.press("End")
     later = [x for x in page.texts("#joint-actions .reason") if "infeasible later" in x]
     assert later and all(
-        re.search(r"leads to state \w+ with \d+ of risk spent, where risk needs \d+ more and has \d+ left\.", x)
+        re.search(r"leads to state \w+ \(spent by then: risk \d+\), where risk needs \d+ more and has \d+ left\.", x)
         for x in later
     )
 
@@ -389,7 +406,7 @@ def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
     page.press("Home")
     (said,) = page.texts("#joint-actions .reason")
     assert said == (
-        "infeasible later: for certain it leads to state field with 2 of fuel spent, "
+        "infeasible later: for certain it leads to state field (spent by then: fuel 2), "
         "where fuel needs more than its budgets leave."
     )
 
@@ -498,7 +515,7 @@ def test_an_episode_is_played_back(opened):
         action = ", ".join(map(str, game.joint_action(rollouts.action[0, t])))
         before = rollouts.spent[0, t - 1, 0] if t else 0
         assert (
-            f"t = {t}: in state {game.states[rollouts.state[0, t]]} with {before:g} of risk spent, they play {action}."
+            f"t = {t}: in state {game.states[rollouts.state[0, t]]} (spent so far: risk {before:g}), they play {action}."
             in said
         )
         reward = rollouts_reward(game, rollouts, t)
@@ -566,7 +583,7 @@ def test_a_reservoir_is_drawn_as_a_battery(opened):
     solution, page = opened("a battery")
     page.focus("#time")
     page.press("Home")
-    assert "in state field with battery at 4 of 6," in page.text("#here")
+    assert "in state field (battery at 4 of 6)," in page.text("#here")
     ((said, width, line),) = drawn_level(page, "#controls")
     assert said == "battery: 4 of 6 left, reserve 1"
     assert (float(width[:-1]), float(line[:-1])) == pytest.approx((200 / 3, 50 / 3), rel=1e-4)
@@ -674,7 +691,7 @@ def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
     page.press("ArrowRight", 3)
     page.wait("location.hash !== ''")
     first = page.get("location.hash")
-    assert first.startswith("#t=3&s=")
+    assert first == f"#t=3&s={situation(page, solution.game)[1]}&c=0"
     page.focus("#spent-0")
     page.press("End")
     page.wait(f"location.hash !== {json.dumps(first)}")
@@ -696,20 +713,56 @@ def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
     assert situation(page, solution.game)[0] == 3
     page.focus("#time")
     page.press("ArrowRight")
-    assert page.get("document.getElementById('not-here')") is None
+    assert page.text("#not-here") == ""
 
 
-def test_a_link_opens_its_situation(browser, shown):
+def follow(browser, path, fragment, **options):
+    """Open the page anew, by a link."""
+    page = browser.open(path, **options)
+    page.call("Page.navigate", url=f"{path.absolute().as_uri()}?{fragment}")
+    page.wait("location.search === '?' || location.href.includes('?#')")
+    page.wait("document.documentElement?.hasAttribute('data-ready')")
+    return page
+
+
+def in_view(page, selector):
+    box = f"document.querySelector('{selector}').getBoundingClientRect()"
+    return page.get(f"{box}.top >= 0 && {box}.top < innerHeight / 2")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("by", ["label", "index"])
+def test_a_link_opens_its_situation(browser, shown, by, width):
     solution, path = shown("two budgets")
     place = next((t, s, c) for t, s, c in reversed(list(pairs_of(solution))) if t == 3)
-    linked = browser.open(path)
-    index = solution.game.state_index(place[1])
-    linked.call(
-        "Page.navigate", url=f"{path.absolute().as_uri()}?#t=3&s={index}&c={','.join(f'{x:g}' for x in place[2])}"
-    )
-    linked.wait("location.search === '?' || location.href.includes('?#')")
-    linked.wait("document.documentElement?.hasAttribute('data-ready')")
+    state = quote(spelled(place[1])) if by == "label" else solution.game.state_index(place[1])
+    linked = follow(browser, path, f"#t=3&s={state}&c={','.join(f'{x:g}' for x in place[2])}", width=width)
     assert situation(linked, solution.game) == place
+    assert linked.text("#not-here") == "" and in_view(linked, "#situation-title")
+    linked.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["#t=99&s=ice&c=0", "#t=1&s=snow&c=0", "#t=1&s=%zz&c=0", "#t=x", "#t=1&s=ice", "#abc"]
+)
+def test_a_link_to_nowhere_says_so(browser, shown, wrong):
+    solution, path = shown("ce")
+    linked = follow(browser, path, wrong)
+    assert linked.text("#not-here") == "The situation of the link is not in this page. The start is shown."
+    assert situation(linked, solution.game)[0] == 0 and in_view(linked, "#not-here")
+    linked.close()
+
+
+def test_hostile_labels_have_links_too(browser, shown):
+    solution, path = shown("hostile")
+    first = browser.open(path)
+    first.focus("#time")
+    first.press("End")
+    address, place = first.get("address()"), situation(first, solution.game)
+    assert not set(address) & set("<>\"'() ")
+    linked = follow(browser, path, address)
+    assert situation(linked, solution.game) == place and linked.text("#not-here") == ""
+    first.close()
     linked.close()
 
 
@@ -749,6 +802,110 @@ def test_situations_are_found(opened, text, fits):
     assert situation(page, solution.game) in expected
 
 
+@pytest.mark.parametrize("text", ["fuelnorth=2", "fuel north = 2", '"fuel north"=2', "'Fuel north' =2"])
+def test_names_with_blanks_are_found(opened, text):
+    solution, page = opened("blanks")
+    expected = [x for x in pairs_of(solution) if x[2][0] == 2]
+    assert len(search(page, text)) == len(expected) > 0
+    assert f"t = {expected[0][0]}, x=1, fuel north 2, fuel south " in page.text("#found li")
+
+
+def test_a_constraint_that_does_not_exist_is_named(opened):
+    solution, page = opened("blanks")
+    assert search(page, "fuel>=2 t=1") == []
+    assert page.text("#found") == 'No constraint "fuel". There are fuel north, fuel south, noise, and t for the time.'
+    assert len(search(page, "x=1 t=1")) == sum(1 for t, _, _ in pairs_of(solution) if t == 1) > 0, (
+        "a state is called so"
+    )
+
+
+def test_more_situations_than_fit_are_shown_on_demand(opened):
+    solution, page = opened("two budgets")
+    number = sum(1 for t, _, _ in pairs_of(solution) if t == 3)
+    assert number > 60 and len(search(page, "t=3")) == 30
+    assert page.text("#more-found") == f"Show 30 more ({number - 30:,} are not shown)"
+    page.click("#more-found")
+    assert len(page.texts("#found li")) == 60
+    while page.get("document.getElementById('more-found') !== null"):
+        page.get("document.getElementById('more-found').click()")
+    assert len(set(page.texts("#found li"))) == len(page.texts("#found li")) == number
+
+
+def test_where_one_situation_is_open_the_map_shows_another_time(opened):
+    solution, page = opened("two budgets")
+    shown_at = int(re.search(r"only, so the map shows t = (\d+), state", page.text("#map-hint"))[1])
+    assert situation(page, solution.game)[0] == 0 < shown_at
+    assert "everywhere" not in page.text("#map-body .key") and "thick frame" not in page.text("#map-body .key")
+    lines = numbers(page, "#map-body")
+    assert len({tuple(line[2:4]) for line in lines}) > 1
+    page.click("#map-body .u-over", 0.05, 0.95)
+    assert situation(page, solution.game)[0] == shown_at
+    check_situation(page, solution)
+    assert "thick frame" in page.text("#map-body .key") and "chosen above" in page.text("#map-hint")
+
+
+def test_one_smallest_budget_needs_no_axes(opened):
+    _, page = opened("blanks")
+    assert page.get("DATA.frontier.rows.length") == 1
+    assert page.get("document.getElementById('frontier-controls').children.length") == 0
+    _, page = opened("three budgets")
+    assert page.get("document.getElementById('frontier-controls').children.length") == 2
+
+
+@pytest.mark.parametrize("name", ["ce", "nash", "rounded", "reservoirs", "a battery"])
+def test_a_bar_is_drawn_beyond_the_budget_only_if_an_episode_is(opened, name):
+    """Pixels right of the budget line (left of the reserve): none of a bar, unless rounded costs allow it."""
+    _, page = opened(name)
+    beyond = page.get(
+        "held['spending-body'].map((c, m) => { const u = c.chart, at = u.valToPos(level(DATA.budgets[H - 1][m], m), 'x', true); "
+        "const from = Math.round(stored(m) ? u.bbox.left : at + 4), to = Math.round(stored(m) ? at - 4 : u.bbox.left + u.bbox.width); "
+        "if (to <= from) return 0; const fill = channels(colour('--accent-soft')); "
+        "const { data } = u.ctx.getImageData(from, Math.round(u.bbox.top), to - from, Math.round(u.bbox.height)); let found = 0; "
+        "for (let k = 0; k < data.length; k += 4) if (data[k + 3] === 255 && fill.every((c, j) => data[k + j] === c)) found++; "
+        "return found; })"
+    )
+    over = page.get("DATA.final.map((final, m) => final.most > DATA.budgets[H - 1][m])")
+    assert [pixels > 0 for pixels in beyond] == over and any(over) == (name == "rounded")
+
+
+@pytest.mark.parametrize("name", ["ce", "nash", "a battery"])
+def test_the_values_at_the_games_own_budget_are_drawn_above_its_line(opened, name):
+    solution, page = opened(name)
+    seen = page.get(
+        "(() => { const u = held['curve-body'][0].chart, curve = DATA.curves[0], k = curve.budgets.indexOf(ownBudget(0)); "
+        "const { width, height } = u.ctx.canvas, { data } = u.ctx.getImageData(0, 0, width, height); "
+        "return curve.values[k].map((v, i) => { const x = u.valToPos(curve.budgets[k], 'x', true), y = u.valToPos(v, 'y', true); "
+        "const from = 4 * (Math.round(y) * width + Math.round(x)), at = data.slice(from, from + 3); "
+        "return channels(seriesColour(i)).every((c, j) => Math.abs(at[j] - c) < 3); }); })()"
+    )
+    assert len(seen) == len(solution.game.players) and seen[-1]  # the last is above the others
+
+
+@pytest.mark.parametrize("top", [7, 130, 435, 826, 980, 9000])
+def test_axes_have_more_than_two_ticks(opened, top):
+    _, page = opened("ce")
+    page.get(f"DATA.final[0].bars.forEach((bar) => {{ bar[2] = {top}; }}); showFinal();")
+    ticks = page.get("held['spending-body'][0].chart.axes[1]._splits")
+    assert 3 <= len(ticks) <= 9 and all(x == int(x) for x in ticks)
+
+
+def test_what_is_recommended_for_sure_is_said_to_be(opened):
+    _, page = opened("blanks")
+    rows = page.get(
+        "[...document.querySelectorAll('#joint-actions tr.safe')].map((r) => [r.querySelector('.probability')?.textContent, "
+        "r.querySelector('.why').textContent])"
+    )
+    assert tuple(rows[0]) == ("100\u00a0%", "recommended for sure")
+    assert all(share is None and said.startswith("feasible: ") for share, said in rows[1:])
+
+
+def test_ties_are_explained_beside_values_without_budgets(opened):
+    _, page = opened("ce")
+    assert "ties go to the value of north first" in page.text("#ties")
+    for name in ("no budgets", "a battery"):  # no such values; one player
+        assert opened(name)[1].get("document.getElementById('ties')") is None
+
+
 def test_reservoirs_are_searched_by_their_levels(opened):
     solution, page = opened("a battery")
     found = search(page, "battery<=1 t=3")
@@ -785,6 +942,8 @@ def test_two_solutions_side_by_side(opened):
     )
     told = {what: (a, b) for what, a, b in lines}
     assert told["steps"] == ("6", "5") and told["budget of risk"] == ("6", "4")
+    gain = re.search(r"exploitability (\S+)\. ", page.text("#summary"))[1]
+    assert told["exploitability"][0] == (f"0 ({gain})" if float(gain) else "0")
     assert read(told["value of north"][1]) == pytest.approx(float(second.values[0]), rel=1e-5)
     for _ in range(5):
         t, state, spent = situation(page, solution.game)
@@ -807,8 +966,8 @@ def test_two_solutions_side_by_side(opened):
 def test_the_frame_is_around_a_drawn_cell_and_the_axes_reach_the_budget(opened, name):
     _, page = opened(name)
     wrong = page.get(
-        "DATA.situations.flatMap((at, t) => at.filter((_, k) => k % 37 === 0).map((r) => { open.t = t; open.record = r; "
-        "const { drawn, xs, ys } = cells(), own = r[SPENT].map(level); "
+        "DATA.situations.flatMap((at, t) => at.filter((_, k) => k % 37 === 0).map((r) => { "
+        "const { drawn, xs, ys } = cells({ t, record: r }), own = r[SPENT].map(level); "
         "const x = rangeOf(xs.sides, own[view.x]), y = rangeOf(ys.sides, own[view.y]); "
         "const inside = xs.of[x][0] <= own[view.x] && own[view.x] <= xs.of[x][1] && "
         "ys.of[y][0] <= own[view.y] && own[view.y] <= ys.of[y][1]; "
@@ -832,7 +991,16 @@ def test_commands_can_be_copied(opened):
     page.click(
         "#curve-body .copy" if page.get("document.querySelector('#curve-body .copy') !== null") else "#notes .copy"
     )
-    page.wait("[...document.querySelectorAll('.copy')].some((b) => b.textContent === 'Not copied')")
+    page.wait("[...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Not copied: copy'))")
+    assert page.get("getSelection().toString()").startswith("acegames "), "the command is selected"
+    page.click("#copy-link")
+    page.wait("document.activeElement.closest('#here-link') !== null")
+    assert page.get("getSelection().toString()") == page.get("location.href.split('#')[0] + address()")
+    assert page.get("document.activeElement.offsetHeight") > 0
+    page.get("navigator.clipboard.writeText = async () => {}; null")
+    page.click("#copy-link")
+    page.wait("document.getElementById('copy-link').textContent === 'Copied'")
+    assert page.get("document.querySelector('#here-link .by-hand').offsetHeight") == 0
 
 
 def test_what_is_wasted_is_in_the_page(opened):

@@ -27,10 +27,11 @@ def check_comparable(game: MarkovGame, other: MarkovGame) -> None:
     if game.digest == other.digest:
         return
     ours, theirs = game.content(), other.content()
+    stored, there = (dict(zip(g.constraints, map(bool, g.reservoirs), strict=True)) for g in (game, other))
     same = {
         "players": game.players == other.players,
         "constraints": game.constraints == other.constraints,
-        "reservoirs": list(map(bool, game.reservoirs)) == list(map(bool, other.reservoirs)),
+        "reservoirs": all(there.get(label, held) == held for label, held in stored.items()),
         "states": _one_begins(game.states, other.states),
         "actions": all(map(_one_begins, game.actions, other.actions)),
         "initial states": ours["initial"] == theirs["initial"],

@@ -86,8 +86,8 @@ def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Fl
 
 
 def percent(share: float) -> str:
-    """A share in words; 0 % is said only of never, and 100 % only of always."""
+    """A share in words, without line breaks; 0 % is said only of never, 100 % only of always."""
     if 0 < share < 0.001:
-        return "less than 0.1 %"
+        return "less than 0.1\u00a0%"
     digits = 0 if share in (0, 1) else 1
-    return f"{math.floor(share * 1000 + 0.5) / 10 if share < 1 else 100:.{digits}f} %"
+    return f"{math.floor(share * 1000 + 0.5) / 10 if share < 1 else 100:.{digits}f}\u00a0%"

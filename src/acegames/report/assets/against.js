@@ -6,9 +6,11 @@ const otherName = other && other.names[1] ? `the other (${other.names[1]})` : "t
 function comparisonTable() {
   if (!other) return null;
   const cell = (x) => (x === null ? "no limit" : typeof x === "number" ? number(x) : x);
+  /* Exploitability that is a rounding error is said to be one, with the number that the certificate gives. */
+  const told = (what, x) => (what === "exploitability" && x && cell(x) === "0" ? `0 (${Number(x.toPrecision(2))})` : cell(x));
   const lines = other.lines.map(([what, a, b]) => {
     const differs = cell(a) !== cell(b);
-    return [what, cell(a), differs ? el("strong", {}, cell(b)) : cell(b)];
+    return [what, told(what, a), differs ? el("strong", {}, told(what, b)) : told(what, b)];
   });
   return [el("h3", {}, "Compared with another solution"), scrolling(el("div", { id: "comparison" }, table("What differs is bold", ["", thisName, otherName], lines)))];
 }

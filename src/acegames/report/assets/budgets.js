@@ -6,7 +6,7 @@ const bounded = (m) => DATA.budgets.some((row) => row[m] !== null);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 function showFrontierControls() {
-  if (M <= 2 || !DATA.frontier.rows.length) return;
+  if (M <= 2 || DATA.frontier.rows.length < 2) return; // there is no chart
   const axisChooser = (label, own, other) => chooser(label, DATA.constraints, pareto[own], (k) => {
     if (k === pareto[other]) { pareto[other] = pareto[own]; byId(`pareto-${other}`).value = pareto[other]; }
     pareto[own] = k;
@@ -96,6 +96,18 @@ function showCurveControls() {
   fill("curve-controls", chooser("Budget that varies", DATA.curves.map((c) => DATA.constraints[c.constraint]), 0, (k) => { curveShown = k; showCurve(); }, "curve-what").node);
 }
 
+/* A dot for each player's value at the game's own budget. */
+function dots(u, curve) {
+  const at = curve.budgets.indexOf(ownBudget(curve.constraint));
+  (curve.values[at] || []).forEach((v, i) => {
+    if (v === null) return;
+    u.ctx.beginPath();
+    u.ctx.arc(u.valToPos(curve.budgets[at], "x", true), u.valToPos(v, "y", true), 5 * devicePixelRatio, 0, 7);
+    u.ctx.fillStyle = seriesColour(i);
+    u.ctx.fill();
+  });
+}
+
 function showCurve() {
   if (!DATA.curves.length) { showCharts("curve-body", [], el("p", { class: "hint" }, "This game has no budgets.")); return; }
   const curve = DATA.curves[curveShown], name = budgetOf(curve.constraint);
@@ -107,7 +119,7 @@ function showCurve() {
     axes: [xAxis(name, curve.budgets), yAxis("value", [0.5])],
     scales: { x: { time: false, range: () => around(curve.budgets[0], curve.budgets[curve.budgets.length - 1]) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), 0.12) } },
     cursor: { drag: { x: false, y: false } },
-    hooks: { draw: [(u) => mark(u, "x", ownBudget(curve.constraint), "the game's own")] },
+    hooks: { drawAxes: [(u) => mark(u, "x", ownBudget(curve.constraint), "the game's own")], draw: [(u) => dots(u, curve)] }, // the dashed line below, the dots above
     series: [{}, ...DATA.players.map((p, i) => series(p, i, { paths: STEPPED, points: { show: curve.budgets.length < 40, size: 5, fill: colour("--card"), stroke: seriesColour(i) } }))],
   }, [curve.budgets, ...DATA.players.map((_, i) => curve.values.map((row) => row[i]))]];
   const numbers = () => table("", [name, ...DATA.players], curve.budgets.map((b, k) => [amount(b, curve.constraint), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));

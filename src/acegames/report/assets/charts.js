@@ -59,13 +59,13 @@ function showCharts(id, charts, ...before) {
 function axis(label, more = {}) {
   return { label, labelSize: 20, labelGap: 0, labelFont: FONT, font: FONT, stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--line"), width: 1, size: 5 }, ...more };
 }
-const WHOLE_STEPS = [1, 2, 5].flatMap((k) => Array.from({ length: 12 }, (_, e) => k * 10 ** e)).sort((a, b) => a - b);
+const WHOLE_STEPS = [1, 2, 2.5, 5].flatMap((k) => Array.from({ length: 12 }, (_, e) => k * 10 ** e)).filter(Number.isInteger).sort((a, b) => a - b);
 /* An axis along x; where all amounts are whole, so are its ticks. */
 function xAxis(label, amounts) {
   return axis(label, { size: 34, values: tickNumbers, ...(amounts.every(Number.isInteger) ? { incrs: WHOLE_STEPS } : {}) });
 }
 function yAxis(label, amounts) {
-  return axis(label, { size: 52, values: tickNumbers, ...(amounts.every(Number.isInteger) ? { incrs: WHOLE_STEPS } : {}) });
+  return axis(label, { size: 52, space: 24, values: tickNumbers, ...(amounts.every(Number.isInteger) ? { incrs: WHOLE_STEPS } : {}) });
 }
 const tickNumbers = (u, ticks) => ticks.map((x) => written(x, largest(ticks)));
 

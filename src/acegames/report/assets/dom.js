@@ -38,9 +38,9 @@ const amount = (x, m) => written(x, SIZES[m]); // costs and budgets
 const rounded = (x, digits) => (Math.abs(x) >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits)));
 
 function percent(p) {
-  if (p > 0 && p < 0.001) return "< 0.1 %";
-  if (p < 1 && p > 0.999) return "> 99.9 %";
-  return `${Number((100 * p).toFixed(1))} %`;
+  if (p > 0 && p < 0.001) return "<\u00a00.1\u00a0%"; // blanks at which no line breaks
+  if (p < 1 && p > 0.999) return ">\u00a099.9\u00a0%";
+  return `${Number((100 * p).toFixed(1))}\u00a0%`;
 }
 
 const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
@@ -54,8 +54,13 @@ const reserveAt = (t, m) => DATA.capacities[m] - DATA.budgets[t][m];
 const ofWhole = (c, m) => `${amount(level(c, m), m)} of ${amount(DATA.capacities[m], m)} left`;
 const budgetOf = (m) => (stored(m) ? `capacity of ${DATA.constraints[m]}` : `budget of ${DATA.constraints[m]}`);
 const levelOf = (m) => (stored(m) ? `level of ${DATA.constraints[m]}` : `cumulative cost of ${DATA.constraints[m]}`);
-/* What was spent and what is left, in one phrase; `word` is what has become of a plain budget. */
-const holding = (spent, word) => DATA.constraints.map((name, m) => (stored(m) ? `${name} at ${amount(level(spent[m], m), m)} of ${amount(DATA.capacities[m], m)}` : `${amount(spent[m], m)} of ${name} ${word}`)).join(" and ");
+/* The amounts of plain budgets and the levels of reservoirs, in one phrase; `word` is said once before the amounts, if it is given. */
+function holding(spent, word) {
+  const all = DATA.constraints.map((_, m) => m), plain = all.filter((m) => !stored(m));
+  const costs = plain.map((m) => `${DATA.constraints[m]} ${amount(spent[m], m)}`).join(", ");
+  const levels = all.filter(stored).map((m) => `${DATA.constraints[m]} at ${amount(level(spent[m], m), m)} of ${amount(DATA.capacities[m], m)}`).join(", ");
+  return [word && costs ? `${word}: ${costs}` : costs, levels].filter((part) => part).join("; ");
+}
 
 /* A battery with its level and its reserve. */
 function battery(c, m, reserve) {
@@ -74,14 +79,17 @@ function table(caption, headings, rows, numeric = []) {
   return el("table", {}, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
 }
 
-/* A button that copies a text. Pages opened from disk may not have the clipboard: then a selected text is copied. */
+/* A button that copies a text. Pages opened from disk may not have the clipboard: then a selected text is copied. If the browser refuses that too, the text is shown, selected, to be copied by hand. */
 function copyButton(text, label, id) {
   const said = label || "Copy";
+  const byHand = el("input", { class: "by-hand", readonly: true, hidden: true, "aria-label": "Text to copy by hand" });
   const button = el("button", { type: "button", class: "copy", id, on: { click: () => copyText(text()).then((done) => {
-    button.textContent = done ? "Copied" : "Not copied";
-    setTimeout(() => { button.textContent = said; }, 1500);
+    button.textContent = done ? "Copied" : "Not copied: copy the selected text by hand";
+    byHand.hidden = done;
+    if (!done) { byHand.value = text(); byHand.focus(); byHand.select(); }
+    setTimeout(() => { button.textContent = said; }, done ? 1500 : 6000);
   }) } }, said);
-  return button;
+  return [button, byHand];
 }
 async function copyText(text) {
   try {

@@ -42,7 +42,7 @@ function nameButton(text) {
 
 function showEpisode(anew) {
   const e = current(), t = playing.step;
-  const so = M ? ` with ${holding(spentBefore(t), `${DATA.exact ? "" : "truly "}spent`)}` : "";
+  const so = M ? ` (${holding(spentBefore(t), `${DATA.exact ? "" : "truly "}spent so far`)})` : "";
   const total = DATA.players.map((p, i) => `${p} ${number(e.reward.slice(0, t).reduce((sum, row) => sum + row[i], 0))}`).join(", ");
   let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.${lost(e)}`;
   if (t < H) {
@@ -86,7 +86,7 @@ function changes(t) {
   const e = current(), by = (m) => e.spent[t][m] - spentBefore(t)[m], of = (m) => DATA.constraints[m];
   const plain = DATA.constraints.map((_, m) => m).filter((m) => !stored(m)).map((m) => `${amount(by(m), m)} of ${of(m)}`);
   const filled = DATA.constraints.map((_, m) => m).filter(stored).map((m) => (by(m) > 0 ? `drains ${of(m)} by ${amount(by(m), m)}` : by(m) < 0 ? `fills ${of(m)} by ${amount(-by(m), m)}` : `leaves ${of(m)} as it is`));
-  return [...(plain.length ? [`takes ${plain.join(" and ")}`] : []), ...filled].join(", ");
+  return [...(plain.length ? [`takes ${plain.join(", ")}`] : []), ...filled].join(", ");
 }
 
 function steps() {
@@ -137,20 +137,21 @@ function asShown({ bars, mean, least, most }, m) {
 function finalChart(final, m) {
   const { bars, mean, least, most } = asShown(final, m), what = `${levelOf(m)} at the end`, bound = stored(m) ? "reserve" : "budget";
   const name = DATA.constraints[m], single = bars.every(([a, b]) => a === b), limit = DATA.budgets[H - 1][m] === null ? null : level(DATA.budgets[H - 1][m], m);
+  const align = !single ? 0 : stored(m) ? 1 : -1; // a bar of one amount ends at it, and that of a level begins at it, so that none is drawn beyond the bound
   const gap = single ? bars.slice(1).reduce((g, bar, k) => Math.min(g, bar[0] - bars[k][0]), bars.length > 1 ? Infinity : 1) : bars[0][1] - bars[0][0];
   const middle = bars.map(([a, b]) => (a + b) / 2), top = bars.reduce((a, bar) => Math.max(a, bar[2]), 0);
-  const left = Math.min(least, limit === null ? least : limit) - gap * 0.7, right = Math.max(most, limit === null ? most : limit) + gap * 0.7;
+  const left = Math.min(least, limit === null ? least : limit) - gap * (align < 0 ? 1 : 0.3), right = Math.max(most, limit === null ? most : limit) + gap * (align > 0 ? 1 : 0.3);
   const draw = (width) => [{
     height: 210,
     axes: [xAxis(what, single ? middle : [0.5]), yAxis("episodes", [1])],
     scales: { x: { time: false, range: () => [left, right] }, y: { range: () => [0, top * 1.15] } },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
     hooks: { draw: [(u) => { if (limit !== null) mark(u, "x", limit, bound); }] },
-    series: [{}, { label: "episodes", stroke: seriesColour(0), fill: colour("--accent-soft"), width: 1.5, paths: uPlot.paths.bars({ size: [0.8, Math.max(4, (0.8 * gap / (right - left)) * (width - 70)), 2] }), points: { show: false } }],
+    series: [{}, { label: "episodes", stroke: seriesColour(0), fill: colour("--accent-soft"), width: 1.5, paths: uPlot.paths.bars({ align, size: [0.8, Math.max(4, (0.8 * gap / (right - left)) * (width - 70)), 2] }), points: { show: false } }],
   }, [middle, bars.map((bar) => bar[2])]];
   const between = ([a, b]) => (a === b ? amount(a, m) : `${amount(a, m)} to ${amount(b, m)}`);
   const numbers = () => table("", [what, "episodes", "share"], bars.map((bar) => [between(bar), bar[2].toLocaleString("en"), percent(bar[2] / DATA.summary.episodes)]), [1, 2]);
   const likely = bars.reduce((best, bar) => (bar[2] > best[2] ? bar : best), bars[0]);
   const against = limit === null ? "no limit at the end" : `${bound} ${amount(limit, m)}`;
-  return new Chart(`${name}: mean ${amount(Math.max(least, Math.min(most, rounded(mean, 4))), m)}, from ${amount(least, m)} to ${amount(most, m)} (${against})`, `Distribution of ${what}: from ${amount(least, m)} to ${amount(most, m)}, most often ${between(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
+  return new Chart(`${name}: mean ${amount(Math.max(least, Math.min(most, rounded(mean, 4))), m)}, from ${amount(least, m)} to ${amount(most, m)} (${against})`, `Distribution of ${what}: from ${amount(least, m)} to ${amount(most, m)}, most often ${between(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers, () => (align ? [el("li", {}, align < 0 ? "A bar ends at its amount." : "A bar begins at its level.")] : []));
 }

@@ -1,18 +1,36 @@
-// A link to a situation: its time, its state and its cumulative costs are in the address, after #.
+// A link to a situation: #t=3&s=ice&c=5 has its time, the label of its state (percent-encoded, or its number) and its cumulative costs.
 const SETTLED = 400; // milliseconds without a move after which a situation becomes a step of the history
 let settling = null;
 
-const address = () => `#t=${open.t}&s=${open.record[STATE]}${M ? `&c=${open.record[SPENT].join(",")}` : ""}`;
+/* The state of each label; a label that two states share names none of them. */
+const labelled = new Map();
+Object.entries(DATA.states).forEach(([s, label]) => labelled.set(label, labelled.has(label) ? undefined : Number(s)));
 
-/* Open the situation that the address names, or the nearest one with its time and state; returns whether there is one. */
-function openNamed() {
-  const found = /^#t=(\d+)&s=(\d+)(?:&c=([-+0-9.e,]+))?$/.exec(location.hash);
-  if (!found) return false;
-  const t = Number(found[1]), state = Number(found[2]), spent = (found[3] || "").split(",").filter((x) => x).map(Number);
-  const known = t < H && groups[t].has(state) && spent.length === M && spent.every(Number.isFinite);
-  if (known) openNearest(t, state, spent);
-  if (!known || location.hash !== address()) fill("here-link", linkButton(), el("span", { class: "hint", id: "not-here" }, known ? " The situation of the link is not in this page; the nearest one is shown." : " The situation of the link is not in this page."));
-  return known;
+/* Quotes and brackets too, which end a link in many texts. */
+const encoded = (label) => encodeURIComponent(label).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+const nameOf = (state) => (labelled.get(DATA.states[state]) === state ? encoded(DATA.states[state]) : state);
+const address = () => `#t=${open.t}&s=${nameOf(open.record[STATE])}${M ? `&c=${open.record[SPENT].join(",")}` : ""}`;
+
+/* The time, state and cumulative costs that an address names, or null if the page has no situation with this time and state. */
+function named(hash) {
+  const found = /^#t=(\d+)&s=([^&]+)(?:&c=([-+0-9.e,]+))?$/.exec(hash);
+  if (!found) return null;
+  let label;
+  try { label = decodeURIComponent(found[2]); } catch { return null; } // a broken percent-encoding
+  const t = Number(found[1]), spent = (found[3] || "").split(",").filter((x) => x).map(Number);
+  const state = labelled.get(label) ?? (/^\d+$/.test(label) ? Number(label) : null);
+  return t < H && groups[t].has(state) && spent.length === M && spent.every(Number.isFinite) ? { t, state, spent } : null;
+}
+
+/* Open the situation that the address names, or the nearest one with its time and state, and show it; `otherwise` says what is shown if there is none. */
+function openNamed(otherwise) {
+  if (location.hash.length < 2 || byId(location.hash.slice(1))) return; // no address, or that of a section
+  const place = named(location.hash);
+  if (place) openNearest(place.t, place.state, place.spent);
+  if (!place) fill("not-here", `The situation of the link is not in this page. ${otherwise}`);
+  else if (place.spent.some((c, m) => c !== open.record[SPENT][m])) fill("not-here", "The situation of the link is not in this page; the nearest one is shown.");
+  clearTimeout(settling);
+  byId("situation").scrollIntoView({ behavior: "instant" });
 }
 
 /* Put the open situation into the address, once it has stayed open for a while. A page inside another one leaves the history alone. */
@@ -22,11 +40,7 @@ function remember() {
   settling = setTimeout(() => { if (location.hash !== address()) location.hash = address(); }, SETTLED);
 }
 
-addEventListener("hashchange", () => {
-  if (location.hash === address()) return;
-  clearTimeout(settling);
-  if (openNamed()) { clearTimeout(settling); byId("situation").scrollIntoView(); }
-});
+addEventListener("hashchange", () => { if (location.hash !== address()) openNamed("The situation shown before is still shown."); });
 
 function linkButton() {
   return copyButton(() => `${location.href.split("#")[0]}${address()}`, "Copy a link to this situation", "copy-link");

@@ -1,4 +1,4 @@
-// Values and the recommended joint action over the cumulative costs, for the time and state that are open.
+// Values and the recommended joint action over the cumulative costs, for the time and state that are open, or others if those have one situation only.
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const view = { what: 0, x: 0, y: 1 };
 const WHAT = [...DATA.players.map((p) => `Value of ${p}`), ...(N > 1 ? ["Sum of values"] : []), "Recommended joint action"];
@@ -15,12 +15,33 @@ function rangeOf(sides, x) {
   return sides.reduce((best, side, k) => (away(side) < away(sides[best]) ? k : best), 0);
 }
 
-/* The cells to draw: {x, y: numbers of ranges, values, value, action, p}, of the open time and state; with more than two constraints those with the other amounts as they are. */
-function cells() {
-  const map = DATA.maps[open.t][String(open.record[STATE])], own = open.record[SPENT];
+/* The time and state whose map has the most different values. */
+let richest = null;
+function mostToSee() {
+  const variety = (map) => new Set(map.a.map((_, k) => map.v.map((column) => number(column[k])).join())).size;
+  richest ??= groups.flatMap((byState, t) => [...byState.keys()].map((state) => ({ t, state, seen: variety(DATA.maps[t][String(state)]) }))).reduce((a, b) => (b.seen > a.seen ? b : a));
+  return richest;
+}
+
+/* The situation whose time and state are mapped: the open one; or, where that has one cell only, one at the time and state with the most to see. */
+function mapped() {
+  if (DATA.maps[open.t][String(open.record[STATE])].a.length > 1) return open;
+  const best = mostToSee();
+  if (best.seen === 1) return open;
+  const records = groups[best.t].get(best.state), counts = new Map();
+  const others = (record) => record[SPENT].filter((_, m) => hiddenAxes().includes(m)).join(); // the map shows those with the same
+  records.forEach((record) => counts.set(others(record), (counts.get(others(record)) || 0) + 1));
+  return { t: best.t, record: records.reduce((a, b) => (counts.get(others(b)) > counts.get(others(a)) ? b : a)) };
+}
+/* The constraints that no axis of the map shows. */
+const hiddenAxes = () => DATA.constraints.map((_, m) => m).filter((m) => m !== view.x && (m !== view.y || M === 1));
+
+/* The cells to draw: {x, y: numbers of ranges, values, value, action, p}, of the time and state of a situation; with more than two constraints those with the other amounts as they are. */
+function cells(place) {
+  const map = DATA.maps[place.t][String(place.record[STATE])], own = place.record[SPENT];
   const sides = DATA.constraints.map((_, m) => ranges(map, m)), found = [];
   const number_ = sides.map((side, m) => { const known = new Map(); return (c) => { if (!known.has(c)) known.set(c, rangeOf(side, level(c, m))); return known.get(c); }; });
-  const hidden = DATA.constraints.map((_, m) => m).filter((m) => m !== view.x && (m !== view.y || M === 1));
+  const hidden = hiddenAxes();
   const wanted = hidden.map((m) => number_[m](own[m]));
   for (let k = 0; k < map.a.length; k++) {
     if (M > 2 && hidden.some((m, j) => number_[m](map.c[m][k]) !== wanted[j])) continue; // of what no axis shows
@@ -28,18 +49,18 @@ function cells() {
     const value = view.what < N ? values[view.what] : values.reduce((a, b) => a + b, 0);
     found.push({ x: number_[view.x](map.c[view.x][k]), y: M > 1 ? number_[view.y](map.c[view.y][k]) : 0, values, value, action: map.a[k], p: map.p[k] });
   }
-  return { drawn: found, xs: borders(sides[view.x], view.x), ys: M > 1 ? borders(sides[view.y], view.y) : null };
+  return { drawn: found, xs: borders(sides[view.x], view.x, place.t), ys: M > 1 ? borders(sides[view.y], view.y, place.t) : null };
 }
 
-/* What bounds a cumulative cost before the step at the open time. */
-const boundBefore = (m) => DATA.budgets[Math.max(0, open.t - 1)][m];
+/* What bounds a cumulative cost before the step at time t. */
+const boundBefore = (m, t) => DATA.budgets[Math.max(0, t - 1)][m];
 
 /* Where cells end: halfway to the neighbouring amounts, no further than half the usual gap; and where the axis ends: at the budget, or at what a reservoir holds. */
-function borders(sides, m) {
+function borders(sides, m, t) {
   const gaps = sides.slice(1).map(([a], k) => a - sides[k][1]).sort((a, b) => a - b);
   const gap = gaps.length ? gaps[Math.floor(gaps.length / 2)] : 1;
   const of = sides.map(([a, b], k) => [a - Math.min(gap, k ? a - sides[k - 1][1] : gap) / 2, b + Math.min(gap, k + 1 < sides.length ? sides[k + 1][0] - b : gap) / 2]);
-  const bound = boundBefore(m);
+  const bound = boundBefore(m, t);
   const ends = stored(m) ? [0, DATA.capacities[m]] : bound === null ? [] : [bound];
   const low = sides[0][0], high = sides[sides.length - 1][1];
   return { of, sides, ends, least: Math.min(low, ...ends) - gap / 2, most: Math.max(high, ...ends) + gap / 2, cell: Math.max(gap, (high - low + gap) / sides.length) };
@@ -78,7 +99,7 @@ function hatch(ctx, k, x, y, w, h) {
   ctx.restore();
 }
 
-function paint(u, drawn, xs, ys, range, letters) {
+function paint(u, place, drawn, xs, ys, range, letters) {
   const { ctx } = u, ratio = devicePixelRatio;
   ctx.save();
   ctx.textAlign = "center";
@@ -116,7 +137,7 @@ function paint(u, drawn, xs, ys, range, letters) {
       ctx.fillText(text, x + w / 2, y + h / 2);
     }
   }
-  frame(u, drawn, xs, ys);
+  if (place === open) frame(u, drawn, xs, ys);
   ctx.restore();
 }
 
@@ -132,8 +153,8 @@ function frame(u, drawn, xs, ys) {
   ctx.strokeRect(u.valToPos(a, "x", true), u.valToPos(d, "y", true), u.valToPos(b, "x", true) - u.valToPos(a, "x", true), u.valToPos(c, "y", true) - u.valToPos(d, "y", true));
 }
 
-function mapChart() {
-  const { drawn, xs, ys } = cells(), rows = rowsOf(open.t, open.record[STATE]);
+function mapChart(place) {
+  const { drawn, xs, ys } = cells(place), rows = rowsOf(place.t, place.record[STATE]);
   if (!drawn.length) return null;
   const counts = new Map();
   drawn.forEach((cell) => counts.set(cell.action, (counts.get(cell.action) || 0) + 1));
@@ -141,13 +162,13 @@ function mapChart() {
   const letters = new Map(ordered.map((action, k) => [action, k]));
   const least = drawn.reduce((a, cell) => Math.min(a, cell.value), Infinity), most = drawn.reduce((a, cell) => Math.max(a, cell.value), -Infinity);
   const draw = (width) => {
-    const hooks = { draw: [(u) => paint(u, drawn, xs, ys, [least, most], letters)] };
+    const hooks = { draw: [(u) => paint(u, place, drawn, xs, ys, [least, most], letters)] };
     hooks.ready = [(u) => u.over.addEventListener("click", () => {
       if (u.cursor.left < 0) return;
-      const wanted = open.record[SPENT].slice();
+      const wanted = place.record[SPENT].slice();
       wanted[view.x] = level(u.posToVal(u.cursor.left, "x"), view.x);
       if (M > 1) wanted[view.y] = level(u.posToVal(u.cursor.top, "y"), view.y);
-      openSituation(open.t, nearest(group(), wanted));
+      openSituation(place.t, nearest(groups[place.t].get(place.record[STATE]), wanted));
     })];
     const many = ys ? Math.round((ys.most - ys.least) / ys.cell) : 1;
     const height = M > 1 ? Math.min(420, Math.max(190, 80 + 34 * many), Math.max(220, width)) : 120;
@@ -156,7 +177,7 @@ function mapChart() {
     const options = { height, axes, scales, hooks, cursor: { drag: { x: false, y: false }, points: { show: false } }, series: [{}, { show: true, stroke: "transparent", points: { show: false } }] };
     return [options, [[xs.least, xs.most], [null, null]]];
   };
-  const key = () => (view.what === ACTION ? actionKey(ordered, rows, drawn) : rampKey(least, most));
+  const key = () => (view.what === ACTION ? [...actionKey(ordered, rows, drawn), ...signs(place)] : [rampKey(least, most), ...signs(place)]);
   const numbers = () => {
     const amounts = (M > 1 ? [view.x, view.y] : [view.x]).map(levelOf);
     const lines = drawn.map((cell) => [spelledRange(xs.sides[cell.x], view.x), ...(M > 1 ? [spelledRange(ys.sides[cell.y], view.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
@@ -165,7 +186,7 @@ function mapChart() {
   const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
   const shown = M > 1 ? [view.x, view.y] : [view.x];
   const over = shown.map(levelOf).join(" and ");
-  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${times(drawn.length, "cell")}. The table below has the numbers.`, draw, numbers, key);
+  return new Chart(`${WHAT[view.what]} at t = ${place.t}, state ${DATA.states[place.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${times(drawn.length, "cell")}. The table below has the numbers.`, draw, numbers, key);
 }
 
 function actionKey(ordered, rows, drawn) {
@@ -175,47 +196,54 @@ function actionKey(ordered, rows, drawn) {
     return el("li", {}, swatch, el("span", {}, el("strong", {}, LETTERS[k] || "…"), ` ${joint(rows[action])}`));
   });
   if (drawn.some((cell) => cell.p < 1)) entries.push(el("li", {}, "* drawn at random; the likeliest is shown"));
-  return [...entries, ...signs()];
+  return entries;
 }
 
 function rampKey(least, most) {
   const strip = el("span", { style: `display:inline-block;width:6rem;height:.8rem;border:1px solid ${colour("--line")};background:linear-gradient(90deg,${css(ramp(0))},${css(ramp(1))})` });
-  return [least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most)), ...signs()];
+  return least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most));
 }
 
 /* What the frame and the blanks mean. */
-function signs() {
-  const bounds = (M > 1 ? [view.x, view.y] : [view.x]).filter((m) => !stored(m) && boundBefore(m) !== null).map((m) => `${DATA.constraints[m]}: ${amount(boundBefore(m), m)}`);
-  return [el("li", {}, "thick frame: the situation above"), el("li", {}, "blank: not reachable under feasible play"), bounds.length ? el("li", {}, `axes end at the budget: ${bounds.join(", ")}`) : null].filter((x) => x);
+function signs(place) {
+  const bounds = (M > 1 ? [view.x, view.y] : [view.x]).filter((m) => !stored(m) && boundBefore(m, place.t) !== null).map((m) => `${DATA.constraints[m]}: ${amount(boundBefore(m, place.t), m)}`);
+  return [place === open ? el("li", {}, "thick frame: the situation above") : null, el("li", {}, "blank: not reachable under feasible play"), bounds.length ? el("li", {}, `axes end at the budget: ${bounds.join(", ")}`) : null].filter((x) => x);
 }
 
 /* With one constraint: the values as lines over what has been spent. */
-function valueLines() {
-  const { drawn, xs } = cells(), at = (cell) => (xs.sides[cell.x][0] + xs.sides[cell.x][1]) / 2;
+function valueLines(place) {
+  const { drawn, xs } = cells(place), at = (cell) => (xs.sides[cell.x][0] + xs.sides[cell.x][1]) / 2;
   drawn.sort((a, b) => a.x - b.x);
   const all = drawn.flatMap((cell) => cell.values);
   const draw = () => [{
     height: 220,
     axes: [xAxis(`${levelOf(0)} before the step`, xs.sides.flat()), yAxis("value", [0.5])],
     scales: { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))) } },
-    hooks: { draw: [(u) => mark(u, "x", level(open.record[SPENT][0], 0), "here", true)] },
+    hooks: { drawAxes: [(u) => { if (place === open) mark(u, "x", level(open.record[SPENT][0], 0), "here", true); }] }, // below the lines and points
     cursor: { drag: { x: false, y: false } },
     series: [{}, ...DATA.players.map((p, i) => series(p, i))],
   }, [drawn.map(at), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
   const numbers = () => table("", [levelOf(0), ...DATA.players], drawn.map((cell) => [spelledRange(xs.sides[cell.x], 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
-  return new Chart(`Values by ${levelOf(0)}, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount: ${levelOf(0)}. The table below has the numbers.`, draw, numbers, key);
+  return new Chart(`Values by ${levelOf(0)}, at t = ${place.t}, state ${DATA.states[place.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount: ${levelOf(0)}. The table below has the numbers.`, draw, numbers, key);
+}
+
+/* The amounts of what no axis shows, in words. */
+function otherAmounts(place) {
+  const hidden = M > 2 ? hiddenAxes().map((m) => `${DATA.constraints[m]} ${amount(level(place.record[SPENT][m], m), m)}`) : [];
+  return hidden.length ? `, ${hidden.join(", ")}` : "";
 }
 
 function showMap(changed) {
   if (!M) return;
   if (!changed && M <= 2 && held["map-body"]) { held["map-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
-  const here = DATA.maps[open.t][String(open.record[STATE])];
+  const place = mapped(), here = DATA.maps[place.t][String(place.record[STATE])];
+  const which = place === open ? "For the time and state chosen above." : `At t = ${open.t} in state ${DATA.states[open.record[STATE]]} there is one situation only, so the map shows t = ${place.t}, state ${DATA.states[place.record[STATE]]}${otherAmounts(place)}.`;
   const kept = here.a.length < here.of ? ` The map has ${times(here.a.length, "cell")} for ${here.of.toLocaleString("en")} situations of this time and state; a cell covers a range of amounts and shows one situation in it.` : "";
-  byId("map-hint").textContent = `For the time and state chosen above. Click a cell to open it.${kept}${DATA.alike ? " Lower amounts than the lowest shown are all alike." : ""}`;
-  const main = mapChart();
+  byId("map-hint").textContent = `${which} Click a cell to open it.${kept}${DATA.alike ? " Lower amounts than the lowest shown are all alike." : ""}`;
+  const main = mapChart(place);
   if (main === null) { showCharts("map-body", [], el("p", {}, "No situation in this page has just these amounts of the other constraints; move a slider above.")); return; }
-  showCharts("map-body", M === 1 ? [main, valueLines()] : [main]);
+  showCharts("map-body", M === 1 ? [main, valueLines(place)] : [main]);
 }
 
 function showMapControls() {

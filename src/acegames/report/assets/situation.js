@@ -40,10 +40,8 @@ function openNearest(t, state, spent, first) {
   openSituation(t, nearest(at.get(state) || [...at.values()].flat(), spent, first));
 }
 
-/* The situation that the address names, if it names one; else the start. */
 function openFirst() {
   openNearest(timesShown[0], DATA.situations[timesShown[0]][0][STATE], DATA.start);
-  openNamed();
 }
 
 let sliders = [];
@@ -80,8 +78,7 @@ function moveSliders() {
 
 function showSituation() {
   const record = open.record, rows = rowsOf(open.t, record[STATE]);
-  const counted = DATA.exact ? "spent" : "counted as spent";
-  const spent = M ? ` with ${holding(record[SPENT], counted)}` : "";
+  const spent = M ? ` (${holding(record[SPENT], DATA.exact ? "spent so far" : "counted as spent so far")})` : "";
   const safe = record[SAFE].length;
   const said = safe === rows.length ? `all ${times(rows.length, "legal joint action")} ${rows.length === 1 ? "is" : "are"} feasible` : `${safe} of ${times(rows.length, "legal joint action")} ${safe === 1 ? "is" : "are"} feasible`;
   const advice = record[PLAYED].length === 1 ? `Recommended: ${joint(rows[record[PLAYED][0][0]])}.` : `Recommended: a draw between ${record[PLAYED].length} joint actions.`;
@@ -141,7 +138,7 @@ function safeLine([r, ...worth], rows, played, said, record) {
   const share = p === undefined ? "–" : [el("span", { class: "bar", style: `width:${Math.max(0.05, 3.5 * p)}rem`, "aria-hidden": "true" }), el("span", { class: "probability" }, percent(p))];
   return el("tr", { class: p === undefined ? "safe" : "safe played", "data-row": r }, el("th", { scope: "row" }, joint(rows[r])), el("td", { "data-label": "recommended" }, share),
     worth.map((q, i) => el("td", { class: "number worth", "data-player": i, "data-label": `worth to ${DATA.players[i]}` }, number(q))), OWN_COLUMN ? numberCell(aim(worth), objective.name) : null,
-    el("td", { class: "why" }, el("span", { class: "tag good" }, "feasible"), said.has(r) ? `: ${whyNot(said.get(r), worth, record)}.` : ""));
+    el("td", { class: "why" }, el("span", { class: "tag good" }, record[PLAYED].length === 1 && p !== undefined ? "recommended for sure" : "feasible"), said.has(r) ? `: ${whyNot(said.get(r), worth, record)}.` : ""));
 }
 
 function unsafeLine([r, ...reason], rows) {
@@ -162,7 +159,7 @@ function why(t, [kind, probability, next, after, over]) {
     return `${chance} it brings ${each.join(" and ")}.`;
   }
   const left = after.map((c, m) => (DATA.reference[m] === null ? null : DATA.reference[m] - c));
-  const place = `${chance} it leads to state ${DATA.states[next]} with ${holding(after, "spent")}`;
+  const place = `${chance} it leads to state ${DATA.states[next]} (${holding(after, "spent by then")})`;
   const needs = DATA.needs[`${t + 1},${next}`];
   if (!needs) return `${place}, from where no play keeps every budget with probability one.`;
   const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + ROUNDING * SIZES[m])

@@ -29,7 +29,8 @@ function valuesTable(s) {
     return row;
   });
   const what = `Expected total reward; the mean of ${times(s.episodes, "simulated episode")} ± two standard errors` + (s.without ? "; and the same kind of equilibrium if there were no budgets" : "");
-  return scrolling(table(what, headings, rows, [1, 2, 3]));
+  const ties = s.without && N > 1 && objective ? el("p", { class: "hint", id: "ties" }, `If several equilibria are equally good for the ${objective.name}, ties go to the value of ${DATA.players[0]} first, then to the others in order: that is why players who are alike can have different values.`) : null;
+  return [scrolling(table(what, headings, rows, [1, 2, 3])), ties];
 }
 
 function budgetMeters(s) {
