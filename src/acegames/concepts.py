@@ -145,8 +145,8 @@ class CE(Correlated):
         objective: which equilibrium is chosen at each stage game: "welfare" (the default),
             "egalitarian", "fair", a player, one weight per player, or None for any.
         floor: a deviation may lead to an infeasible joint action, which the deviator cannot play.
-            The solver treats it as that bad an outcome for the deviator: worse than its worst
-            feasible joint action by `floor` times the spread of its utilities at that stage game.
+            The solver gives the deviator a utility for it that is below that of its worst feasible
+            joint action, by `floor` times the spread of its utilities at that stage game.
             Every value gives a correct equilibrium; a larger one leaves the objective more
             equilibria to choose from.
     """

@@ -107,6 +107,10 @@ def test_a_page_that_is_wrong_is_noticed():
         run_page("```python\n1 / 0\n```\n", "wrong")
 
 
+def test_the_front_page_leaves_nothing_out():
+    assert [body for _, language, body in BLOCK.findall((DOCS / "index.md").read_text()) if "..." in body] == []
+
+
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -292,6 +296,7 @@ def test_the_site_builds_without_a_warning_and_needs_no_network(site):
         fetched += re.findall(r'<link[^>]+rel="(?:stylesheet|preconnect)"[^>]+href="(https?:[^"]*)"', page.read_text())
         assert fetched == [], page.name
     assert (site / "benchmarks" / "growth.png").exists()
+    assert [*site.rglob("*.py[co]")] == [], "left by the build's own hooks"
     assert "solve" in (site / "search" / "search_index.js").read_text()
 
 
