@@ -67,13 +67,13 @@ def section(name: str, command: Any) -> str:
     """One command: what it does, how it is called, its arguments and options, an example."""
     arguments = [p for p in command.params if not p.opts[0].startswith("-")]
     usage = " ".join(["acegames", name, *map(argument, arguments), "[OPTIONS]"])
-    rows = [f"| `{written(p)}` | {cell(p)} |" for p in command.params if not getattr(p, "hidden", False)]
+    rows = [f"| {written(p)} | {cell(p)} |" for p in command.params if not getattr(p, "hidden", False)]
     example = re.sub(r"^Example:\s*", "", command.epilog or "").strip()
     return COMMAND.format(
         name=name,
         help=command.help.strip(),
         usage=usage,
-        table="\n".join(["| | |", "| --- | --- |", *rows]),
+        table="\n".join(["| argument or option | meaning |", "| --- | --- |", *rows]),
         example=f"\n```sh\n{example}\n```\n" if example else "",
     )
 
@@ -85,13 +85,15 @@ def argument(parameter: Any) -> str:
 
 
 def written(parameter: Any) -> str:
-    """How an argument or option is written."""
+    """How an argument or option is written, each of its names as code."""
+    value = str(parameter.metavar or parameter.name.upper())
     if not parameter.opts[0].startswith("-"):
-        return str(parameter.metavar or parameter.name.upper())
-    names = ", ".join(sorted(parameter.opts, key=len))
-    if getattr(parameter, "is_flag", False):
-        return " / ".join([names, *parameter.secondary_opts])
-    return f"{names} {parameter.metavar or parameter.name.upper()}"
+        return f"`{value}`"
+    *short, name = sorted(parameter.opts, key=len)
+    if not getattr(parameter, "is_flag", False):
+        name += f" {value}"
+    names = ", ".join(f"`{x}`" for x in [*short, name])
+    return " / ".join([names, *(f"`{x}`" for x in parameter.secondary_opts)])
 
 
 def cell(parameter: Any) -> str:

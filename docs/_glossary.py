@@ -8,25 +8,39 @@ import re
 ENTRY = re.compile(r"^## (.+)\n\n((?:.+\n)+)", flags=re.MULTILINE)
 FORMS = {
     "Action mask": r"action masks?",
-    "Certificate": r"certificates?|certif(?:y|ies|ied)",
+    "CCE": r"coarse correlated equilibri(?:um|a)|CCE",
+    "CE": r"(?<!coarse\s)correlated equilibri(?:um|a)|CE",
+    "Certificate": r"certificates?|certif(?:y|ies)|certified(?=:| as\b)",
+    "Deviation": r"(?<!standard\s)deviations?",
+    "Discount": r"discount(?:ed|ing)",
     "Exploitability": r"exploitability|regret",
     "Feasible": r"feasible|feasibility|infeasible",
+    "History": r"histor(?:y|ies)(?= of positive probability\b)|(?:every|possible|every possible) history",
+    "Nash": r"Nash equilibri(?:um|a)",
+    "Objective": r"(?<!qualitative\s)objectives?",
+    "Outcome": r"(?:every|each|possible)(?: possible)? outcomes?|outcomes? of (?:a|an|the|every|each) (?:joint )?action",
     "Proof": r"proofs?(?= files?\b| for others\b| that (?:others|somebody))",
     "Safe": r"safe deviations?|safe play|safe joint actions?",
     "Subgame perfect": r"subgame[- ]perfect(?:ion)?",
-    "Value": r"expected total rewards?",
     "Support": r"(?:pair of |pairs of |the )supports?(?= of\b|,|\.)",
+    "Utility": r"utilit(?:y|ies)|payoffs?",
+    "Value": r"expected total rewards?",
 }
 """Words that are not just the title of the entry with an s, as regular expressions."""
+
+COMMON = {"Bracket", "Digest", "Fair", "Floor", "Layer", "Schedule"}
+"""Entries whose word has other meanings in running text: pages link to them by hand."""
 
 UNLINKED = ("a", "autoref", "button", "code", "h1", "h2", "h3", "h4", "h5", "h6", "label", "math", "pre", "svg", "th")
 TAG = re.compile(r"(<[^>]*>)")
 
 
 def entries(text: str) -> dict[str, tuple[str, str]]:
-    """Of each entry the form of its word in pages, its anchor and its first sentence."""
+    """Of each entry whose word is linked, its form in pages, its anchor and its first sentence."""
     found = {}
     for title, meaning in ENTRY.findall(text):
+        if title in COMMON:
+            continue
         form = FORMS.get(title, re.escape(title) + "s?").replace(r"\ ", " ").replace(" ", r"\s+")
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`$]", r"\1", " ".join(meaning.split()))
         found[form] = (re.sub(r"\W+", "-", title.lower()), re.split(r"(?<=[.:]) ", plain)[0])

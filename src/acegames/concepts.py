@@ -22,9 +22,12 @@ import contextlib
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from acegames.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 BACKENDS = {"quantecon": ("quantecon.game_theory", "quantecon"), "gambit": ("pygambit", "gambit")}
 """Libraries that find Nash equilibria: the module of each, and the extra that installs it."""
@@ -74,7 +77,7 @@ class Words:
 class Concept:
     """A kind of equilibrium, and the objective that chooses among the equilibria of each stage."""
 
-    objective: Any = "welfare"
+    objective: str | Hashable | ArrayLike | None = "welfare"
 
     words: ClassVar[Words]
     told: ClassVar[bool] = False
@@ -84,7 +87,7 @@ class Concept:
     floor = 0.0  # a field of the concepts that are linear programs
 
     def __post_init__(self) -> None:
-        objective = self.objective
+        objective: Any = self.objective
         listed = isinstance(objective, Sequence) or hasattr(objective, "__array__")
         if listed and not isinstance(objective, (str, tuple)):
             try:
@@ -95,8 +98,8 @@ class Concept:
     @property
     def criterion(self) -> Objective:
         """The record of the objective."""
-        named = self.objective is None or isinstance(self.objective, str)
-        return OBJECTIVES.get(self.objective, WEIGHTED) if named else WEIGHTED
+        objective = self.objective
+        return OBJECTIVES.get(objective, WEIGHTED) if objective is None or isinstance(objective, str) else WEIGHTED
 
     def deviators(self, players: tuple[Hashable, ...]) -> tuple[bool, ...]:
         """Whether each player may deviate; under concepts with `product` all must."""
@@ -142,8 +145,8 @@ class CE(Correlated):
         objective: which equilibrium is chosen at each stage game: "welfare" (the default),
             "egalitarian", "fair", a player, one weight per player, or None for any.
         floor: a deviation may lead to an infeasible joint action, which the deviator cannot play.
-            The solver treats it as that bad an outcome for the deviator: worse than its worst
-            feasible joint action by `floor` times the spread of its utilities at that stage game.
+            The solver gives the deviator a utility for it that is below that of its worst feasible
+            joint action, by `floor` times the spread of its utilities at that stage game.
             Every value gives a correct equilibrium; a larger one leaves the objective more
             equilibria to choose from.
     """

@@ -75,7 +75,7 @@ def _text(x: Any) -> str:
 
 def objective_words(concept: Concept) -> str:
     """What an equilibrium is chosen for."""
-    wanted = concept.objective
+    wanted: Any = concept.objective
     if concept.criterion is not WEIGHTED:
         return concept.criterion.sentence
     if isinstance(wanted, tuple):
