@@ -19,6 +19,8 @@ ENDINGS = [".csv", ".parquet"]
 COSTS = st.sampled_from([0, 1, -1, Fraction(1, 3), Fraction(1, 10), 2**70, Fraction(1, 7)])
 LABELS = [("s0", 's"1', "s,2"), (0, 1, 2), ((0, "a"), (1, "b"), None), ("ü", "1", True)]
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*state is None:acegames.errors.GameWarning")  # one of the labels
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

@@ -26,7 +26,7 @@ def built(horizon=3, budget=None, *, timed=False, name="", constraints=("fuel", 
     transition = np.array([[[1.0, 0], [0.5, 0.5]], [[0, 1.0], [1.0, 0]]])
     reward, cost = np.array([[[0.0], [1.0]], [[2.0], [5.0]]]), np.array([[[0, 0], COSTS[0]], [[0, 0], COSTS[1]]])
     if timed:
-        reward = np.stack([reward + t for t in range(horizon)])
+        reward = np.stack([reward + t for t in range(horizon)])[..., None, :].repeat(2, axis=-2)  # to any next state
     return ace.MarkovGame.from_arrays(
         *(transition, reward, cost[..., : len(constraints)], budget or {"fuel": 2, "heat": 3}),
         horizon=horizon,

@@ -277,6 +277,7 @@ def test_many_different_costs_are_numbered_alike(monkeypatch):
             r"every t, state \(.*\), action \(.*\): cost of 'battery a': nan is not a finite number",
         ),
         ({"budget": {"toll": 3}}, "constraint 'toll': no agent has costs for it; give them in cost="),
+        ({"budget": {"batery a": 3}}, "no agent has costs for it.*budget names 'batery a', did you mean 'battery a'"),
         ({"budget": 3}, "budget: got 3, must be"),
     ],
 )
@@ -300,6 +301,8 @@ def test_agents_that_do_not_fit_together():
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidGame, match="constraint 'battery': several agents have it"):
         compose([agent(rng, "a"), agent(rng, "b")])
+    with pytest.raises(InvalidGame, match=r"several agents have it.*budget names 'batery', did you mean 'battery'"):
+        compose([agent(rng, "a"), agent(rng, "b")], budget={"batery": 3})
 
 
 def test_agents_may_come_one_after_another_and_not_by_name():
@@ -468,5 +471,8 @@ def test_rules_that_fail_say_which_and_suggest_a_player():
     with pytest.raises(ZeroDivisionError) as divided:
         ace.compose(games, reward=lambda s, a: {"left": 1 / 0})
     assert divided.value.__notes__ == ["raised by the joint rule reward"]
+    with pytest.raises(ValueError, match="ambiguous") as unsure:
+        ace.compose(games, legal=lambda s, a: s["left"] == 1 and s["right"] == 1)
+    assert unsure.value.__notes__[0].startswith("raised by the joint rule legal; it gets arrays of many cases: write &")
     with pytest.raises(InvalidGame, match="name: got 3, must be text"):
         ace.compose(games, name=3)

@@ -250,6 +250,41 @@ def test_what_is_wrong_is_said_with_what_to_do(change, said):
         ace.MarkovGame.from_functions(**given, rewards=1)
 
 
+def test_actions_may_be_given_by_player():
+    given = {"players": ["p", "q"], "outcomes": lambda s, a: [(1.0, s, None)], "reward": lambda s, a: [0, 1]}
+    given |= {"horizon": 1, "initial": "s"}
+    by_name = MarkovGame.from_functions(actions=lambda s: {"q": ["u", "v"], "p": ["x"]}, **given)
+    assert by_name.digest == MarkovGame.from_functions(actions=lambda s: [["x"], ["u", "v"]], **given).digest
+
+
+def test_a_state_none_is_probably_a_mistake():
+    """It may be a label, as null in a file, but most often a function forgot to return."""
+
+    def built(initial, following):
+        return MarkovGame.from_functions(
+            players=["p"],
+            actions=lambda s: [["x"]],
+            outcomes=lambda s, a: [(1.0, following, None)],
+            reward=lambda s, a: 0,
+            horizon=3,
+            initial=initial,
+        )
+
+    with pytest.warns(ace.GameWarning, match="initial: the state is None; is a `return` missing") as said:
+        assert built(None, None).states == (None,)
+    assert len(said) == 1
+    with pytest.warns(ace.GameWarning, match=r"t=0, state 's', action \('x',\): the next state is None") as said:
+        assert built("s", None).states == ("s", None)
+    assert len(said) == 1 and said[0].filename == __file__
+
+
+def test_outcomes_of_a_joint_action_say_how_to_get_its_row():
+    game = ace.catalog.get("intersection")
+    with pytest.raises(ace.InvalidOption, match=r"row: got \('dare', 'yield'\).*game\.legal\(t, state\)\[action\]"):
+        game.outcomes(0, ("dare", "yield"))
+    assert game.outcomes(0, game.legal(0, "dry")["dare", "yield"])
+
+
 def test_unknown_labels_of_a_game_suggest_the_nearest():
     game = ace.catalog.get("intersection")
     with pytest.raises(KeyError, match="unknown state 'drry', did you mean 'dry'"):

@@ -139,7 +139,7 @@ def wrong(name, index, value):
         (wrong("row_action", (0, 1), 7), "row_action of player 'b', entry 0: 7, must be at least 0"),
         (wrong("prob", 0, -0.1), "state 's0', action .*: probability -0.1 of next state"),
         (wrong("prob", 0, np.nan), "probability nan"),
-        (lambda g: g.update(reward=g["reward"] * 1j), r"reward: not an array of numbers \(complex, or masked\)"),
+        (lambda g: g.update(reward=g["reward"] * 1j), r"reward: not an array of numbers \(entries of type complex128\)"),
         (lambda g: g.update(prob=np.ma.masked_array(g["prob"], g["prob"] > 2)), "prob: not an array of numbers"),
         (lambda g: g.update(reward=[[1.0], [1.0, 2.0]]), "reward: not an array of numbers"),
         (wrong("reward", (0, 1), np.inf), "state 's0', action .*: reward of player 'b' is inf"),

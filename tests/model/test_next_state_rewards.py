@@ -60,6 +60,46 @@ def test_each_form_of_the_function_is_seen_from_its_signature():
     assert found["with_default"].layer(1).reward.tolist() == [[0, 1]] * 4 + [[10, 1]] * 4
 
 
+def named(first, second, last):
+    """A reward that tells what it was given, with arguments of these names."""
+    return eval(f"lambda {first}, {second}, {last}: seen.append(({first}, {second}, {last})) or (0, 0)", {"seen": SEEN})
+
+
+SEEN = []
+NEXT = "next_cell nxt after after_it new_cell cell_next cell_new s_prime s2 cell2 sp s_ s1 ns successor later following"
+TIMED = [("t", "x", "u"), ("time", "x", "s2"), ("_t", "x", "u"), ("step", "x", "new_price"), ("_", "x", "u")]
+TIMED += [("h", "x", "u"), ("k", "x", "u"), ("x", "y", "action"), ("n", "s", "u"), ("x", "y", "a")]
+
+
+@pytest.mark.parametrize(
+    "names", [("x", "u", last) for last in NEXT.split()] + [("x", "a", "y"), ("k", "action", "j"), ("_", "action", "x")]
+)
+def test_names_that_say_that_a_reward_is_given_the_next_state(names):
+    SEEN.clear()
+    game_of(named(*names))
+    assert set(SEEN) == {(s, a, n) for s in (0, 1) for a in [("x", "x"), *PAIRS] for n in (0, 1)}
+
+
+PAIRS = [("x", "y"), ("y", "x"), ("y", "y")]
+
+
+@pytest.mark.parametrize("names", TIMED)
+def test_names_that_say_that_a_reward_is_given_the_time(names):
+    SEEN.clear()
+    game_of(named(*names), horizon=3)
+    assert {t for t, _, _ in SEEN} == {0, 1, 2} and {s for _, s, _ in SEEN} == {0, 1}
+
+
+@pytest.mark.parametrize("names", [("x", "u", "y"), ("cell", "move", "other"), ("_", "a", "b")])
+def test_names_that_say_nothing_are_read_as_before_with_a_warning(names):
+    SEEN.clear()
+    with pytest.warns(
+        ace.GameWarning, match=r"reward: takes \(.*\), which is read as \(t, state, action\).*next_state"
+    ) as said:
+        game_of(named(*names), horizon=3)
+    assert {t for t, _, _ in SEEN} == {0, 1, 2} and said[0].filename == __file__
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_the_expected_value_is_that_of_the_outcomes(data):
@@ -96,15 +136,20 @@ def test_the_expected_value_is_that_of_the_outcomes(data):
 
 
 def test_shapes_of_arrays_that_could_mean_two_things():
-    """Where the first axis could be time it is; with a time axis of their own, rewards by next state are clear."""
+    """Where the first axis could be time it is, which is said; both meanings have a clear form, which is named."""
     moves = np.full((2, 2, 2), 0.5)
     worth = np.arange(8.0).reshape(2, 2, 2, 1)  # (S, A, S, N), or (T, S, A, N) with a horizon of 2
-    timed = ace.MarkovGame.from_arrays(moves, worth, horizon=2)
+    with pytest.warns(ace.GameWarning, match=r"(?s)shape \(2, 2, 2, 1\).* read as the first.*axis=-2\) says") as said:
+        timed = ace.MarkovGame.from_arrays(moves, worth, horizon=2)
+    assert said[0].filename == __file__
     assert timed.layer(1).reward.ravel().tolist() == [4, 5, 6, 7]
     by_next = ace.MarkovGame.from_arrays(moves, worth, horizon=3)
     assert by_next.layer(1).reward.ravel().tolist() == [0.5, 2.5, 4.5, 6.5]
     clear = ace.MarkovGame.from_arrays(moves, np.stack([worth, worth]), horizon=2)
     assert clear.layer(1).reward.ravel().tolist() == [0.5, 2.5, 4.5, 6.5]
+    by_time = ace.MarkovGame.from_arrays(moves, np.stack([worth, worth], axis=-2), horizon=2)
+    assert by_time.digest == timed.digest == ace.MarkovGame.from_arrays(**timed.to_arrays()).digest
+    ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1, 1)), horizon=1)  # both meanings are one
     with pytest.raises(InvalidGame, match=r"reward has shape .* which is \(S, A1, N\) or \(T, S, A1, N\)"):
         ace.MarkovGame.from_arrays(moves, np.zeros((2, 2, 3, 1)), horizon=3)
 

@@ -5,6 +5,7 @@ A TypeError of a function that can be called is its author's own and passes thro
 
 from __future__ import annotations
 
+import functools
 import re
 from types import SimpleNamespace
 
@@ -99,6 +100,51 @@ def test_a_type_error_inside_a_right_function_passes_through(name):
     assert not isinstance(caught.value, ace.AceError)
 
 
+@pytest.mark.parametrize(
+    ("name", "function", "said"),
+    [
+        ("reward", lambda s, a, t: 0, r"but the time is the first argument: write reward\(t, s, a\)"),
+        ("reward", lambda s, a, next_s, time: 0, r"write reward\(time, s, a, next_s\)"),
+        ("reward", lambda s, t, *more: 0, r"write reward\(t, s\)"),
+        ("outcomes", lambda state, action, t: 0, r"write outcomes\(t, state, action\)"),
+        ("actions", lambda state, t: 0, r"write actions\(t, state\)"),
+        ("legal", lambda s, time, a: 0, r"write legal\(time, s, a\)"),
+        ("actions", lambda time: 0, r"is called as actions\(t, state\)"),
+        ("actions", lambda state, player: 0, r"is called as actions\(t, state\), so that 'state' would be the time"),
+        ("outcomes", lambda s, a1, a2: 0, r"is called as outcomes\(t, state, action\), so that 's' would be the time"),
+        ("reward", lambda s, a1, a2: 0, "'s' would be the time"),
+        ("reward", lambda action, state: 0, "'action' would be the state"),
+        ("reward", lambda state, next_state: 0, "'next_state' would be the action"),
+        ("reward", lambda s, next_s: 0, "'next_s' would be the action"),
+        ("reward", lambda t, s, next_s: 0, r"is called as reward\(t, state, action, next_state\)"),
+    ],
+)
+def test_names_that_are_in_the_wrong_place_are_refused(name, function, said):
+    """A wrong guess would give a wrong game without a word."""
+    with pytest.raises(ace.InvalidGame, match=f"^{name}: takes .*{said}"):
+        described(**{name: function})
+
+
+class Given:
+    def __call__(self, state, action, /):
+        return float(action == ("go",))
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [
+        Given(),
+        Given().__call__,
+        functools.partial(lambda scale, s, a: scale * (a == ("go",)), 1.0),
+        functools.partial(lambda s, a, t: t * (a == ("go",)), t=1.0),  # it is called with (s, a) only
+        lambda *given: float(given[-1] == ("go",)),
+        lambda s, a, t=1.0: t * (a == ("go",)),
+    ],
+)
+def test_whatever_can_be_called_is_called(reward):
+    assert described(reward=reward).digest == described(reward=lambda s, a: float(a == ("go",))).digest
+
+
 class Law:
     """Uniform on [0, 1]."""
 
@@ -144,6 +190,22 @@ def test_an_engine_must_take_a_store_only_where_layers_are_stored(tmp_path):
 def test_only_games_are_simulated(game):
     with pytest.raises(ace.InvalidGame, match=r"^game: got .*must be a MarkovGame"):
         ace.simulate(game, ace.solve(described()).policy, episodes=1)
+
+
+@pytest.mark.parametrize("function", [ace.Shield, ace.feasibility, ace.budget_curve, ace.solve])
+def test_a_solution_in_place_of_its_game_says_where_the_game_is(function):
+    solution = ace.solve(described())
+    with pytest.raises(ace.InvalidGame, match=r"^game: got Solution .*must be a MarkovGame; solution\.game is one$"):
+        function(solution)
+    assert function(solution.game)
+
+
+@pytest.mark.parametrize("rng", ["x", -1, 1.5, object()])
+def test_wrong_seeds(rng):
+    solution = ace.solve(described())
+    for call in (solution.simulate, solution.policy.start, lambda rng: solution.policy.act(0, "s", 0, rng)):
+        with pytest.raises(ace.InvalidOption, match=r"^rng: got .*must be a Generator, a seed .* or None"):
+            call(rng=rng)
 
 
 def test_policies_to_simulate():

@@ -170,6 +170,8 @@ def test_what_is_not_certified_is_not_proved(tmp_path):
         ace.prove(other, tmp_path / "a.proof")
     with pytest.raises(InvalidOption, match="must be what solve"):
         ace.prove(solution.policy, tmp_path / "a.proof")
+    with pytest.raises(InvalidOption, match=r"^path: got None, must be the path of a file"):
+        solution.prove(None)
     assert not (tmp_path / "a.proof").exists()
 
 

@@ -13,6 +13,7 @@ from acegames.baselines.average import expected_budgets
 from acegames.baselines.team import team_optimum, without_budgets
 from acegames.concepts import Concept
 from acegames.model.arrays import Floats
+from acegames.model.checks import check_rng
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
@@ -129,7 +130,7 @@ def compare(
     Raises:
         Infeasible, TooLarge, InvalidOption: as in `solve`.
     """
-    rng = np.random.default_rng(rng)
+    rng = check_rng(rng)
     free = solve(without_budgets(game), concept, **({"epsilon": options["epsilon"]} if "epsilon" in options else {}))
     found: list[tuple[str, Any, float, Floats | None]]
     found = [(NO_BUDGETS, free.policy, float(free.values.sum()), free.values)]

@@ -13,7 +13,7 @@ from acegames.learn.facts import END
 from acegames.learn.known import Known
 from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
-from acegames.model.checks import check_count
+from acegames.model.checks import check_count, check_rng
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
 
@@ -64,7 +64,7 @@ def estimate(
         tally = read_samples(source, facts, said.stationary)
         tally.initial()  # a missing one fails here
         return Empirical(tally, said.confidence, said)
-    tally, generator = Tally(facts, stationary=bool(said.stationary)), np.random.default_rng(rng)
+    tally, generator = Tally(facts, stationary=bool(said.stationary)), check_rng(rng)
     world = world_of(source, facts, said.state, said.cost)
     if isinstance(world, ModelWorld):
         sample_everywhere(world, tally, check_count("samples_per_pair", samples_per_pair), generator)

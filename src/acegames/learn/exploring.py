@@ -27,7 +27,7 @@ from acegames.learn.estimating import play_episode, sample_everywhere
 from acegames.learn.known import Known
 from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
-from acegames.model.checks import check_count
+from acegames.model.checks import check_count, check_rng
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.system.showing import Shown
 
@@ -104,7 +104,7 @@ def explore(
     needed = samples_needed(rule_out, said.confidence)
     if samples_per_pair is not None:
         needed = check_count("samples_per_pair", samples_per_pair)
-    facts, generator, episodes = said.facts(source), np.random.default_rng(rng), 0
+    facts, generator, episodes = said.facts(source), check_rng(rng), 0
     tally, world = Tally(facts, stationary=bool(said.stationary)), world_of(source, facts, said.state, said.cost)
     if isinstance(world, ModelWorld):
         sample_everywhere(world, tally, needed, generator, check_count("max_samples", max_samples))

@@ -12,7 +12,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.safe_policy import SafePolicy, SafeRunner
 from acegames.learn.sources import GameModel, World, conventions, world_of
-from acegames.model.checks import check_count
+from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame
 from acegames.system.showing import Shown
 
@@ -60,7 +60,7 @@ def rollout(
     """
     if not isinstance(policy, SafePolicy):
         raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
-    facts, generator = facts_of(policy.game), np.random.default_rng(rng)
+    facts, generator = facts_of(policy.game), check_rng(rng)
     model = GameModel(source) if isinstance(source, MarkovGame) else source
     initial = conventions(model).initial or facts.initial
     world = world_of(model, replace(facts, initial=initial), state, cost)

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.errors import AceError, InvalidGame, InvalidOption, UnknownPair
 from acegames.model.numbers import probability
@@ -18,6 +19,7 @@ from acegames.system.limits import SAME_HASH
 Label = Hashable
 JointAction = tuple[Label, ...]
 
+UNORDERED = (set, frozenset)  # iterated differently from run to run
 UNSAID: Any = object()  # an argument that was left out, where None may be a label
 
 
@@ -58,16 +60,50 @@ def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
         raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
+def check_rng(rng: Any) -> np.random.Generator:
+    """Return a Generator from one, from a seed, or from None for fresh randomness."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InvalidOption(f"rng: got {rng!r:.60}, must be a Generator, a seed (whole, at least 0) or None") from None
+
+
+def float_array(what: str, given: Any) -> NDArray[np.float64]:
+    """Return an array of floats; InvalidGame for text, complex numbers and masks."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"entries of type {array.dtype}")
+        if np.ma.isMaskedArray(given):
+            raise TypeError("masked")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidGame(f"{what}: not an array of numbers ({error})") from None
+
+
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels as plain hashable Python values, each once."""
     if isinstance(labels, str):
         raise InvalidGame(f"{kind}: {labels!r}, must be a sequence of labels such as [{labels!r}], not text")
+    if isinstance(labels, UNORDERED):
+        raise InvalidGame(f"{kind}: got the set {labels!r:.60}, which has no order; give a list, such as sorted(...)")
+    if not is_iterable(labels):
+        raise InvalidGame(f"{kind}: got {labels!r:.60}, must be a sequence of labels")
     seen: dict[Label, None] = {}
     for label in check_hashes(kind, [plain_label(kind, raw) for raw in labels]):
         if label in seen:
             raise InvalidGame(f"{kind}: the label {label!r} occurs twice")
         seen[label] = None
     return tuple(seen)
+
+
+def is_iterable(given: Any) -> bool:
+    """Whether a value can be gone through."""
+    try:
+        iter(given)
+    except TypeError:
+        return False
+    return True
 
 
 def check_hashes(kind: str, labels: Sequence[Label]) -> Sequence[Label]:

@@ -30,7 +30,7 @@ from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.user_functions import check_function, public
 from acegames.model.watching import takes_progress
-from acegames.model.written import unknown
+from acegames.model.written import did_you_mean, unknown
 from acegames.system.machine import available_memory, check_memory
 from acegames.system.memory import within_memory
 
@@ -104,7 +104,9 @@ def compose(
     coders = [_Coder.of(agents, label) for label in limits]
     for coder in coders:
         if not coder.sources and cost is None:
-            raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost=")
+            meant = did_you_mean(coder.label, {str(c): c for agent in agents for c in agent.constraints})
+            hint = f"; budget names {coder.label!r}{meant}" if meant else ""
+            raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost={hint}")
     players = tuple(agent.players[0] for agent in agents)
     names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
     initial = product.initial(names.states)  # which is possible, so some state is
@@ -164,9 +166,11 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
             if label in again:  # it is made again, for the sum of the costs
                 continue
             if label in found and label not in columns:
+                given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in columns]
+                named = f"; budget names {', '.join(given_names)}" if given_names else ""
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
-                    f"give budget={{{label!r}: ...}} for the sum of their costs"
+                    f"give budget={{{label!r}: ...}} for the sum of their costs{named}"
                 )
             found[label] = columns.get(label, column)
     found |= columns
@@ -245,7 +249,9 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
         try:
             return given(*arguments)
         except Exception as error:
-            error.add_note(f"raised by the joint rule {what}")
+            many = "; it gets arrays of many cases: write & and | for `and` and `or`, and no `if`"
+            hint = many if isinstance(error, ValueError) and "truth value of an array" in str(error) else ""
+            error.add_note(f"raised by the joint rule {what}{hint}")
             raise
 
     return rule

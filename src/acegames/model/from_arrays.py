@@ -14,10 +14,10 @@ from acegames.model.arrays import Bools, Ints
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
-from acegames.model.checks import Label, check_horizon, check_labels
+from acegames.model.checks import Label, check_horizon, check_labels, float_array
 from acegames.model.costs.random import Cost
 from acegames.model.numbers import TINIEST
-from acegames.model.user_functions import public
+from acegames.model.user_functions import public, warn_of_game
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def game_from_arrays(
         transition: (S, A1..An, S) probabilities of the next state.
         reward: (S, A1..An, N) expected reward of each player; or (S, A1..An, S, N) where it depends
             on the next state, of which the expected value is taken. (Where all sizes are equal, so
-            that the first axis could be time, it is time; with a time axis of its own,
+            that the first axis could be time, it is time, and a GameWarning says so;
             (T, S, A1..An, S, N) has one meaning.)
         cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or
             floats read by their decimal text; or distributions, each an object with a `cdf` and an
@@ -70,13 +70,14 @@ def game_from_arrays(
         InvalidGame: naming the place, the value and the rule.
     """
     horizon = check_horizon(horizon)
-    rewards = _numbers("reward", reward, np.float64)
-    moves = _numbers("transition", transition, np.float64)
+    rewards, moves = float_array("reward", reward), float_array("transition", transition)
     n = rewards.shape[-1] if rewards.ndim else 0
     if n == 0 or moves.ndim not in (n + 2, n + 3):
+        players = " or ".join(str(k) for k in (moves.ndim - 2, moves.ndim - 3) if k > 0)
         raise InvalidGame(
             f"transition has shape {moves.shape} and reward {rewards.shape}: must be (S, A1..An, S) and (S, A1..An, N), "
-            f"each possibly with a leading time axis; the last axis of reward stands for the players, here {n}"
+            f"each possibly with a leading time axis; the last axis of reward stands for the players, here {n}, "
+            f"but the axes of transition are those of N = {players or 0}"
         )
     shape = moves.shape[-n - 2 : -1]  # (S, A1..An)
     if 0 in shape:
@@ -84,13 +85,20 @@ def game_from_arrays(
     labels, budgets = read_budget(budget, constraints, horizon)
     m = len(labels)
     axes = ("S", *(f"A{i + 1}" for i in range(n)))
-    moves = _timed("transition", moves, (*shape, shape[0]), horizon, (*axes, "S"))
-    by_next = (*shape, shape[0], n)
-    if rewards.shape in (by_next, (horizon, *by_next)) and rewards.shape != (horizon, *shape, n):
+    counted = f"; the last axis of reward stands for the players, here {n}"
+    moves = _timed("transition", moves, (*shape, shape[0]), horizon, (*axes, "S"), counted)
+    by_next, by_time = (*shape, shape[0], n), (horizon, *shape, n)
+    if rewards.shape == by_next == by_time and horizon > 1:
+        warn_of_game(
+            f"reward has shape {by_time}, which is (T, S, A1..An, N) and (S, A1..An, S, N) alike, and is read as the "
+            "first. (T, S, A1..An, S, N) has one meaning: np.stack([reward] * S, axis=-2) says the first, "
+            "np.stack([reward] * T) the second"
+        )
+    if rewards.shape in (by_next, (horizon, *by_next)) and rewards.shape != by_time:
         rewards = _expected(moves, _timed("reward", rewards, by_next, horizon, (*axes, "S", "N")))
     else:
         rewards = _timed("reward", rewards, (*shape, n), horizon, (*axes, "N"))
-    given = _numbers("legal", np.ones(shape, bool) if legal is None else legal, None)
+    given = _numbers("legal", np.ones(shape, bool) if legal is None else legal)
     allowed = _timed("legal", given, shape, horizon, axes)
     if allowed.dtype != bool:
         raise InvalidGame(f"legal has entries of type {allowed.dtype}, must be bool (True means allowed)")
@@ -100,15 +108,15 @@ def game_from_arrays(
         if m:
             raise InvalidGame(f"cost: missing, but there are budgets for {list(labels)!r}")
         cost = np.zeros((*shape, 0))
-    costs = _numbers("cost", cost, None)
+    costs, counted = _numbers("cost", cost), f"; M is the number of budgets, here {m}"
     if cost_prob is None:
         chances = np.ones((1, *shape, 1))
-        costs = _timed("cost", costs, (*shape, m), horizon, (*axes, "M"))[..., None, :]
+        costs = _timed("cost", costs, (*shape, m), horizon, (*axes, "M"), counted)[..., None, :]
     else:
-        chances = _numbers("cost_prob", cost_prob, np.float64)
+        chances = float_array("cost_prob", cost_prob)
         k = chances.shape[-1] if chances.ndim else 0
         chances = _timed("cost_prob", chances, (*shape, k), horizon, (*axes, "K"))
-        costs = _timed("cost", costs, (*shape, k, m), horizon, (*axes, "K", "M"))
+        costs = _timed("cost", costs, (*shape, k, m), horizon, (*axes, "K", "M"), counted)
     who, where = _labels("players", players, n), _labels("states", states, shape[0])
     names = Names(who, where, _action_labels(actions, shape[1:]), labels)
     values, codes = _cost_codes(costs, chances, allowed, names)
@@ -152,14 +160,14 @@ def _raw_layer(names: Names, times: tuple[int, ...], *tables: NDArray[Any]) -> R
     )
 
 
-def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
+def _numbers(what: str, value: Any) -> NDArray[Any]:
     try:
-        if dtype is None and isinstance(value, (list, tuple)):  # numpy would round large ints that stand beside floats
+        if isinstance(value, (list, tuple)):  # numpy would round large ints that stand beside floats
             value = np.array(value, dtype=object)
-        array = np.asarray(value, dtype=dtype)
+        array = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise InvalidGame(f"{what}: not an array of numbers ({error})") from None
-    if dtype is None and array.dtype.kind not in "biufO":
+    if array.dtype.kind not in "biufO":
         raise InvalidGame(f"{what}: entries of type {array.dtype}, must be numbers")
     return array
 
@@ -175,14 +183,16 @@ def _expected(moves: NDArray[Any], rewards: NDArray[Any]) -> NDArray[Any]:
     return np.where(possible.any(axis=-2), np.clip(mean, least, most), 0.0)  # equal rewards are not rounded
 
 
-def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int, axes: tuple[str, ...]) -> NDArray[Any]:
-    """Return the array with a leading time axis of length 1 or `horizon`."""
+def _timed(
+    what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int, axes: tuple[str, ...], why: str = ""
+) -> NDArray[Any]:
+    """Return the array with a leading time axis of length 1 or `horizon`; `why` says why so."""
     if array.shape == shape:
         return array[None]
     if array.shape == (horizon, *shape):
         return array
     named = f"({', '.join(axes)}) or (T, {', '.join(axes)})"
-    raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}, which is {named}")
+    raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}, which is {named}{why}")
 
 
 def _labels(what: str, given: Sequence[Label] | None, count: int) -> tuple[Label, ...]:

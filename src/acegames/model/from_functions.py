@@ -20,18 +20,20 @@ from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
 from acegames.model.checks import (
+    UNORDERED,
     JointAction,
     Label,
     check_flag,
     check_horizon,
     check_labels,
+    is_iterable,
     place,
     plain_label,
     read_initial,
 )
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.numbers import is_scalar, probability
-from acegames.model.user_functions import check_function, does_without_first, public, takes_one_more
+from acegames.model.numbers import is_scalar, probability, real
+from acegames.model.user_functions import public, roles, warn_of_game
 from acegames.model.watching import takes_progress
 from acegames.model.written import unknown
 from acegames.numerics import PROBABILITY_SUM
@@ -80,23 +82,29 @@ def game_from_functions(
     """Build a game from functions; states are any hashables and are discovered from `initial`.
 
     Each function is called once for every (t, state, joint action) that can occur. A function
-    that requires one argument fewer, and does not call its first one `t`, is called without it, as
-    `reward(s, a)`, once for every (state, joint action): faster by a factor of the horizon.
+    that requires one argument fewer, and does not call its first one `t` or `time`, is called
+    without it, as `reward(s, a)`, once for every (state, joint action): faster by a factor of the
+    horizon. Arguments come in the order below; where names such as `t`, `state` or `action` say
+    that they are in another order, the function is refused.
 
     Args:
         players: one label per player.
-        actions: `actions(t, s)` gives one sequence of labels per player.
+        actions: `actions(t, s)` gives one sequence of labels per player, or {player: labels}.
         outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a
             number, a sequence of M numbers, {constraint: number} (absent means 0), or None for no
             cost. In place of a number there may be a distribution: an object with a `cdf` and an
             upper bound (see `random_cost`).
         reward: `reward(t, s, a)` gives one number per player, or {player: number}. A reward may
             depend on where play goes: `reward(t, s, a, next_s)` is called for each next state, and
-            the game has the expected value, weighted with the probabilities of `outcomes`. Without
-            `t`, as `reward(s, a, next_s)`, call the last argument `next...` or the first one `s` or
-            `state`: other functions of three arguments get (t, s, a).
+            the game has the expected value, weighted with the probabilities of `outcomes`. Of three
+            arguments, the names say whether they are (t, s, a) or (s, a, next_s). It is the latter
+            where the first is `s` or `state`, the second `a` or `action`, or the last `next...`,
+            `new_...`, `..._next`, `..._prime`, `after`, `successor`, `s2` and the like, unless the
+            first is a time such as `t`, `time` or `step`. Where no name says so, it is (t, s, a),
+            with a GameWarning.
         horizon: number of steps, at least 1.
-        initial: a state, or {state: probability}.
+        initial: a state, or {state: probability}. A state None, here or as a next state, is allowed
+            with a GameWarning: most often a function forgot to return.
         budget: as in `from_arrays`; leave out for a game without budgets.
         legal: `legal(t, s, a)` is True where the joint action is allowed.
         constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
@@ -126,6 +134,9 @@ def game_from_functions(
     )
     tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
+    if None in here:
+        warn_of_game("initial: the state is None; is a `return` missing?")
+        ask.labels[None] = None  # said once
     states = dict(here)
     for t in range(horizon):
         blocks: dict[Label, Block] = {}
@@ -216,12 +227,9 @@ class _Asked(NamedTuple):
     def of(what: str, function: Any, stationary: bool) -> _Asked:
         if function is None and what == "legal":
             return _Asked(what, everything, takes_t=False, depends_on_t=False)
-        takes: tuple[str, ...] = ("t", "state") if what == "actions" else ("t", "state", "action")
-        takes_next = what == "reward" and takes_one_more(function, takes)
-        takes = (*takes, "next_state") if takes_next else takes
-        takes_t = not does_without_first(function, takes)
-        check_function(what, function, takes if takes_t else takes[1:], error=InvalidGame)
-        return _Asked(what, function, takes_t, takes_t and not stationary, takes_next)
+        takes = roles(what, function)
+        takes_t = takes[0] == "t"
+        return _Asked(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
 
     def ask(self, t: int, *where: Any) -> Any:
         """The user's answer; an error of the function gets a note that says where it was raised."""
@@ -299,7 +307,12 @@ class _Questions:
     def _choices(self, t: int, state: Label) -> list[tuple[Label, ...]]:
         """The actions of each player."""
         spot = place(t, state)
-        given, choices = list(self.actions.ask(t, state)), []
+        given, choices = self.actions.ask(t, state), []
+        if isinstance(given, Mapping):
+            given = read_vector(given, self.players, lambda labels: labels, spot, "actions", "player")
+        if isinstance(given, UNORDERED) or not is_iterable(given):
+            raise InvalidGame(f"{spot}: actions gave {given!r:.60}, must give a list of {ANSWERS['actions']}")
+        given = list(given)
         if len(given) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(given)} players, there are {len(self.players)}")
         for player, labels, seen in zip(self.players, given, self.seen, strict=True):
@@ -326,9 +339,7 @@ class _Questions:
         if type(given) in (tuple, list) and len(given) == len(self.players) and {float}.issuperset(map(type, given)):
             numbers: tuple[float, ...] = tuple(given)
         else:
-            numbers = read_vector(
-                given, self.players, float, asked_at(t, state, action, *following), "reward", "player"
-            )
+            numbers = read_vector(given, self.players, real, asked_at(t, state, action, *following), "reward", "player")
         if not all(map(math.isfinite, numbers)):
             spot = asked_at(t, state, action, *following)
             player, number = next((i, x) for i, x in zip(self.players, numbers, strict=True) if not math.isfinite(x))
@@ -337,19 +348,19 @@ class _Questions:
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
         found, given = [], self.outcomes.ask(t, state, action)
-        try:
-            items = iter(given)
-        except TypeError:
-            spot = place(t, state, action)
-            text = f"{spot}: outcomes are {given!r:.60}, must be (probability, next_state, cost) triples"
-            raise InvalidGame(text) from None
-        for item in items:
+        if type(given) is not list and (isinstance(given, (str, Mapping, *UNORDERED)) or not is_iterable(given)):
+            spot, kind = place(t, state, action), type(given).__name__
+            rule = "must be (probability, next_state, cost) triples in a list"
+            raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, of type {kind}; they {rule}")
+        for item in given:
             try:
                 chance, next_state, cost = item
                 chance = probability(chance)
             except (TypeError, ValueError):
                 spot = place(t, state, action)
-                raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
+                alone = isinstance(given, (list, tuple)) and len(given) == 3 and is_scalar(given[0])
+                hint = "; put one triple alone into a list: [(probability, next_state, cost)]" if alone else ""
+                raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost){hint}") from None
             vector = self._cost(cost, t, state, action)
             if not 0 <= chance < math.inf:
                 spot = place(t, state, action)
@@ -370,6 +381,8 @@ class _Questions:
             return self.labels[given]
         except (KeyError, TypeError):
             label = plain_label(f"{place(*where)}: next state", given)
+            if label is None:
+                warn_of_game(f"{place(*where)}: the next state is None; is a `return` missing?")
             return self.labels.setdefault(label, label)
 
     def _cost(self, given: Any, *where: Any) -> tuple[Cost, ...]:
@@ -396,7 +409,9 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
     if isinstance(given, Mapping):
         strange = [k for k in given if k not in labels]
         if strange:
-            raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}")
+            unnamed = what == "cost" and labels == tuple(range(len(labels)))
+            hint = f"; the budget is unnamed, write budget={{{strange[0]!r}: ...}}" if unnamed else ""
+            raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}{hint}")
         missing = [x for x in labels if x not in given]
         if missing and what != "cost":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
@@ -411,7 +426,7 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
     for label, entry in zip(labels, entries, strict=True):
         try:
             found.append(number(entry))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             which = f"of {label!r}" if is_distribution(entry) else repr(given)
             raise InvalidGame(f"{spot}: {what} {which}: {error}") from None
     return tuple(found)

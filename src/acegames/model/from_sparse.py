@@ -14,7 +14,7 @@ from acegames.model.arrays import Floats
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME
-from acegames.model.checks import Label, check_horizon, check_labels
+from acegames.model.checks import Label, check_horizon, check_labels, float_array
 from acegames.model.costs.random import Cost
 from acegames.model.user_functions import public
 from acegames.system.memory import within_memory
@@ -72,11 +72,11 @@ def game_from_sparse(
     """
     horizon = check_horizon(horizon)
     limits, budgets = read_budget(budget, constraints, horizon)
-    rewards = _floats("reward", reward)
+    rewards = float_array("reward", reward)
     if rewards.ndim != 2 or not rewards.shape[1]:
         raise InvalidGame(f"reward has shape {rewards.shape}, must be (rows, players)")
     rows, n = rewards.shape
-    chances = _floats("prob", prob)
+    chances = float_array("prob", prob)
     if chances.ndim != 1:
         raise InvalidGame(f"prob has shape {chances.shape}, must be (outcomes,)")
     outcomes = len(chances)
@@ -107,16 +107,6 @@ def _check_length(what: str, array: Floats, of: str, **others: Any) -> None:
     if len(lengths) == 1 and {len(array)} != lengths:
         rule = f"must have {lengths.pop()} {of}, as {' and '.join(others)} have"
         raise InvalidGame(f"{what} has shape {array.shape}, {rule}")
-
-
-def _floats(what: str, given: ArrayLike) -> Floats:
-    try:
-        array = np.asarray(given)
-        if np.iscomplexobj(array) or np.ma.isMaskedArray(given):
-            raise ValueError("complex, or masked")
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidGame(f"{what}: not an array of numbers ({error})") from None
 
 
 def _whole(what: str, given: ArrayLike, shape: tuple[int, ...], axes: str) -> NDArray[Any]:

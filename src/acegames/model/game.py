@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational
+from operator import index
 from os import PathLike
 from typing import Any
 
@@ -121,7 +122,12 @@ class MarkovGame(Shown):
         return {self.joint_action(layer.action[row]): row for row in layer.rows(self.state_index(state))}
 
     def outcomes(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...]]]:
-        """Probability, next state and cost of each outcome of a row."""
+        """Probability, next state and cost of each outcome of a row (`legal` gives its number)."""
+        try:
+            row = index(row)
+        except TypeError:
+            rule = "must be the number of a row: game.legal(t, state)[action] gives that of a joint action"
+            raise InvalidOption(f"row: got {row!r:.60}, {rule}") from None
         layer, outs = self.layer(t), self.layer(t).outcomes(row)
         costs = [tuple(v[k] for v, k in zip(self.cost_values, code, strict=True)) for code in layer.cost[outs].tolist()]
         following = [self.states[s] for s in layer.next_state[outs].tolist()]
@@ -280,5 +286,7 @@ def check_game(game: Any) -> None:
     """Raise InvalidGame with a hint unless `game` is a MarkovGame."""
     if not isinstance(game, MarkovGame):
         hint = "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
-        told = f"got {type(game).__name__} {game!r:.60}, must be a MarkovGame"
-        raise InvalidGame(f"game: {told}{hint if isinstance(game, str) else ''}")
+        if not isinstance(game, str):
+            kind = type(game).__name__
+            hint = f"; {kind.lower()}.game is one" if isinstance(getattr(game, "game", None), MarkovGame) else ""
+        raise InvalidGame(f"game: got {type(game).__name__} {game!r:.60}, must be a MarkovGame{hint}")

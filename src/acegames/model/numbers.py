@@ -87,6 +87,13 @@ def is_scalar(value: Any) -> bool:
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
+def real(value: Any) -> float:
+    """Return a float; ValueError, or TypeError, for what is no number, as text is."""
+    if isinstance(value, (str, bytes)):
+        raise ValueError(f"{value!r} is text, not a number")
+    return float(value)
+
+
 TINIEST = math.ulp(0.0)
 """The smallest positive float stands for every positive probability that is smaller."""
 

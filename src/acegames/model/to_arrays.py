@@ -25,7 +25,9 @@ LARGEST = 2**30
 def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
     """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
 
-    Where next state and cost are both random, probabilities may differ in the last bit.
+    Where next state and cost are both random, probabilities may differ in the last bit. Rewards are
+    (S, A1..An, N), of a game that depends on time (T, S, A1..An, N); where all these sizes are
+    equal, so that time could be taken for a state, (T, S, A1..An, S, N).
 
     Raises:
         InvalidOption: dense arrays cannot hold the game: the cost depends on the next state, or
@@ -47,6 +49,8 @@ def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
         raise TooLarge(f"dense arrays would take {size:.2g} bytes, the limit is {LARGEST}; use to_table")
     layers = [_dense(game, k, rank, widest) for k, rank in enumerate(ranks)]
     stacked = {name: np.stack([layers[k][name] for k in game.layer_at]) for name in layers[0]}
+    if stacked["reward"].shape[:-1] == stacked["transition"].shape[1:]:  # `from_arrays` could take time for a state
+        stacked["reward"] = np.stack([stacked["reward"]] * len(game.states), axis=-2)
     return rest_of(game) | (stacked if len(layers) > 1 else layers[0])
 
 

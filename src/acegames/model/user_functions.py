@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from acegames.errors import AceError, InvalidOption
+from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
 from acegames.model.written import unknown
 
 P = ParamSpec("P")
@@ -88,31 +90,88 @@ def check_optional(name: str, function: Any, takes: Sequence[str], error: type[A
         check_function(name, function, takes, error=error)
 
 
-def does_without_first(function: Any, takes: Sequence[str]) -> bool:
-    """Whether a function needs all of these but the first, and does not call its own first so."""
-    names = _needed(function)
-    return len(names) == len(takes) - 1 and names[:1] != list(takes[:1])
+def roles(what: str, function: Any) -> tuple[str, ...]:
+    """What a function that describes a game gets: some of (t, state, action, next_state), in order.
 
+    How many arguments it needs decides, and for a reward of three their names do.
 
-def takes_one_more(function: Any, takes: Sequence[str]) -> bool:
-    """Whether a function needs one argument after these, the next state.
-
-    A function that needs as many as these, and so could do without the first one, needs it too if
-    its last one is called `next...`, or its first one `s` or `state`.
+    Raises:
+        InvalidGame: it is no function, cannot be called so, or a name says that an argument is in
+            the wrong place.
     """
-    names = _needed(function)
-    if len(names) == len(takes):
-        return names[-1].startswith("next") or names[0] in ("s", "state")
-    return len(names) == len(takes) + 1
+    names, more = _names(function)
+    own = f"{what}: takes ({', '.join([*names, *['...'] * more])})"
+    late = [name for name in names[1:] if name.lstrip("_") in CLOCK]
+    if late:
+        right = ", ".join([late[0], *(name for name in names if name != late[0])])
+        raise InvalidGame(f"{own}, but the time is the first argument: write {what}({right})")
+    needed = [] if more else [name.lstrip("_") for name in names]
+    takes: tuple[str, ...] = ROLES[:2] if what == "actions" else ROLES[:3]
+    if what == "reward" and (len(needed) == 4 or (len(needed) == 3 and _is_given_next(own, needed))):
+        takes = ROLES
+    if len(needed) == len(takes) - 1 and needed[0] not in CLOCK:
+        takes = takes[1:]
+    check_function(what, function, takes, error=InvalidGame)
+    for name, role in zip(names, takes, strict=False):
+        means = "next_state" if name == "next_s" else "state" if name == "s" and role == "t" else name
+        if means in ROLES and means != role:
+            call = f"{what}({', '.join(takes)})"
+            got = "the time" if role == "t" else f"the {role.replace('_', ' ')}"
+            raise InvalidGame(f"{own}, but is called as {call}, so that {name!r} would be {got}")
+    return takes
 
 
-def _needed(function: Any) -> list[str]:
-    """The names of arguments by position that have no default; none where Python does not say."""
+ROLES = ("t", "state", "action", "next_state")
+CLOCK = ("t", "time")
+_STATE = ("s", "state")
+_TIME = re.compile(r"t\d*|tau|time\w*|step|stage|period|hour|day")
+_MAYBE_TIME = ("", "h", "k")  # the first one was only underscores
+_ACTION = re.compile(r"a_?\d*|acts?|actions?_?\d*|joint\w*")
+_NEXT = re.compile(
+    r"(next|nxt|after|succ|new_)\w*|\w+_(next|new|prime|after)|new|later|following|s_|s1|sp|sprime|ns|\w+2"
+)
+
+
+def _is_given_next(own: str, names: list[str]) -> bool:
+    """Whether a reward of three arguments is one of (state, action, next_state), by their names.
+
+    It is one of (t, state, action) where names do not decide, and a GameWarning says so.
+    """
+    first, second, last = names
+    if _ACTION.fullmatch(last):
+        return False
+    if last.startswith("next") or first in _STATE:
+        return True
+    if _TIME.fullmatch(first) or second in _STATE:
+        return False
+    acts = _ACTION.fullmatch(second) is not None
+    if _NEXT.fullmatch(last) or (acts and (first or second != "a")):
+        return True
+    if acts or first not in _MAYBE_TIME:
+        warn_of_game(
+            f"{own}, which is read as (t, state, action). To say so, call the first argument t; "
+            "for (state, action, next_state), call the last one next_state"
+        )
+    return False
+
+
+def _names(function: Any) -> tuple[list[str], bool]:
+    """The arguments by position that have no default, and whether any number may follow.
+
+    None, and any number, where Python does not say.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return []
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        return []
+        return [], True
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters if p.kind in by_position and p.default is inspect.Parameter.empty]
+    names = [p.name for p in parameters if p.kind in by_position and p.default is inspect.Parameter.empty]
+    return names, any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+
+
+def warn_of_game(said: str) -> None:
+    """GameWarning at the line outside of acegames that led here."""
+    frame, level = inspect.currentframe(), 1
+    while frame and frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("acegames", "contextlib"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(said, GameWarning, stacklevel=level)

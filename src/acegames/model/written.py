@@ -63,11 +63,17 @@ def show(value: Any) -> str:
 def unknown(kind: str, value: Any, known: Iterable[Any]) -> str:
     """Return `unknown state 'raod', did you mean 'road'?`, or the list of what there is."""
     by_text = {str(k): k for k in known}
-    close = difflib.get_close_matches(str(value)[:200], list(by_text)[:10_000], n=1)
-    if close:
-        return f"unknown {kind} {show(value)}, did you mean {by_text[close[0]]!r}?"
+    meant = did_you_mean(value, by_text)
+    if meant:
+        return f"unknown {kind} {show(value)}{meant}"
     shown = [show(k) for k in list(by_text.values())[:10]] + (["..."] if len(by_text) > 10 else [])
     return f"unknown {kind} {show(value)}, there are {', '.join(shown) or 'none'}"
+
+
+def did_you_mean(value: Any, by_text: Mapping[str, Any]) -> str:
+    """Return `, did you mean 'road'?`, or nothing where no text of what there is comes close."""
+    close = difflib.get_close_matches(str(value)[:200], list(by_text)[:10_000], n=1)
+    return f", did you mean {by_text[close[0]]!r}?" if close else ""
 
 
 def check_known(

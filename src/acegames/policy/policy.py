@@ -19,7 +19,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.kernels.records import PairTable
 from acegames.model.amounts import read_total
 from acegames.model.arrays import Ints
-from acegames.model.checks import UNSAID, first_state
+from acegames.model.checks import UNSAID, check_rng, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
@@ -128,7 +128,7 @@ class Policy(Shown):
             rng: a Generator, a seed, or None for fresh randomness.
         """
         layer, rows, prob = self._strategy(t, state, spent)
-        generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
+        generator: Any = rng if hasattr(rng, "random") else check_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
         return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
@@ -165,7 +165,7 @@ class Policy(Shown):
             rng: a Generator, a seed, or None for fresh randomness.
             state: the initial state; needed if the game has several.
         """
-        return Runner(self, np.random.default_rng(rng), first_state(self.states, self.initial, state))
+        return Runner(self, check_rng(rng), first_state(self.states, self.initial, state))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the policy to one file, with the game's digest; the name is used as given."""

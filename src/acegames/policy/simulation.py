@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints
-from acegames.model.checks import check_count
+from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function, policy_of, public
@@ -127,7 +127,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     policy = policy_of(policy)
     _check_policy(policy)
     episodes = check_count("episodes", episodes)
-    rng = np.random.default_rng(rng)
+    rng = check_rng(rng)
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = episodes, len(game.players)
     returns = np.zeros((e, n))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
-from acegames.model.checks import check_count
+from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.watching import takes_progress
 from acegames.model.words import called, constraint_called, shown
@@ -144,7 +144,7 @@ def _written(
         if not one.policy.keeps_values:
             raise InvalidOption(f"report: shows what every situation is worth. {NO_VALUES}")
     most = None if most is None else check_count("most", most)
-    episodes, drawn = check_count("episodes", episodes), np.random.default_rng(rng)
+    episodes, drawn = check_count("episodes", episodes), check_rng(rng)
     data, chosen, certificate = collect(
         solution, episodes=episodes, rng=drawn, most=most, render=render, against=against, progress=progress
     )

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
+from acegames.errors import InvalidOption
 from acegames.system.locks import try_lock
 
 Path = str | os.PathLike[str]
@@ -28,8 +29,11 @@ BINARY = getattr(os, "O_BINARY", 0)
 def check_place(path: Path, name: str = "path") -> None:
     """Refuse, before the work, a place where no file can be written after it.
 
-    `name` is what the user calls the path. Raises the OSError that writing would raise.
+    `name` is what the user calls the path. Raises the OSError that writing would raise, and
+    InvalidOption for what is no path.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidOption(f"{name}: got {path!r:.60}, must be the path of a file")
     target = os.fspath(path)
     folder = os.path.dirname(os.path.realpath(target))
     if not os.path.isdir(folder):
