@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -196,30 +198,38 @@ def test_a_changed_game_is_solved_as_one_that_was_built():
 @pytest.mark.parametrize(
     "change",
     [
+        {},
+        {"name": "two"},
+        {"horizon": 3.0},
         {"horizon": 2},
-        {"horizon": 4},
-        {"budgets": {"fuel": 3, "heat": 3}},
-        {"budgets": ((Fraction(1),),) * 3},
-        {"budgets": ((0.5, 0.5),) * 3},
-        {"budgets": (("much", 1),) * 3},
-        {"layer_at": (0, 0, 1)},
-        {"constraints": ("fuel",)},
-        {"players": ("a", "b")},
-        {"reservoirs": ()},
-        {"initial": ((2, 1.0),)},
+        {"budgets": ((1, 1),) * 3},
+        {"budgets": ((Fraction(1), INF),) * 3},
+        {"initial": ((0, 0.5),)},
+        {"players": ("a", "a")},
+        {"tails": "x"},
+        {"no field": 1},
     ],
     ids=str,
 )
-def test_dataclasses_replace_is_refused_at_once_where_fields_do_not_fit(change):
-    with pytest.raises(InvalidGame, match=r"game\.with_budget\(\.\.\.\), \.with_horizon"):
+def test_dataclasses_replace_on_a_game_is_refused_at_once(change):
+    with pytest.raises(InvalidGame, match=r"dataclasses\.replace.* game\.with_budget\(\.\.\.\), \.with_horizon"):
         replace(built(), **change)
 
 
-def test_dataclasses_replace_works_where_they_do():
-    game = replace(built(), budgets=((Fraction(1), INF),) * 3, name="two")
-    assert game.digest == built(budget={"fuel": 1, "heat": INF}).digest
-    with pytest.raises(InvalidGame, match="name: got None"):
-        replace(game, name=None)
+def test_a_layer_that_was_changed_leads_into_no_game():
+    game = built()
+    layers = tuple(replace(layer, prob=layer.prob[:-1]) for layer in game.layers)
+    with pytest.raises(InvalidGame, match="cannot be made from fields"):
+        replace(game, layers=layers)
+    with pytest.raises(InvalidGame, match="cannot be made from fields"):
+        ace.MarkovGame(**{**{field.name: getattr(game, field.name) for field in fields(game)}, "layers": layers})
+
+
+def test_a_copy_of_a_game_is_the_same_game():
+    game = built()
+    for same in (copy.copy(game), copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        assert same.digest == game.digest
+        assert same.with_budget({"fuel": 1}).digest == game.with_budget({"fuel": 1}).digest
 
 
 def test_budgets_are_written_as_they_are_asked_for():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
-from acegames.model.checks import Label, check_horizon
+from acegames.model.checks import Label, check_horizon, check_name
 from acegames.model.costs.random import RandomCost
 from acegames.model.numbers import Bound
+from acegames.model.record import with_fields
 from acegames.model.written import check_known
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Column = tuple[Bound, ...]
 
 def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
     """The game under another name. The digest is the same: a name is for people."""
-    return replace(game, name=name)
+    return with_fields(game, name=check_name(name))
 
 
 def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
@@ -45,7 +45,7 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
     if game.tails is not None and (len(set(limits.rows)) > 1 or any(limits.reservoirs) or any(limits.lower)):
         raise InvalidGame("budget: infinite play that was cut short needs one number per constraint, for all times")
     if not any(limits.lower):
-        return replace(game, budgets=limits.rows, reservoirs=limits.reservoirs)
+        return with_fields(game, budgets=limits.rows, reservoirs=limits.reservoirs)
     return _again(game, game.layer_at, limits)
 
 

@@ -45,6 +45,13 @@ def check_horizon(horizon: Any) -> int:
     return check_count("horizon", horizon, error=InvalidGame)
 
 
+def check_name(name: Any) -> str:
+    """Return the name of a game, which is text."""
+    if not isinstance(name, str):
+        raise InvalidGame(f"name: got {name!r:.60}, must be text")
+    return name
+
+
 def check_flag(what: str, value: Any, error: type[AceError] = InvalidOption) -> bool:
     """Return True or False, which may be numpy's."""
     if not isinstance(value, (bool, np.bool_)):
