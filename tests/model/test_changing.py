@@ -103,6 +103,11 @@ def test_limits_on_both_sides():
     assert both.with_budget({"heat": 9}).digest == built(budget={"fuel": 2, "heat": ace.between(-1, 9)}).digest
     assert both.with_budget([7, 8]).digest == built(budget={"fuel": 7, "heat": ace.between(-1, 8)}).digest
     assert both.with_horizon(5).digest == built(5, {"fuel": 2, "heat": ace.between(-1, 4)}).digest
+    with_fuel = both.with_budget({"fuel": ace.between(-3, 6)})
+    assert with_fuel.digest == built(budget={"fuel": ace.between(-3, 6), "heat": ace.between(-1, 4)}).digest
+    assert with_fuel.constraints == ("fuel", "heat", "-fuel", "-heat")
+    changed = both.with_horizon(5, budget={"fuel": ace.between(-3, 6)})
+    assert changed.digest == built(5, {"fuel": ace.between(-3, 6), "heat": ace.between(-1, 4)}).digest
     with pytest.raises(InvalidGame, match="`between` gives both limits; leave out '-heat'"):
         both.with_budget({"heat": ace.between(0, 1), "-heat": 2})
     with pytest.raises(InvalidGame, match="'heat': it has limits on both sides, which a reservoir cannot have"):
@@ -110,6 +115,11 @@ def test_limits_on_both_sides():
     taken = built(constraints=("heat", "-heat"), budget={"heat": 2, "-heat": 2})
     with pytest.raises(InvalidGame, match="need the label '-heat', which is taken"):
         taken.with_budget({"heat": ace.between(0, 1)})
+    # a constraint of the user's own that only has such a label stays in its place
+    labels, heat = ("heat", "-heat"), ace.between(0, 1)
+    assert (
+        taken.with_budget({"-heat": heat}).digest == built(constraints=labels, budget={"heat": 2, "-heat": heat}).digest
+    )
 
 
 @pytest.mark.parametrize(
