@@ -115,8 +115,33 @@ def test_limits_on_both_sides():
     taken = built(constraints=("heat", "-heat"), budget={"heat": 2, "-heat": 2})
     with pytest.raises(InvalidGame, match="need the label '-heat', which is taken"):
         taken.with_budget({"heat": ace.between(0, 1)})
-    # a constraint of the user's own that only has such a label stays in its place
+
+
+@pytest.mark.parametrize("factor", [-1, 1], ids=["opposite costs", "other costs"])
+def test_a_further_lower_limit_keeps_constraints_that_only_have_such_a_label(factor):
+    """Only where its costs are the opposite ones, -heat is taken for the lower limit of heat, and -fuel comes before it."""
+
+    def own(budget):
+        cost = np.array([[[0, 0, 0], [1, 2, factor * 2]]])
+        labels = ("fuel", "heat", "-heat")
+        return ace.MarkovGame.from_arrays(
+            np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, budget, horizon=2, constraints=labels
+        )
+
+    both = ace.between(-1, 2)
+    changed = own({"fuel": 3, "heat": 4, "-heat": 2}).with_budget({"fuel": both})
+    built_so = own({"fuel": both, "heat": 4, "-heat": 2})
+    order = ("fuel", "heat", "-fuel", "-heat") if factor == -1 else ("fuel", "heat", "-heat", "-fuel")
+    assert changed.constraints == order
+    assert sorted(map(repr, own_budget(changed).items())) == sorted(map(repr, own_budget(built_so).items()))
+    np.testing.assert_array_equal(ace.solve(changed).values, ace.solve(built_so).values)
+    if factor == 1:
+        assert changed.digest == built_so.digest
+
+
+def test_a_lower_limit_of_a_constraint_with_a_label_of_a_lower_limit():
     labels, heat = ("heat", "-heat"), ace.between(0, 1)
+    taken = built(constraints=labels, budget={"heat": 2, "-heat": 2})
     assert (
         taken.with_budget({"-heat": heat}).digest == built(constraints=labels, budget={"heat": 2, "-heat": heat}).digest
     )
