@@ -185,6 +185,44 @@ def test_a_random_cost_is_added_where_nothing_else_is(tmp_path):
     assert len(game.cost_values[0]) == 2
 
 
+UNIFORM = {"cost": {"risk": {"distribution": "uniform"}}}
+
+
+@pytest.mark.parametrize(
+    ("adds", "words"),
+    [
+        ([{"reward": {"red": 1e308}}, {"reward": {"red": 1e308}}, {"reward": {"red": -1e308}}], None),
+        ([{"cost": 1}, UNIFORM, {"cost": -1}], None),
+        ([{"cost": 1}, UNIFORM, {"cost": -2}], "given by a distribution"),
+        ([UNIFORM, UNIFORM, {"cost": 0}], "given by a distribution"),
+        ([{"cost": f"1/{10**2000 + k}"} for k in (1, 3, 7)], "more than 3900 digits"),
+        (
+            [{"reward": {"red": 1e308}}, {"reward": {"red": 1e308}}, {"reward": {"red": -1e307}}],
+            "too large for a float",
+        ),
+    ],
+)
+def test_the_order_of_rules_that_add_does_not_matter(tmp_path, adds, words):
+    """Only the sum of all is judged; a distribution may meet numbers that are zero together."""
+    pytest.importorskip("scipy")
+    rules = [{"add": add} for add in adds]
+    digests = set()
+    for order in itertools.permutations(rules):
+        if words is None:
+            digests.add(load_text(tmp_path, changed(rules=[BASE, *order])).digest)
+        else:
+            with pytest.raises(InvalidGame, match=words):
+                load_text(tmp_path, changed(rules=[BASE, *order]))
+    assert len(digests) == (words is None)
+
+
+def test_a_sum_that_is_wrong_is_named_by_a_rule_that_adds_to_it(tmp_path):
+    pytest.importorskip("scipy")
+    rules = [BASE, {"add": UNIFORM}, {"add": {"cost": 1}}, {"add": {"cost": 0, "reward": [1, 1]}}]
+    with pytest.raises(InvalidGame, match=r"rule 3: add: cost: meets another cost"):
+        load_text(tmp_path, changed(rules=rules))
+
+
 def test_too_many_sums_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(rule_sums, "SUMS", 3)
     adds = [{"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": k}}} for k in range(4)]

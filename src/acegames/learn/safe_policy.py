@@ -38,7 +38,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import drawn
 from acegames.model.amounts import LARGEST, read_amounts
 from acegames.model.arrays import in_pair_order
-from acegames.model.checks import UNSAID, first_state
+from acegames.model.checks import UNSAID, check_rng, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
@@ -101,7 +101,8 @@ class SafePolicy(Shown):
             rng: a Generator, a seed, or None for fresh randomness.
             state: the initial state; needed if the game has several.
         """
-        return SafeRunner(self, np.random.default_rng(rng), first_state(self.game.states, self.game.initial, state))
+        generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
+        return SafeRunner(self, generator, first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
         """The feasible cumulative costs of each state at t, in whole units, lexicographically."""

@@ -65,6 +65,15 @@ def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
         raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
+def check_rng(rng: Any, hint: str = "") -> np.random.Generator:
+    """Return a Generator from one, from a seed, or from None for fresh randomness."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        rule = "must be a Generator, a seed (whole, at least 0) or None"
+        raise InvalidOption(f"rng: got {rng!r:.60}, {rule}{hint}") from None
+
+
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels as plain hashable Python values, each once."""
     if isinstance(labels, str):
