@@ -267,6 +267,22 @@ def test_sums_over_players_are_found(parts, spoil, data):
     assert all(who not in changes for who in enumerate(start))
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_only_files_whose_rules_add_are_of_version_2(tmp_path, suffix):
+    """An older acegames reads version 1, and says of version 2 that it is newer."""
+    dare = {"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": 2}, "cost": 1}}
+    path = tmp_path / f"again.{suffix}"
+    for rules, version in (([BASE], 1), ([BASE, dare, {**dare, "when": {"action": {"blue": "dare"}}}], 2)):
+        game = load_text(tmp_path, changed(rules=rules))
+        game.save(path)
+        document = yaml.safe_load(path.read_text())
+        assert (document["version"], any("add" in rule for rule in document["rules"])) == (version, version == 2)
+        assert load_game(path).digest == game.digest
+        # either version may be said of anything
+        path.write_text(json.dumps({**document, "version": 3 - version}))
+        assert load_game(path).digest == game.digest
+
+
 def test_what_players_add_is_written_so(tmp_path):
     game = ace.catalog.get("medium_access_3")
     game.save(tmp_path / "game.yaml")
