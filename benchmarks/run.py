@@ -27,6 +27,7 @@ import whole
 import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.kernels.written import solve_written
+from acegames.model.record import with_fields
 from acegames.stage import StageBatch
 from acegames.system.machine import processors
 from stage_solvers import PlainFirst, kernel_arguments, solve_plain_games
@@ -358,7 +359,7 @@ def _penalised(game, size):
     layer = game.layers[0]
     reward, never = np.array(layer.reward), layer.action[:, 0] == layer.action[:, 0].max()
     reward[never, 0] = reward[:, 0].min() - size - np.abs(reward[never, 0])
-    return replace(game, layers=(replace(layer, reward=reward),))
+    return with_fields(game, layers=(replace(layer, reward=reward),))
 
 
 def _fine_game(m, horizon=12):

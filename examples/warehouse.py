@@ -11,8 +11,6 @@ Run: python examples/warehouse.py [folder for pictures]
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from showing import panels, run, save
 
@@ -39,7 +37,8 @@ def main(folder: str | None = None, *, episodes: int = 20_000, horizon: int = 16
 
 def endless(game: ace.MarkovGame, concept: ace.CE) -> float:
     """What plain budgets would promise, under which energy can be stored without end."""
-    plain = replace(game, reservoirs=(None,) * len(game.reservoirs))
+    capacities = {label: kept.capacity for label, kept in zip(game.constraints, game.reservoirs, strict=True)}
+    plain = ace.MarkovGame.from_arrays(**game.to_arrays() | {"budget": capacities})
     return float(ace.solve(plain, concept).values.sum())
 
 

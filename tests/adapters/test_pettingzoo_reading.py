@@ -15,6 +15,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
 from acegames.learn import END
+from acegames.model.record import with_fields
 from parallel_envs import WIND, Relay, Rovers, Table, set_cells, table_chances, table_legal, who_is_there
 
 ROVERS = {"horizon": 5, "budget": {"battery": 8}}
@@ -109,9 +110,8 @@ def test_catalog_games_keep_their_budgets_and_values(name):
 
 def renamed(game):
     """The same game with numbers for actions."""
-    import dataclasses
 
-    return dataclasses.replace(game, actions=tuple(tuple(range(len(a))) for a in game.actions))
+    return with_fields(game, actions=tuple(tuple(range(len(a))) for a in game.actions))
 
 
 def test_an_environment_is_solved_and_verified():

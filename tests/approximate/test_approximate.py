@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy import stats
 import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.numbers import exact as exact_number
+from acegames.model.record import with_fields
 from halves import halved
 from oracle import feasible_sets, random_game
 
@@ -32,7 +32,7 @@ def fine_game(seed, **fixed):
             fine[0] -= 1000
         values.append(tuple(fine))
     assert all(list(column) == sorted(set(column)) for column in values)  # the record wants them so
-    return replace(game, cost_values=tuple(values))
+    return with_fields(game, cost_values=tuple(values))
 
 
 def realised(game, policy):
@@ -536,7 +536,7 @@ def test_a_discounted_game_keeps_its_rules():
     for t in range(short.horizon):
         np.testing.assert_allclose(short.layer(t).reward, game.layer(0).reward * 0.5**t)
         np.testing.assert_array_equal(short.layer(t).action, game.layer(0).action)
-    assert short.digest != replace(short, tails=None).digest
+    assert short.digest != with_fields(short, tails=None).digest
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import acegames as ace
 import oracle
 from acegames.approximate.rounding import Rounding, round_costs, rounded_by
 from acegames.model.numbers import exact
+from acegames.model.record import with_fields
 from halves import halved
 
 WANTED = (Fraction(1, 20), Fraction(1, 3), 1, Fraction(5, 2))
@@ -29,7 +30,7 @@ def fine_game(seed, **fixed):
         if rng.random() < 0.4:
             fine[0] -= int(rng.choice([5, 1000]))
         values.append(tuple(fine))
-    return replace(game, cost_values=tuple(values))
+    return with_fields(game, cost_values=tuple(values))
 
 
 def counted_by(rules, cost):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 
@@ -13,6 +12,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, catalog
 from acegames.catalog import net_zero, warehouse
+from acegames.model.record import with_fields
 
 NAMES = catalog.names()
 SMALLER = {"warehouse": {"horizon": 6}}
@@ -232,7 +232,7 @@ def test_corridor():
 
 def with_plain_budgets(game):
     """The same game, with energy that can be stored without end."""
-    return dataclasses.replace(game, reservoirs=(None,) * len(game.reservoirs))
+    return with_fields(game, reservoirs=(None,) * len(game.reservoirs))
 
 
 def test_warehouse_robots_are_apart_and_can_reach_the_pad():

@@ -23,6 +23,7 @@ from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as module
 from acegames.engines import forecast as estimates
+from acegames.model.record import with_fields
 from acegames.system.atomic import replacing
 from acegames.system.container import read_archive, read_block, write_archive, write_block
 from checkpoint_files import groups, remove
@@ -196,7 +197,7 @@ def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
 def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_path):
     """They are stored without it, and handed out with it."""
     reward = plain_game().layers[0].reward + 1e12
-    game = replace(plain_game(), layers=(replace(plain_game().layers[0], reward=reward),))
+    game = with_fields(plain_game(), layers=(replace(plain_game().layers[0], reward=reward),))
     assert len(plain_game().layers) == 1
     solution, _ = solve(folder, game)
     assert solution.values.min() > 1e12

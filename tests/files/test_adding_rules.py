@@ -185,6 +185,44 @@ def test_a_random_cost_is_added_where_nothing_else_is(tmp_path):
     assert len(game.cost_values[0]) == 2
 
 
+UNIFORM = {"cost": {"risk": {"distribution": "uniform"}}}
+
+
+@pytest.mark.parametrize(
+    ("adds", "words"),
+    [
+        ([{"reward": {"red": 1e308}}, {"reward": {"red": 1e308}}, {"reward": {"red": -1e308}}], None),
+        ([{"cost": 1}, UNIFORM, {"cost": -1}], None),
+        ([{"cost": 1}, UNIFORM, {"cost": -2}], "given by a distribution"),
+        ([UNIFORM, UNIFORM, {"cost": 0}], "given by a distribution"),
+        ([{"cost": f"1/{10**2000 + k}"} for k in (1, 3, 7)], "more than 3900 digits"),
+        (
+            [{"reward": {"red": 1e308}}, {"reward": {"red": 1e308}}, {"reward": {"red": -1e307}}],
+            "too large for a float",
+        ),
+    ],
+)
+def test_the_order_of_rules_that_add_does_not_matter(tmp_path, adds, words):
+    """Only the sum of all is judged; a distribution may meet numbers that are zero together."""
+    pytest.importorskip("scipy")
+    rules = [{"add": add} for add in adds]
+    digests = set()
+    for order in itertools.permutations(rules):
+        if words is None:
+            digests.add(load_text(tmp_path, changed(rules=[BASE, *order])).digest)
+        else:
+            with pytest.raises(InvalidGame, match=words):
+                load_text(tmp_path, changed(rules=[BASE, *order]))
+    assert len(digests) == (words is None)
+
+
+def test_a_sum_that_is_wrong_is_named_by_a_rule_that_adds_to_it(tmp_path):
+    pytest.importorskip("scipy")
+    rules = [BASE, {"add": UNIFORM}, {"add": {"cost": 1}}, {"add": {"cost": 0, "reward": [1, 1]}}]
+    with pytest.raises(InvalidGame, match=r"rule 3: add: cost: meets another cost"):
+        load_text(tmp_path, changed(rules=rules))
+
+
 def test_too_many_sums_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(rule_sums, "SUMS", 3)
     adds = [{"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": k}}} for k in range(4)]
@@ -227,6 +265,22 @@ def test_sums_over_players_are_found(parts, spoil, data):
         added = [changes.get(who, (0, 0)) for who in enumerate(acts)]
         assert tuple(map(sum, zip(table[start], *added, strict=True))) == vector
     assert all(who not in changes for who in enumerate(start))
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_only_files_whose_rules_add_are_of_version_2(tmp_path, suffix):
+    """An older acegames reads version 1, and says of version 2 that it is newer."""
+    dare = {"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": 2}, "cost": 1}}
+    path = tmp_path / f"again.{suffix}"
+    for rules, version in (([BASE], 1), ([BASE, dare, {**dare, "when": {"action": {"blue": "dare"}}}], 2)):
+        game = load_text(tmp_path, changed(rules=rules))
+        game.save(path)
+        document = yaml.safe_load(path.read_text())
+        assert (document["version"], any("add" in rule for rule in document["rules"])) == (version, version == 2)
+        assert load_game(path).digest == game.digest
+        # either version may be said of anything
+        path.write_text(json.dumps({**document, "version": 3 - version}))
+        assert load_game(path).digest == game.digest
 
 
 def test_what_players_add_is_written_so(tmp_path):

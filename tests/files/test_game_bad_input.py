@@ -115,7 +115,7 @@ def test_nan_and_infinite_numbers_in_yaml(tmp_path):
         ("", ["not a game file"]),
         ("a: 1", ["not a game file"]),
         ("[1, 2]", ["not a game file"]),
-        (CHICKEN.replace("version: 1", "version: 2"), ["version 2", "understands 1"]),
+        (CHICKEN.replace("version: 1", "version: 3"), ["version 3", "understands 2"]),
         (CHICKEN.replace("version: 1", ""), ["version is missing"]),
         (CHICKEN.replace("version: 1", "version: one"), ["'one'"]),
         (CHICKEN + "name: again", ["line 18, column 1", "'name' occurs twice"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 import acegames as ace
 import oracle
 from acegames.cli import app
+from acegames.model.record import with_fields
 from acegames.safety.frontier import last_finite
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.units import Units
@@ -26,7 +26,7 @@ INF = math.inf
 def at_end(game, slack=0):
     """The game with budgets on the totals alone, at what its own budgets were plus some."""
     last = tuple(last_finite(column) + slack for column in zip(*game.budgets, strict=True))
-    return replace(game, budgets=((INF,) * len(last),) * (game.horizon - 1) + (last,))
+    return with_fields(game, budgets=((INF,) * len(last),) * (game.horizon - 1) + (last,))
 
 
 def random_games(number, seed, **fixed):
@@ -137,7 +137,7 @@ def test_files_say_at_end(tmp_path):
     game = ace.catalog.get("net_zero")
     game.save(tmp_path / "game.json")
     assert json.loads((tmp_path / "game.json").read_text())["budget"] == {"net import": {"at_end": 0}}
-    unnamed = replace(game, constraints=(0,))
+    unnamed = with_fields(game, constraints=(0,))
     unnamed.save(tmp_path / "unnamed.json")
     assert json.loads((tmp_path / "unnamed.json").read_text())["budget"] == [{"at_end": 0}]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -101,6 +103,11 @@ def test_limits_on_both_sides():
     assert both.with_budget({"heat": 9}).digest == built(budget={"fuel": 2, "heat": ace.between(-1, 9)}).digest
     assert both.with_budget([7, 8]).digest == built(budget={"fuel": 7, "heat": ace.between(-1, 8)}).digest
     assert both.with_horizon(5).digest == built(5, {"fuel": 2, "heat": ace.between(-1, 4)}).digest
+    with_fuel = both.with_budget({"fuel": ace.between(-3, 6)})
+    assert with_fuel.digest == built(budget={"fuel": ace.between(-3, 6), "heat": ace.between(-1, 4)}).digest
+    assert with_fuel.constraints == ("fuel", "heat", "-fuel", "-heat")
+    changed = both.with_horizon(5, budget={"fuel": ace.between(-3, 6)})
+    assert changed.digest == built(5, {"fuel": ace.between(-3, 6), "heat": ace.between(-1, 4)}).digest
     with pytest.raises(InvalidGame, match="`between` gives both limits; leave out '-heat'"):
         both.with_budget({"heat": ace.between(0, 1), "-heat": 2})
     with pytest.raises(InvalidGame, match="'heat': it has limits on both sides, which a reservoir cannot have"):
@@ -108,6 +115,36 @@ def test_limits_on_both_sides():
     taken = built(constraints=("heat", "-heat"), budget={"heat": 2, "-heat": 2})
     with pytest.raises(InvalidGame, match="need the label '-heat', which is taken"):
         taken.with_budget({"heat": ace.between(0, 1)})
+
+
+@pytest.mark.parametrize("factor", [-1, 1], ids=["opposite costs", "other costs"])
+def test_a_further_lower_limit_keeps_constraints_that_only_have_such_a_label(factor):
+    """Only where its costs are the opposite ones, -heat is taken for the lower limit of heat, and -fuel comes before it."""
+
+    def own(budget):
+        cost = np.array([[[0, 0, 0], [1, 2, factor * 2]]])
+        labels = ("fuel", "heat", "-heat")
+        return ace.MarkovGame.from_arrays(
+            np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, budget, horizon=2, constraints=labels
+        )
+
+    both = ace.between(-1, 2)
+    changed = own({"fuel": 3, "heat": 4, "-heat": 2}).with_budget({"fuel": both})
+    built_so = own({"fuel": both, "heat": 4, "-heat": 2})
+    order = ("fuel", "heat", "-fuel", "-heat") if factor == -1 else ("fuel", "heat", "-heat", "-fuel")
+    assert changed.constraints == order
+    assert sorted(map(repr, own_budget(changed).items())) == sorted(map(repr, own_budget(built_so).items()))
+    np.testing.assert_array_equal(ace.solve(changed).values, ace.solve(built_so).values)
+    if factor == 1:
+        assert changed.digest == built_so.digest
+
+
+def test_a_lower_limit_of_a_constraint_with_a_label_of_a_lower_limit():
+    labels, heat = ("heat", "-heat"), ace.between(0, 1)
+    taken = built(constraints=labels, budget={"heat": 2, "-heat": 2})
+    assert (
+        taken.with_budget({"-heat": heat}).digest == built(constraints=labels, budget={"heat": 2, "-heat": heat}).digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,30 +233,38 @@ def test_a_changed_game_is_solved_as_one_that_was_built():
 @pytest.mark.parametrize(
     "change",
     [
+        {},
+        {"name": "two"},
+        {"horizon": 3.0},
         {"horizon": 2},
-        {"horizon": 4},
-        {"budgets": {"fuel": 3, "heat": 3}},
-        {"budgets": ((Fraction(1),),) * 3},
-        {"budgets": ((0.5, 0.5),) * 3},
-        {"budgets": (("much", 1),) * 3},
-        {"layer_at": (0, 0, 1)},
-        {"constraints": ("fuel",)},
-        {"players": ("a", "b")},
-        {"reservoirs": ()},
-        {"initial": ((2, 1.0),)},
+        {"budgets": ((1, 1),) * 3},
+        {"budgets": ((Fraction(1), INF),) * 3},
+        {"initial": ((0, 0.5),)},
+        {"players": ("a", "a")},
+        {"tails": "x"},
+        {"no field": 1},
     ],
     ids=str,
 )
-def test_dataclasses_replace_is_refused_at_once_where_fields_do_not_fit(change):
-    with pytest.raises(InvalidGame, match=r"game\.with_budget\(\.\.\.\), \.with_horizon"):
+def test_dataclasses_replace_on_a_game_is_refused_at_once(change):
+    with pytest.raises(InvalidGame, match=r"dataclasses\.replace.* game\.with_budget\(\.\.\.\), \.with_horizon"):
         replace(built(), **change)
 
 
-def test_dataclasses_replace_works_where_they_do():
-    game = replace(built(), budgets=((Fraction(1), INF),) * 3, name="two")
-    assert game.digest == built(budget={"fuel": 1, "heat": INF}).digest
-    with pytest.raises(InvalidGame, match="name: got None"):
-        replace(game, name=None)
+def test_a_layer_that_was_changed_leads_into_no_game():
+    game = built()
+    layers = tuple(replace(layer, prob=layer.prob[:-1]) for layer in game.layers)
+    with pytest.raises(InvalidGame, match="cannot be made from fields"):
+        replace(game, layers=layers)
+    with pytest.raises(InvalidGame, match="cannot be made from fields"):
+        ace.MarkovGame(**{**{field.name: getattr(game, field.name) for field in fields(game)}, "layers": layers})
+
+
+def test_a_copy_of_a_game_is_the_same_game():
+    game = built()
+    for same in (copy.copy(game), copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        assert same.digest == game.digest
+        assert same.with_budget({"fuel": 1}).digest == game.with_budget({"fuel": 1}).digest
 
 
 def test_budgets_are_written_as_they_are_asked_for():

@@ -324,6 +324,8 @@ def test_runner_keeps_every_budget_whatever_happens():
         (("d",), 0, "road", "action"),
         (("d", "x"), 0, "road", "x"),
         (("d", "d", "d"), 0, "road", "action"),
+        (None, 0, "road", "action None: must be one known action per player"),
+        (3, 0, "road", "action 3: must be one known action per player"),
     ],
     ids=repr,
 )
@@ -464,6 +466,12 @@ def test_several_initial_states():
         assert runner.act() in policy.distribution(0, state, 0)
     expected = 0.25 * policy.values(0, "road", 0) + 0.75 * policy.values(0, "hill", 0)
     assert solution.values == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("rng", ["road", -1, 0.5, {}], ids=repr)
+def test_what_is_no_rng_is_refused(mixed, rng):
+    with pytest.raises(InvalidOption, match=r"rng: got .* must be a Generator, .* initial state is given as state="):
+        mixed.policy.start(rng)
 
 
 def test_only_initial_states_start(mixed):

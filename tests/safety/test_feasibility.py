@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -19,6 +18,7 @@ import oracle
 from acegames.model.amounts import common_unit
 from acegames.model.budgets import Reservoir
 from acegames.model.numbers import exact, exact_or_inf
+from acegames.model.record import with_fields
 from random_games import feasible_games
 
 INF = math.inf
@@ -377,7 +377,7 @@ def stored_game(seed):
         return game
     levels = [kept and kept.capacity * Fraction(int(rng.integers(0, 8)), 7) for kept in game.reservoirs]
     stored = [kept and Reservoir(kept.capacity, x) for kept, x in zip(game.reservoirs, levels, strict=True)]
-    return replace(game, reservoirs=tuple(stored))
+    return with_fields(game, reservoirs=tuple(stored))
 
 
 @pytest.mark.parametrize("seed", range(60))

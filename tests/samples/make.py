@@ -85,11 +85,27 @@ def rover(cost: Any, budget: Any = 1) -> ace.MarkovGame:
     )
 
 
+def toll() -> ace.MarkovGame:
+    """Three drivers, each of whom pays for itself; where rules can add, they do."""
+    pay = {"road": 0.5, "lane": 0.25, "walk": 0}
+    return ace.MarkovGame.from_functions(
+        name="toll",
+        players=["a", "b", "c"],
+        horizon=2,
+        initial="town",
+        budget={"toll": 2},
+        actions=lambda t, s: [tuple(pay)] * 3,
+        outcomes=lambda t, s, a: [(1.0, "town", sum(pay[x] for x in a))],
+        reward=lambda t, s, a: [4 * pay[x] for x in a],
+    )
+
+
 def samples() -> Iterator[tuple[str, Callable[[], ace.MarkovGame | ace.Policy | ace.Solution]]]:
     """Name of each file and what makes its content."""
     for suffix in ("npz", "yaml", "json"):
         yield f"chicken.{suffix}", chicken
         yield f"schedule.{suffix}", schedule
+        yield f"toll.{suffix}", toll
         yield f"at-end.{suffix}", lambda: rover(1, ace.almost_sure(1))
         yield f"random-cost.{suffix}", lambda: rover(_beta())
     yield "ce.ace", lambda: ace.solve(chicken(), ace.CE())

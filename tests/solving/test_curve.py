@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import acegames as ace
 import oracle
 from acegames.model.budgets import Reservoir
+from acegames.model.record import with_fields
 from budget_shifts import own_budgets, shifted
 from halves import blocks
 
@@ -123,7 +123,7 @@ def test_every_capacity_is_solved_for_what_it_holds(first):
             capacity = game.reservoirs[m].capacity
             level = capacity * Fraction(int(rng.integers(1, 7)), 7)
             stored = [Reservoir(capacity, level) if k == m else kept for k, kept in enumerate(game.reservoirs)]
-            game = replace(game, reservoirs=tuple(stored))
+            game = with_fields(game, reservoirs=tuple(stored))
         if oracle.root_values(game, ace.CE()) is None:
             continue
         curve = ace.budget_curve(game, ace.CE(), game.constraints[m], points=1000)

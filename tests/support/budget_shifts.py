@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 from acegames.model.budgets import Reservoir
+from acegames.model.record import with_fields
 from acegames.safety.frontier import last_finite
 
 PLENTY = 10**6  # a capacity that is as good as infinite
@@ -26,11 +26,11 @@ def shifted(game, row):
     for kept, b in zip(game.reservoirs, row, strict=True):
         level = None if kept is None else b if kept.start == kept.capacity else min(kept.start, b)
         stored.append(kept and Reservoir(Fraction(b), Fraction(level)))
-    game = replace(game, reservoirs=tuple(stored))
+    game = with_fields(game, reservoirs=tuple(stored))
     rows = []
     for old in game.budgets:
         rows.append(
             tuple(b if b == math.inf or x == math.inf else b - o + x for b, o, x in zip(old, own, row, strict=True))
         )
         rows[-1] = tuple(math.inf if x == math.inf else b for b, x in zip(rows[-1], row, strict=True))
-    return replace(game, budgets=tuple(rows))
+    return with_fields(game, budgets=tuple(rows))

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from unittest import mock
 
-import acegames as ace
+from acegames.model import assemble
 
 
 @contextmanager
@@ -13,5 +13,5 @@ def nothing_built():
     def refused(*_, **__):
         raise AssertionError("a test file builds a game when it is imported: use a fixture, or a cached function")
 
-    with mock.patch.object(ace.MarkovGame, "__init__", refused):
+    with mock.patch.object(assemble, "game_of", refused):
         yield

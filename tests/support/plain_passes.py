@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from acegames.model.record import with_fields
 from acegames.numerics import UNIT_ROUNDOFF
 from acegames.verifier.arrays import begins, number_pairs, offsets, owners, spans
 from acegames.verifier.ceilings import Ceilings
@@ -163,7 +164,7 @@ def rounding(terms):
 def evaluate(game, stages, reader, concept):
     """Return root values and the largest gains of each player over all subgames."""
     base = common_part(game, reader.units, [np.unique(stage.row[stage.safe]) for stage in stages])
-    game = replace(game, layers=tuple(replace(layer, prob=normalised(layer)) for layer in game.layers))
+    game = with_fields(game, layers=tuple(replace(layer, prob=normalised(layer)) for layer in game.layers))
     n, faults = len(game.players), []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]
     gains = Gains(reader)

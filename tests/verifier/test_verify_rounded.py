@@ -24,6 +24,7 @@ from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain
+from acegames.model.record import with_fields
 from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
@@ -622,7 +623,7 @@ def test_a_history_is_made_of_costs_that_occur_together():
             tracker=SimpleNamespace(constraints=game.constraints, units=(Fraction(1), Fraction(1, 10)), rounding=rules),
             distribution=lambda t, s, c, plan=plan: {(plan[t],): 1.0},
         )
-        certificate = verify(game if m else replace(game, budgets=((2, INF),) * 4), policy, CCE())
+        certificate = verify(game if m else with_fields(game, budgets=((Fraction(2), INF),) * 4), policy, CCE())
         history = certificate.witness.history
         assert history and all(step.cost in costs[step.action[0]] for step in history)
         total = [sum(Fraction(str(step.cost[k])) for step in history) for k in range(2)]
@@ -643,7 +644,7 @@ def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
 def test_no_more_is_promised_than_the_last_budget_needs():
     """A cell per step, up to the last time that has a budget."""
     for budgets, steps in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
-        game = replace(
+        game = with_fields(
             solo([Fraction(1, 2)], horizon=4, budget=2),
             budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
         )
@@ -833,7 +834,7 @@ def random_game(*costs, horizon, budget, states=1):
     """`solo`, where "go" draws its cost from one of the given distributions (RandomCost), each with equal chances."""
     game = solo(list(range(1, len(costs) + 1)), horizon=horizon, budget=budget)
     assert game.cost_values == ((0, *range(1, len(costs) + 1)),)
-    return replace(game, cost_values=((Fraction(0), *costs),))
+    return with_fields(game, cost_values=((Fraction(0), *costs),))
 
 
 def drawn(source, scale=1):
@@ -982,7 +983,7 @@ def test_several_random_constraints_fall_into_every_combination_of_cells(monkeyp
         horizon=2,
         initial="s",
     )
-    game = replace(
+    game = with_fields(
         game,
         cost_values=((Fraction(0), drawn(stats.uniform())), (Fraction(0), drawn(stats.uniform(0, 2)))),
     )
@@ -1080,7 +1081,7 @@ def fine_reservoirs(seed):
         rng, costs="signed", constraints=int(rng.choice([1, 1, 2])), horizon=int(rng.integers(1, 4)), reservoirs=True
     )
     values = tuple(tuple(c + Fraction(int(rng.integers(-9, 10)), 97) for c in costs) for costs in plain.cost_values)
-    return replace(plain, cost_values=tuple(tuple(sorted(costs)) for costs in values))
+    return with_fields(plain, cost_values=tuple(tuple(sorted(costs)) for costs in values))
 
 
 @pytest.mark.parametrize("rounding", ["down", "up"])

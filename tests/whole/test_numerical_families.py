@@ -12,6 +12,7 @@ import pytest
 import acegames as ace
 from acegames.engines import local, reference
 from acegames.engines.baseline import Baseline, baseline
+from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
@@ -157,7 +158,7 @@ def test_a_level_changes_no_choice(concept, engine):
 def test_players_are_compared_with_their_levels(kind, engine, seed):
     """Where the second player always has more, "egalitarian" means the first player, and "fair" the first less the second."""
     plain = near(0.0, 2.0**-40, seed)
-    high = replace(plain, layers=tuple(replace(x, reward=x.reward + np.array([0.0, 1.0])) for x in plain.layers))
+    high = with_fields(plain, layers=tuple(replace(x, reward=x.reward + np.array([0.0, 1.0])) for x in plain.layers))
     for objective, weights in (("egalitarian", [1, 0]), ("fair", [1, -1])):
         found = ace.solve(high, kind(objective), engine=engine)
         best = ace.solve(plain, kind(weights), engine=engine).values @ weights
@@ -171,7 +172,7 @@ def test_levels_that_change_with_time_are_compared_as_they_add_up(concept):
     plain = near(0.0, 2.0**-40, 5)
     shared = plain.layers[0]
     turns = tuple(replace(shared, reward=shared.reward + up) for up in ([1.0, 0.0], [0.0, 1.0]))
-    game = replace(plain, layers=turns, layer_at=(0, 1, 0, 1))
+    game = with_fields(plain, layers=turns, layer_at=(0, 1, 0, 1))
     found = [ace.solve(game, concept, engine=engine) for engine in (ace.LocalEngine(), families.ReferenceEngine())]
     assert levelled(game).to_go.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
     assert levelled(game).above.tolist() == [[0, 0], [0, 1], [0, 0], [0, 1]]

@@ -25,6 +25,7 @@ from acegames.cli import app
 from acegames.files.stated import check_played
 from acegames.files.tables import read_policy, write_policy
 from acegames.model.numbers import exact
+from acegames.model.record import with_fields
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
 from acegames.system.container import BLOCK_VERSION, read_archive, write_archive
@@ -344,7 +345,7 @@ def test_the_stage_game_of_one_step_begins_with_what_is_missing(tmp_path):
 
 def first_step(game):
     """The first step of a game."""
-    return replace(game, horizon=1, budgets=game.budgets[:1], layer_at=game.layer_at[:1])
+    return with_fields(game, horizon=1, budgets=game.budgets[:1], layer_at=game.layer_at[:1])
 
 
 def test_an_environment_shows_the_level():

@@ -21,6 +21,7 @@ import pytest
 
 import acegames as ace
 import oracle
+from acegames.model.record import with_fields
 from random_games import changing_game, pairs
 
 DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
@@ -61,7 +62,7 @@ def _penalised(game: ace.MarkovGame, size: float, rng: np.random.Generator) -> a
         reward = np.array(layer.reward)
         reward[rng.random(reward.shape) < 0.15] -= size
         layers.append(replace(layer, reward=reward))
-    return replace(game, layers=tuple(layers))
+    return with_fields(game, layers=tuple(layers))
 
 
 def digest(k: int) -> str:

@@ -14,6 +14,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
 from acegames.model.numbers import exact
+from acegames.model.record import with_fields
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
 from plain_passes import take_plain_passes
@@ -339,7 +340,7 @@ def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
 def changed(game, change):
     """The same game with other rewards; every time has its own."""
     layers = tuple(replace(game.layer(t), reward=change(t, game.layer(t).reward)) for t in range(game.horizon))
-    return replace(game, layers=layers, layer_at=tuple(range(game.horizon)))
+    return with_fields(game, layers=layers, layer_at=tuple(range(game.horizon)))
 
 
 @pytest.mark.usefixtures("way")

@@ -23,6 +23,7 @@ from acegames.model.arrays import pointers
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
+from acegames.model.record import with_fields
 from acegames.model.tails import Tails
 
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
@@ -78,7 +79,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
         tuple(_above(_tail(Fraction(float(x)), rate, horizon)) for x in spread),
         tuple(_cut(*_tail(c, cost_rate, horizon).as_integer_ratio(), grain) + (horizon + 1) * grain for c in worst),
     )
-    return replace(_truncated(game, rules, rate, cost_rate, horizon, grain), tails=tails)
+    return with_fields(_truncated(game, rules, rate, cost_rate, horizon, grain), tails=tails)
 
 
 def _rate(what: str, value: Any) -> Fraction:

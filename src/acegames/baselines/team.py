@@ -14,6 +14,7 @@ from acegames.concepts import CCE
 from acegames.errors import InvalidOption
 from acegames.model.budgets import Reservoir
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
+from acegames.model.record import with_fields
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution, solve
 from acegames.system.showing import Shown
@@ -28,7 +29,7 @@ def without_budgets(game: MarkovGame) -> MarkovGame:
     reservoirs = tuple(kept and _bottomless(game, m, kept) for m, kept in enumerate(game.reservoirs))
     endless = tuple(math.inf if kept is None else kept.capacity for kept in reservoirs)
     name = f"{game.name or 'game'} without budgets"
-    return replace(game, budgets=(endless,) * game.horizon, reservoirs=reservoirs, name=name)
+    return with_fields(game, budgets=(endless,) * game.horizon, reservoirs=reservoirs, name=name)
 
 
 def _bottomless(game: MarkovGame, m: int, kept: Reservoir) -> Reservoir:
@@ -61,7 +62,7 @@ def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
         for layer, own in zip(game.layers, np.split(code.reshape(-1), ends), strict=True)
     )
     actions = (tuple(game.joint_action(row) for row in known),)
-    return replace(game, players=("team",), actions=actions, layers=layers, name=f"{game.name or 'game'} as a team")
+    return with_fields(game, players=("team",), actions=actions, layers=layers, name=f"{game.name or 'game'} as a team")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,6 +26,7 @@ from acegames.engines.none_found import none_found, too_large
 from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
+from acegames.model.record import with_fields
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import count
@@ -62,7 +63,7 @@ class ReferenceEngine:
         """From the first steps of the game, solved as a game of their own."""
         pairs = np.cumsum(reached[:-1])
         steps = max(int(np.searchsorted(pairs, MEASURED)), 1)
-        first = replace(game, horizon=steps, budgets=game.budgets[:steps], layer_at=game.layer_at[:steps])
+        first = with_fields(game, horizon=steps, budgets=game.budgets[:steps], layer_at=game.layer_at[:steps])
         began = time.perf_counter()
         with suppress(NoEquilibrium):
             self.solve(first, make_lattice(first), concept, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from acegames.errors import BadFile, InvalidGame
@@ -26,6 +26,7 @@ from acegames.model.budgets import (
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, text
+from acegames.model.record import with_fields
 from acegames.model.tails import Tails
 from acegames.model.written import (
     check_keys,
@@ -151,7 +152,7 @@ def with_tails(game: MarkovGame, head: Mapping[str, Any]) -> MarkovGame:
     if min(gamma, cost_gamma, epsilon, *reward, *gain, *cost) < 0 or max(gamma, cost_gamma) >= 1:
         raise InvalidGame("discount: rates must be below 1, and nothing below 0")
     tails = Tails(gamma, cost_gamma, epsilon, tuple(map(float, reward)), tuple(map(float, gain)), tuple(cost))
-    return replace(game, tails=tails)
+    return with_fields(game, tails=tails)
 
 
 def check_list(value: Any) -> list[Any]:

@@ -51,6 +51,8 @@ TABLES = "acegames-tables"
 SOLUTION = "acegames-solution"
 """The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
+TEXT_VERSION = 2
+"""The version of game files in text whose rules add, which an older acegames does not know."""
 TEXT_LIMIT = 20_000
 
 _RULES = ("rules", "default_legal")
@@ -84,7 +86,10 @@ def save_text(game: MarkovGame, path: AnyPath) -> None:
     document = {"format": FORMAT, "version": VERSION, **head_to_document(game)}
     suffix = Path(path).suffix.lower()
     if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
-        write_text(path, dump({**document, **rules_document(game)}, suffix))
+        document |= rules_document(game)
+        if any("add" in rule for rule in document["rules"]):
+            document["version"] = TEXT_VERSION
+        write_text(path, dump(document, suffix))
         return
     # The archive is named after its content and written first: an older text keeps its own archive.
     beside = Path(os.path.realpath(path)).parent / f"{Path(path).stem}.{game.digest[:12]}.npz"
@@ -113,7 +118,7 @@ def load_text(path: AnyPath) -> MarkovGame:
         raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {VERSION}`")
     if "version" not in document:
         raise BadFile(f"the version is missing, write `version: {VERSION}`")
-    check_version(document["version"])
+    check_version(document["version"], TEXT_VERSION)
     try:
         game, tables = _game(document, os.fspath(path))
     except InvalidGame as error:

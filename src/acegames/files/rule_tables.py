@@ -110,9 +110,9 @@ class RuleTables:
         applying = [self._applying(active) for active in self.groups]
         tables = [self._table(rules, times[0]) for rules, times in zip(applying, self.groups.values(), strict=True)]
         drafts = [self._draft(table, rules) for table, rules in zip(tables, applying, strict=True)]
-        reward = summed_floats(self.sums["reward"], self.reward_value, self.rules)
-        pays = summed_floats(self.sums["pays"], self.out_pays, self.rules)
-        costs = [*self.out_cost, *self.sums["cost"].vectors(self.out_cost, self.rules)]
+        reward = summed_floats(self.sums["reward"], self.reward_value, self.rules, [d.reward for d in drafts])
+        pays = summed_floats(self.sums["pays"], self.out_pays, self.rules, [d.pays for d in drafts])
+        costs = [*self.out_cost, *self.sums["cost"].vectors(self.out_cost, self.rules, [d.cost for d in drafts])]
         cost_values, cost = code_costs(costs, len(self.words.constraints))
         raw = [
             self._raw(draft, times, reward, pays, cost)

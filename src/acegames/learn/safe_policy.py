@@ -101,7 +101,8 @@ class SafePolicy(Shown):
             rng: a Generator, a seed, or None for fresh randomness.
             state: the initial state; needed if the game has several.
         """
-        return SafeRunner(self, check_rng(rng), first_state(self.game.states, self.game.initial, state))
+        generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
+        return SafeRunner(self, generator, first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
         """The feasible cumulative costs of each state at t, in whole units, lexicographically."""

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Ints, distinct
 from acegames.model.budgets import Budgets, negated
-from acegames.model.checks import initial_distribution, place
+from acegames.model.checks import check_name, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
 from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
 from acegames.model.raw_layers import BLOCK, Names, OrderedLayer, RawLayer, canonical_layer
+from acegames.model.record import game_of
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -73,8 +74,18 @@ def assemble(
             raise InvalidGame(f"the layer of t={raw.times[0]} comes twice")
         for t in raw.times:
             layer_at[t] = k
-    game = MarkovGame(
-        *names, horizon, start, budgets.rows, values, tuple(built), tuple(layer_at), name, None, budgets.reservoirs
+    game = game_of(
+        MarkovGame,
+        **names._asdict(),
+        horizon=horizon,
+        initial=start,
+        budgets=budgets.rows,
+        cost_values=values,
+        layers=tuple(built),
+        layer_at=tuple(layer_at),
+        name=check_name(name),
+        tails=None,
+        reservoirs=budgets.reservoirs,
     )
     _check_every_state_can_act(game)
     return game

@@ -12,9 +12,10 @@ import numpy as np
 from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
-from acegames.model.checks import Label, check_horizon
+from acegames.model.checks import Label, check_horizon, check_name
 from acegames.model.costs.random import RandomCost
 from acegames.model.numbers import Bound
+from acegames.model.record import with_fields
 from acegames.model.written import check_known
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Column = tuple[Bound, ...]
 
 def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
     """The game under another name. The digest is the same: a name is for people."""
-    return replace(game, name=name)
+    return with_fields(game, name=check_name(name))
 
 
 def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
@@ -45,7 +46,7 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
     if game.tails is not None and (len(set(limits.rows)) > 1 or any(limits.reservoirs) or any(limits.lower)):
         raise InvalidGame("budget: infinite play that was cut short needs one number per constraint, for all times")
     if not any(limits.lower):
-        return replace(game, budgets=limits.rows, reservoirs=limits.reservoirs)
+        return with_fields(game, budgets=limits.rows, reservoirs=limits.reservoirs)
     return _again(game, game.layer_at, limits)
 
 
@@ -155,17 +156,52 @@ def _opposite(game: MarkovGame, m: int) -> int:
     """The constraint that limits constraint m from below: its costs are the negated ones."""
     label = game.constraints[m]
     other = game.constraints.index(negated(label))
-    values, negative = game.cost_values[m], game.cost_values[other]
-    for layer in game.layers:
-        for one, two in np.unique(layer.cost[:, [m, other]], axis=0).tolist():
-            if isinstance(values[one], RandomCost) or values[one] != -negative[two]:
-                taken = f"limits on both sides need the label {negated(label)!r}, which is taken"
-                raise InvalidGame(f"budget of {label!r}: {taken}")
+    if not _negates(game, m, other):
+        raise InvalidGame(
+            f"budget of {label!r}: limits on both sides need the label {negated(label)!r}, which is taken"
+        )
     return other
+
+
+def _negates(game: MarkovGame, m: int, other: int) -> bool:
+    """Whether the costs of one constraint are the negated costs of another, wherever they occur."""
+    values, negative = game.cost_values[m], game.cost_values[other]
+    return not any(
+        isinstance(values[one], RandomCost) or values[one] != -negative[two]
+        for layer in game.layers
+        for one, two in np.unique(layer.cost[:, [m, other]], axis=0).tolist()
+    )
+
+
+def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
+    """Without the last constraints if these limit others from below: `lower` says it instead.
+
+    They are made anew together with further ones, so that all are in the order of a builder.
+    """
+    labels, lower = game.constraints, list(limits.lower)
+    lowered = {negated(label): m for m, label in enumerate(labels)}
+    width = len(labels)
+    while width:
+        last = width - 1
+        m = lowered.get(labels[last], last)
+        if m >= last or lower[m] or lower[last] or limits.reservoirs[last] or not _negates(game, m, last):
+            break
+        lower[m], width = tuple(row[last] for row in limits.rows), last
+    kept = with_fields(
+        game,
+        constraints=labels[:width],
+        cost_values=game.cost_values[:width],
+        layers=tuple(replace(layer, cost=layer.cost[:, :width]) for layer in game.layers),
+        reservoirs=limits.reservoirs[:width],
+    )
+    rows = tuple(row[:width] for row in limits.rows)
+    return kept, Budgets(rows, limits.reservoirs[:width], tuple(lower[:width]))
 
 
 def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> MarkovGame:
     """The game, assembled and checked again."""
+    if any(limits.lower):
+        game, limits = _one_sided(game, limits)
     times: dict[int, list[int]] = {}
     for t, k in enumerate(layer_at):
         times.setdefault(k, []).append(t)

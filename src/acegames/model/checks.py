@@ -47,6 +47,13 @@ def check_horizon(horizon: Any) -> int:
     return check_count("horizon", horizon, error=InvalidGame)
 
 
+def check_name(name: Any) -> str:
+    """Return the name of a game, which is text."""
+    if not isinstance(name, str):
+        raise InvalidGame(f"name: got {name!r:.60}, must be text")
+    return name
+
+
 def check_flag(what: str, value: Any, error: type[AceError] = InvalidOption) -> bool:
     """Return True or False, which may be numpy's."""
     if not isinstance(value, (bool, np.bool_)):
@@ -60,12 +67,13 @@ def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
         raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
-def check_rng(rng: Any) -> np.random.Generator:
+def check_rng(rng: Any, hint: str = "") -> np.random.Generator:
     """Return a Generator from one, from a seed, or from None for fresh randomness."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise InvalidOption(f"rng: got {rng!r:.60}, must be a Generator, a seed (whole, at least 0) or None") from None
+        rule = "must be a Generator, a seed (whole, at least 0) or None"
+        raise InvalidOption(f"rng: got {rng!r:.60}, {rule}{hint}") from None
 
 
 def float_array(what: str, given: Any) -> NDArray[np.float64]:

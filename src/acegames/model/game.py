@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from numbers import Rational
 from operator import index
 from os import PathLike
 from typing import Any
@@ -54,7 +52,7 @@ _HASHED = 2**16
 """Rows of an array that are hashed together."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class MarkovGame(Shown):
     """A finite-horizon Markov game with hard budgets.
 
@@ -73,9 +71,9 @@ class MarkovGame(Shown):
     cost_values: tuple[tuple[Cost, ...], ...]  # M sorted tuples of exact costs; random ones come last
     layers: tuple[Layer, ...]  # the distinct layers, in order of first use
     layer_at: tuple[int, ...]  # H indices into layers
-    name: str = ""  # for people; not part of the digest
-    tails: Tails | None = None  # where infinite play was cut short: bounds on what comes later
-    reservoirs: Reservoirs = ()  # M: None for a plain budget
+    name: str  # for people; not part of the digest
+    tails: Tails | None  # where infinite play was cut short: bounds on what comes later
+    reservoirs: Reservoirs  # M: None for a plain budget
 
     from_arrays = staticmethod(game_from_arrays)
     from_functions = staticmethod(game_from_functions)
@@ -87,16 +85,13 @@ class MarkovGame(Shown):
     with_horizon = game_with_horizon
     with_name = game_with_name
 
-    def __post_init__(self) -> None:
-        """Refuse fields that do not fit together, as `dataclasses.replace` may give them."""
-        if not isinstance(self.name, str):
-            raise InvalidGame(f"name: got {self.name!r:.60}, must be text")
-        wrong = _misfit(self)
-        if wrong:
-            raise InvalidGame(
-                f"MarkovGame: {wrong}. Change a game with game.with_budget(...), .with_horizon(...) or .with_name(...), "
-                "and build one with MarkovGame.from_functions, from_arrays, from_sparse or from_table"
-            )
+    def __init__(self, *_: object, **__: object) -> None:
+        """Refuse fields, as `dataclasses.replace` gives them: not all that they say would fit."""
+        raise InvalidGame(
+            "MarkovGame: a game cannot be made from fields, nor with dataclasses.replace. Change a game with "
+            "game.with_budget(...), .with_horizon(...) or .with_name(...), and build one with MarkovGame.from_functions, "
+            "from_arrays, from_sparse or from_table, or with compose"
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` reads it back."""
@@ -229,34 +224,6 @@ def _number(kind: str, label: Any, index: Mapping[Label, int]) -> int:
         return index[label]
     except (KeyError, TypeError):  # unknown, or no label at all
         raise UnknownPair(unknown(kind, label, index)) from None
-
-
-def _misfit(game: MarkovGame) -> str:
-    """What does not fit together, in words; empty where all does."""
-    n, m, steps = len(game.players), len(game.constraints), game.horizon
-    for what, given in (("budgets", game.budgets), ("layer_at", game.layer_at)):
-        if not isinstance(given, tuple) or len(given) != steps:
-            return f"{what} must be a tuple with one entry for each of the {steps!r} steps of the horizon"
-    for t, row in enumerate(game.budgets):
-        if (
-            not isinstance(row, tuple)
-            or len(row) != m
-            or not all(isinstance(b, Rational) or b == math.inf for b in row)
-        ):
-            return f"budgets at t={t} are {row!r:.60}, must be a tuple of an exact number or inf for each of {m} constraints"
-    for what, entries in (("cost_values", len(game.cost_values)), ("reservoirs", len(game.reservoirs))):
-        if entries != m:
-            return f"{what} has {entries} entries, there are {m} constraints"
-    if len(game.actions) != n:
-        return f"actions has {len(game.actions)} entries, there are {n} players"
-    if not all(0 <= k < len(game.layers) for k in game.layer_at) or not all(
-        0 <= s < len(game.states) for s, _ in game.initial
-    ):
-        return "layer_at or initial has a number that is out of range"
-    for layer in game.layers:
-        if layer.action.shape[1] != n or layer.reward.shape[1] != n or layer.cost.shape[1] != m:
-            return "the layers are of other players or constraints"
-    return ""
 
 
 def _label_text(label: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -165,7 +165,8 @@ class Policy(Shown):
             rng: a Generator, a seed, or None for fresh randomness.
             state: the initial state; needed if the game has several.
         """
-        return Runner(self, check_rng(rng), first_state(self.states, self.initial, state))
+        generator = check_rng(rng, "; an initial state is given as state=, such as start(rng=0, state=...)")
+        return Runner(self, generator, first_state(self.states, self.initial, state))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the policy to one file, with the game's digest; the name is used as given."""
@@ -304,8 +305,10 @@ class Runner(Spending):
         """
         self.check_running()
         policy = self.policy
-        if len(action) != len(policy.players) or any(
-            a not in labels for a, labels in zip(action, policy.actions, strict=True)
+        if (
+            not isinstance(action, Collection)
+            or len(action) != len(policy.players)
+            or any(a not in labels for a, labels in zip(action, policy.actions, strict=True))
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(policy.players)!r}")
         self.check_next_state(policy.state_numbers, next_state)

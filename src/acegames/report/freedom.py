@@ -17,6 +17,7 @@ from acegames.concepts import CE, Concept
 from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
+from acegames.model.record import with_fields
 from acegames.numerics import TIE
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
@@ -41,7 +42,7 @@ class Freedom:
 def without_budgets(game: MarkovGame) -> MarkovGame:
     """The same game with no constraints at all."""
     layers = tuple(replace(x, cost=np.zeros((len(x.prob), 0), dtype=np.int32)) for x in game.layers)
-    return replace(
+    return with_fields(
         game, constraints=(), budgets=((),) * game.horizon, cost_values=(), layers=layers, tails=None, reservoirs=()
     )
 

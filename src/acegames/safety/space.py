@@ -28,6 +28,7 @@ from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
 from acegames.model.arrays import Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
+from acegames.model.record import with_fields
 from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
 from acegames.safety.lattice import Lattice
 from acegames.safety.sums import Sums, find_sums
@@ -185,7 +186,7 @@ class Space:
         """The same boxes of the first t steps, after which play ends; not explored."""
         game, boxes = self.game, int(self.start[t + 1])
         own, more = slice(boxes), slice(boxes + t + 1)
-        shorter = replace(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
+        shorter = with_fields(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
         return Space(
             *(shorter, self.dims, self.tables, self.budget[:t], self.spent, self.start[: t + 2]),
             *(self.states[own], self.lo[own], self.size[own], self.least[own], self.most[own]),

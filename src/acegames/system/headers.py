@@ -14,7 +14,7 @@ from acegames.system.limits import HEADER
 Arrays = dict[str, NDArray[Any]]
 
 VERSION = 1
-"""The version of game files and tables; raised when an older acegames could misread a file."""
+"""The version of game archives, of tables and of game files in text without rules that add."""
 
 
 def described(arrays: Mapping[str, NDArray[Any]]) -> list[list[Any]]:
@@ -53,7 +53,7 @@ def check_kind(kind: str, wanted: Sequence[str]) -> None:
 def check_version(version: Any, newest: int = VERSION) -> None:
     """Raise BadFile unless this version of a format is understood."""
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise BadFile(f"version is {version!r}, must be {newest}")
+        raise BadFile(f"version is {version!r}, must be {'1' if newest == 1 else f'between 1 and {newest}'}")
     if version > newest:
         raise BadFile(f"written in version {version} of the format, this acegames understands {newest}; upgrade it")
 

@@ -17,6 +17,7 @@ import numpy as np
 from acegames.errors import TooLarge
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import TINIEST
+from acegames.model.record import with_fields
 from acegames.verifier.arrays import Floats, Ints, Small, begins, offsets, owners, spans
 from acegames.verifier.rounding import Cell, Rule, cells
 
@@ -74,8 +75,8 @@ class Counted:
         return Counted(
             original=game,
             rules=rules,
-            game=replace(game, cost_values=tuple(x.counted_values for x in tables), layers=layers),
-            promised=replace(game, cost_values=tuple(x.top_values for x in tables), layers=true, budgets=raised),
+            game=with_fields(game, cost_values=tuple(x.counted_values for x in tables), layers=layers),
+            promised=with_fields(game, cost_values=tuple(x.top_values for x in tables), layers=true, budgets=raised),
             fine=fine,
         )
 

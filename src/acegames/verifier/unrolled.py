@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
+from acegames.model.record import with_fields
 from acegames.verifier.arrays import Ints, number_pairs, offsets, owners, spans
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.units import Units
@@ -58,7 +59,7 @@ def unroll(game: MarkovGame, units: Units) -> Unrolled:
         if not safe.any():
             break
     most = max(len(layer.row_ptr) for layer in layers)
-    unrolled = replace(
+    unrolled = with_fields(
         game,
         states=tuple(range(most - 1)),
         constraints=("budgets",),
