@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,13 @@ def frozen(array: Any) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
+
+
+def seal(record: Any) -> None:
+    """Make the arrays of a frozen dataclass read-only, as its other fields are."""
+    for field in fields(record):
+        if isinstance(value := getattr(record, field.name), np.ndarray):
+            object.__setattr__(record, field.name, frozen(value))
 
 
 def pointers(lengths: ArrayLike) -> Ints:

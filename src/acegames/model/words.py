@@ -89,6 +89,12 @@ def called(label: Label, between: str = " · ") -> str:
     return between.join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
 
 
+def named(kind: str, label: Label) -> str:
+    """A label before a number; a colon keeps the two apart where the label ends in a digit."""
+    name = label if isinstance(label, str) else f"{kind} {label!r}"
+    return f"{name}:" if name[-1:].isdigit() else name
+
+
 def constraint_called(label: Label, between: str = " · ") -> str:
     """The label of a constraint; one that is no text is said to be a constraint."""
     return label if isinstance(label, str) else f"constraint {called(label, between)}"
