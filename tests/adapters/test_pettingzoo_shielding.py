@@ -542,3 +542,10 @@ def test_the_script_for_newcomers_is_short():
     script = next(block for block in blocks if "pz.shielded(" in block)
     assert "import acegames" in script and "env.step(" in script
     assert len(script.splitlines()) < 30
+
+
+def test_environments_say_what_they_are(calm):
+    said = "<ShieldedParallelEnv: rovers, how='repair', unsafe='repair', surprise='error'>"
+    assert repr(pz.shielded(Rovers(), calm, how="repair")) == said
+    assert repr(pz.shielded_aec(Rovers(), calm)) == f"<TurnEnv of {said}>"
+    assert repr(pz.parallel_env(calm.game)) == f"<GameParallelEnv of {calm.game!r}>"

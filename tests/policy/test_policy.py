@@ -265,6 +265,8 @@ def test_runner_plays_an_episode(mixed):
         assert runner.act() in mixed.policy.distribution(t, runner.state, runner.spent)
         runner.observe(("d", "d"), {"risk": 0}, "hill")
     assert runner.done
+    assert repr(runner) == "<Runner: done, t=3, state 'hill', spent (0,)>"
+    assert "Runner:</b> done, t=3" in runner._repr_html_()
     assert runner.state == "hill"
     with pytest.raises(InvalidOption, match="over"):
         runner.act()

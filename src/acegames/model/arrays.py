@@ -31,8 +31,9 @@ def frozen(array: Any) -> NDArray[Any]:
 def seal(record: Any) -> None:
     """Make the arrays of a frozen dataclass read-only, as its other fields are."""
     for field in fields(record):
-        if isinstance(value := getattr(record, field.name), np.ndarray):
-            object.__setattr__(record, field.name, frozen(value))
+        value = getattr(record, field.name)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value.setflags(write=False)
 
 
 def pointers(lengths: ArrayLike) -> Ints:

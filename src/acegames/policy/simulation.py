@@ -95,7 +95,9 @@ class Rollouts(Shown):
     def __repr__(self) -> str:
         mean = self.returns.mean(axis=0)
         each = ", ".join(f"{p}{x:.6g}" for p, x in zip(_names("player", self.players, len(mean)), mean, strict=True))
-        said = f"{len(self.returns):,} episodes, mean returns {each}, {self.violations:,} exceeded a budget"
+        lost = ", ".join(f"{x:.6g}" for x in self.wasted.mean(axis=0))
+        wasted = f", on average {lost} did not fit into the reservoirs" if self.wasted.any() else ""
+        said = f"{len(self.returns):,} episodes, mean returns {each}, {self.violations:,} exceeded a budget{wasted}"
         return f"<Rollouts: {said}>"
 
     def summary(self) -> dict[str, Any]:

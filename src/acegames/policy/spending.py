@@ -13,11 +13,12 @@ from acegames.model.game import Label, place
 from acegames.model.numbers import plain
 from acegames.model.written import unknown
 from acegames.policy.tracker import CostTracker, Spent
+from acegames.system.showing import Shown
 
 Amounts = tuple[Fraction, ...]
 
 
-class Spending:
+class Spending(Shown):
     """Follows one episode and adds up its costs exactly. Runners are built on it."""
 
     def __init__(self, horizon: int, tracker: CostTracker, state: Label, budgets: Rows | None = None) -> None:
@@ -28,7 +29,11 @@ class Spending:
         self.total_counted = self.total
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: t={self.t}, state {self.state!r}, spent {self.spent!r}>"
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        over = "done, " if self.done else ""
+        return f"{type(self).__name__}: {over}t={self.t}, state {self.state!r}, spent {self.spent!r}"
 
     @property
     def spent(self) -> Spent:

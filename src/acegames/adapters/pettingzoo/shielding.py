@@ -62,6 +62,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._masks = self._free()
         self._over = True
 
+    def __repr__(self) -> str:
+        handling = ", ".join(f"{name}={value!r}" for name, value in self.handling.items())
+        return f"<{type(self).__name__}: {self.env}, {handling}>"
+
     # -- PettingZoo's interface
 
     @property
