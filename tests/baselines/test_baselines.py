@@ -189,13 +189,15 @@ def test_the_team_plays_the_original_game():
 def test_a_comparison_says_who_breaks_what():
     game = ace.catalog.get("medium_access")
     found = baselines.compare(game, ace.CE(), episodes=500, rng=1)
+    assert found.notes == [line for line in str(found).splitlines() if line.startswith("~: the mean of the simulated")]
+    assert len(found.notes) == 1 and "~: the mean" in found._repr_html_()
     names = [row.name for row in found.rows]
     assert len(names) == 4
     broken = [row.broken for row in found.rows]
     assert broken[0] > 0 and broken[1] > 0 and broken[2:] == [0, 0]
     totals = [row.total for row in found.rows]
     assert totals[1] >= totals[2] >= totals[3]
-    lines = str(found).splitlines()
+    lines = str(found).partition("\n\n")[0].splitlines()
     assert len(lines) == 6 and len({len(line) for line in lines}) == 1
     assert f"{totals[3]:.2f}" in lines[-1] and lines[-1].endswith(" 0 % |")
     safe = found[names[3]]
@@ -208,7 +210,7 @@ def test_one_player_is_its_own_team():
 
 
 def test_a_schedule_is_compared_at_its_tightest_time():
-    line = str(baselines.compare(ace.catalog.get("net_zero"), episodes=200)).splitlines()[-1]
+    line = str(baselines.compare(ace.catalog.get("net_zero"), episodes=200)).partition("\n\n")[0].splitlines()[-1]
     assert " of 0 |" in line  # the end; before it there is no limit
 
 

@@ -1281,3 +1281,10 @@ def test_a_legal_of_ones_own_is_added_to_that_of_the_game():
     found = learn.estimate(true, samples_per_pair=3, rng=0, legal=legal)
     assert set(found.game.legal(0, start)) == all_of_it - {dropped}
     assert all(action in true.legal(t, state) for t, state, action in asked)
+
+
+def test_one_sample_is_said_as_one():
+    samples = [(0, "s", ("go",), "s", 0, 1.0)]
+    said = str(ace.learn.estimate(samples, players=["p"], horizon=1, initial="s", budget={"c": 1}))
+    assert said.startswith("1 sample of 1 state-action pair (t, state, joint action), 1 of each;")
+    assert "nan" not in said and "the errors of mean rewards are unknown" in said

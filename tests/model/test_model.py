@@ -1,6 +1,7 @@
 """The builders: what they store, what they share, and what they say about bad input."""
 
 import itertools
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import pytest
 
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
+from acegames.model.words import listed
 
 S, A, B, N, M, H = 3, 2, 2, 2, 1, 3
 SHAPE = (S, A, B)
@@ -362,3 +364,32 @@ def test_a_game_of_functions_needs_a_player():
 def test_arrays_keep_long_whole_costs_beside_fractions():
     game = one_player()
     assert MarkovGame.from_arrays(**game.to_arrays()).digest == game.digest
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"risk": 3}, "risk <= 3"),
+        ({"risk": 3, "fuel": math.inf}, "risk <= 3, fuel unlimited"),
+        ({"risk": [3, 3, 2], "fuel": math.inf}, "risk <= 3, 3, 2 by step; fuel unlimited"),
+        ({"risk": [math.inf, 1, 2], "fuel": 1}, "risk <= unlimited, 1, 2 by step; fuel <= 1"),
+        ({"risk": [math.inf, math.inf, 2]}, "risk <= 2 at the end"),
+    ],
+)
+def test_budgets_are_said_in_one_form(budget, said):
+    game = MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go"]],
+        outcomes=lambda s, a: [(1, s, dict.fromkeys(budget, 0))],
+        reward=lambda s, a: 1.0,
+        horizon=3,
+        initial=1,
+        budget=budget,
+    )
+    assert str(game).splitlines()[-1] == f"Budgets: {said}"
+
+
+def test_labels_that_look_alike_are_told_apart():
+    assert listed([1, "1"]) == "1, '1'"
+    assert listed([1, 2]) == "1, 2" and listed(["a", "b"]) == "a, b"
+    assert listed([1, "1", *range(2, 20)]) == "20, such as 1, '1', 2"

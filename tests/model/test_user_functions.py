@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -332,3 +333,21 @@ def test_costs_of_strategic_games():
     refuses("cost", 1, lambda f: stage.to_game(cost=f, budget=1))
     with pytest.raises(ace.InvalidOption, match=r"StageGame\.to_game"):
         gambit.from_gambit(stage)
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        (lambda: ace.solve(ace.catalog.get("intersection"), 3), "solve"),
+        (lambda: ace.simulate(ace.catalog.get("intersection"), 3, episodes=1), "simulate"),
+        (lambda: described(reward=lambda t, state, action: unknown_name), "game_from_functions"),  # noqa: F821
+    ],
+)
+def test_wrappers_are_left_out_of_tracebacks(call, first):
+    """Notebooks skip frames that say so; the first one shown is the function that the user called."""
+    with pytest.raises(Exception) as told:  # noqa: PT011, each is another one
+        call()
+    frames = [entry.frame for entry in told.traceback]
+    shown = [frame.code.name for frame in frames if "__tracebackhide__" not in frame.f_locals]
+    assert first in shown and "contextlib" not in {Path(str(frame.code.path)).stem for frame in frames}
+    assert shown[shown.index(first) - 1] in ("<lambda>", "described")

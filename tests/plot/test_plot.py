@@ -262,7 +262,7 @@ def test_spending_over_the_budget_is_marked():
 
 
 def test_spending_needs_to_know_what(radio):
-    with pytest.raises(ace.InvalidOption):
+    with pytest.raises(ace.InvalidOption, match=r"constraint: name one of \['energy"):
         ace.plot.spending(radio)
     with pytest.raises(ace.InvalidOption):
         ace.plot.spending(ace.simulate(radio.game, radio.policy, episodes=5, rng=0))
@@ -287,6 +287,33 @@ def test_budget_curve_of_two_constraints(radio):
     grid = np.ma.filled(ax.collections[0].get_array(), np.nan)
     for row, values in zip(curve.budgets.astype(int), curve.values, strict=True):
         assert grid[row[1], row[0]] == pytest.approx(values.sum(), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        [(1, 1), (3, 3)],  # two corners of four
+        [(x, y) for x in (0, 1, 3) for y in (0, 1)],  # unevenly
+    ],
+)
+def test_budgets_that_are_no_grid_are_points(radio, budgets):
+    """Nothing is painted where nothing was asked."""
+    curve = radio.budget_curve(budgets=budgets)
+    ax = ace.plot.budget_curve(curve)
+    (drawn,) = (c for c in ax.collections if len(c.get_offsets()))
+    assert drawn.get_offsets().tolist() == curve.budgets[curve.feasible].tolist()
+    assert drawn.get_array().tolist() == pytest.approx(curve.values[curve.feasible].sum(axis=1).tolist())
+    if not curve.feasible.all():
+        assert data(ax, "infeasible").tolist() == curve.budgets[~curve.feasible].tolist()
+    assert "<svg" in curve._repr_html_()
+
+
+def test_a_map_asks_for_what_is_spent_of_other_constraints():
+    solution = ace.solve(ace.catalog.get("electric_fleet"), ace.CE())
+    with pytest.raises(ace.UnknownPair, match=r"with {'feeder': 600} spent$"):
+        ace.plot.value_map(solution, 2, "quiet", at={"feeder": 600})
+    with pytest.raises(ace.UnknownPair, match=r"give at={constraint: amount} for 'cab battery', 'van battery'"):
+        ace.plot.value_map(solution, 0, "quiet", constraints="feeder")
 
 
 # -- reservoirs
@@ -320,7 +347,7 @@ def test_the_spending_of_a_reservoir_is_its_level():
     assert data(ace.plot.spending(careless, game), "below the reserve").tolist() == [[t, 0.5] for t in range(1, 6)]
 
 
-def test_maps_of_a_reservoir_run_over_levels():
+def test_maps_of_a_reservoir_run_over_levels(tmp_path):
     game = store(ace.reservoir(6, start=4, reserve=1))
     solution = ace.solve(game)
     ax = ace.plot.value_map(solution, 2, "field")
@@ -328,9 +355,11 @@ def test_maps_of_a_reservoir_run_over_levels():
     (line,) = ax.lines
     worth = {6 - c[0]: solution.policy.values(2, "field", c)[0] for _, c in ace.feasibility(game).states(2)}
     assert dict(zip(*map(np.ndarray.tolist, line.get_data()), strict=True)) == pytest.approx(worth)
-    missing = ace.plot.value_map(solution.policy, 2, "field")
-    assert missing.get_xlabel() == "spent: battery"
-    assert missing.lines[0].get_ydata().tolist() == line.get_ydata().tolist()[::-1]
+    solution.policy.save(tmp_path / "policy")
+    for policy in (solution.policy, ace.Policy.load(tmp_path / "policy")):  # which know the capacity, too
+        alone = ace.plot.value_map(policy, 2, "field")
+        assert alone.get_xlabel() == "level: battery"
+        assert alone.lines[0].get_xydata().tolist() == line.get_xydata().tolist()
 
 
 def test_maps_of_two_reservoirs():

@@ -265,6 +265,8 @@ def test_runner_plays_an_episode(mixed):
         assert runner.act() in mixed.policy.distribution(t, runner.state, runner.spent)
         runner.observe(("d", "d"), {"risk": 0}, "hill")
     assert runner.done
+    assert repr(runner) == "<Runner: done, t=3, state 'hill', spent (0,)>"
+    assert "Runner:</b> done, t=3" in runner._repr_html_()
     assert runner.state == "hill"
     with pytest.raises(InvalidOption, match="over"):
         runner.act()
@@ -366,7 +368,7 @@ def test_runner_takes_costs_as_the_builder_does(mixed):
 
 def test_every_outcome_of_the_game_is_taken_and_others_are_not(tmp_path):
     """At the start of random games, also from a file, where costs are moved by a unit or another state is said."""
-    refused = 0
+    refused = broken = 0
     for number, game in enumerate(feasible_games()):
         solution = ace.solve(game)
         solution.save(tmp_path / str(number))
@@ -378,7 +380,13 @@ def test_every_outcome_of_the_game_is_taken_and_others_are_not(tmp_path):
                 moved = {tuple(c + u for c, u in zip(cost, policy.tracker.units, strict=True)) for cost in known}
                 for state, cost in itertools.product(game.states, known | moved):
                     runner = policy.start(rng=0, state=start)
-                    if (state, cost) in outcomes:
+                    after = oracle.spell_out(game).after(game.spent_at_start, cost)
+                    if (state, cost) in outcomes and any(x > b for x, b in zip(after, game.budgets[0], strict=True)):
+                        broken += 1
+                        with pytest.raises(UnknownPair, match=r"the step brought .* its budget at t=0 is"):
+                            runner.observe(action, cost, state)
+                        assert runner.t == 0
+                    elif (state, cost) in outcomes:
                         runner.observe(action, cost, state)
                         bounds = game.budgets[min(1, game.horizon - 1)]
                         left = [b if b == math.inf else b - c for b, c in zip(bounds, runner.total, strict=True)]
@@ -388,6 +396,7 @@ def test_every_outcome_of_the_game_is_taken_and_others_are_not(tmp_path):
                         with pytest.raises(UnknownPair, match="no outcome of the game"):
                             runner.observe(action, cost, state)
     assert refused > 100
+    assert broken > 10
 
 
 def test_runner_refuses_a_joint_action_that_is_not_legal_here():
@@ -395,6 +404,60 @@ def test_runner_refuses_a_joint_action_that_is_not_legal_here():
     solution = ace.solve(ace.MarkovGame.from_arrays(one, one, legal=np.array([[True, False]]), horizon=2))
     with pytest.raises(UnknownPair, match="not legal here"):
         solution.policy.start().observe((1,), None, 0)
+
+
+def test_runner_tells_a_broken_budget_at_once():
+    """Whoever goes twice breaks the budget, though the policy would not have gone."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go", "stay"]],
+        outcomes=lambda s, a: [(1, s, int(a == ("go",)))],
+        reward=lambda s, a: 1.0,
+        horizon=3,
+        initial="s",
+        budget={"risk": 1},
+    )
+    runner = ace.solve(game).policy.start(0)
+    runner.observe(("go",), {"risk": 1}, "s")
+    with pytest.raises(
+        UnknownPair, match=r"t=1, state 's', spent \(1,\): the step brought 'risk' to 2, its budget at t=1 is 1"
+    ):
+        runner.observe(("go",), {"risk": 1}, "s")
+    assert (runner.t, runner.spent, runner.left) == (1, (1,), (0,))
+
+
+@pytest.mark.parametrize("rounding", ["down", "up"])
+def test_runner_knows_what_rounding_allows(rounding):
+    """Rounded down, three costs of 0.25 count as nothing and may exceed 0.6; rounded up, none is exceeded."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda s: [["go", "stay"]],
+        outcomes=lambda s, a: [(1, s, Fraction(1, 4) if a == ("go",) else 0)],
+        reward=lambda s, a: float(a == ("go",)),
+        horizon=3,
+        initial="s",
+        budget={"c": Fraction(3, 5)},
+    )
+    runner = ace.solve(game, epsilon=1.2, rounding=rounding).policy.start(0)  # cells of 0.4
+    assert runner.policy.tracker.rounding[0].cell == Fraction(2, 5)
+    if rounding == "down":
+        while not runner.done:
+            assert runner.act() == ("go",)
+            runner.observe(("go",), 0.25, "s")
+        assert runner.spent == (0.75,) and runner.counted == (0,)
+    else:
+        runner.observe(("go",), 0.25, "s")
+        runner.observe(("go",), 0.25, "s")  # counts as 0.8, but only 0.5 was spent
+        assert runner.spent == (0.5,) and runner.counted == (0.8,)
+        with pytest.raises(UnknownPair, match="not reachable under feasible play"):
+            runner.act()
+        with pytest.raises(UnknownPair, match=r"the step brought 'c' to 0.75, its budget at t=2 is 0.6"):
+            runner.observe(("go",), 0.25, "s")
+
+
+def test_a_policy_that_is_attached_to_another_game_is_not_compared_with_its_own(mixed):
+    other = replace(mixed.policy, game_digest="0" * 64)
+    assert mixed.policy.possible is not None and other.possible is None
 
 
 def test_an_approximate_policy_takes_true_costs():

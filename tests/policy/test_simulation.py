@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -55,6 +56,24 @@ def test_shapes_and_dtypes():
     assert (rollouts.returns == 5).all()
     assert (rollouts.spent == np.arange(1, 6)[None, :, None]).all()
     assert rollouts.violations == 0
+
+
+def test_its_words_name_players_and_constraints():
+    game = solo(coin, horizon=6, budget={"risk": 9}, reward=lambda t, s, a: 1.0)
+    lines = str(simulate(game, ALWAYS, episodes=20, rng=0)).splitlines()
+    assert lines[:2] == ["Episodes: 20, 0 exceeded a budget.", "Mean returns: me 6 ± 0 (± standard error)."]
+    assert lines[2].startswith("Largest cumulative cost: risk ")
+    once = simulate(game, ALWAYS, episodes=1, rng=0)
+    assert "Mean returns: me 6." in str(once)  # one episode has no standard error
+    bare = replace(once, players=(), constraints=(), capacities=())  # as records were made without labels
+    assert "Mean returns: 6." in str(bare) and "me 6" in repr(once)
+
+
+def test_arrays_of_episodes_are_read_only():
+    rollouts = simulate(solo(coin, horizon=2, budget=9), ALWAYS, episodes=3, rng=0)
+    for name in ("returns", "spent", "state", "action", "excess", "counted", "wasted"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(rollouts, name)[:] = 0
 
 
 def test_same_seed_same_episodes():

@@ -275,7 +275,10 @@ def test_large_games_are_thinned_and_say_so(tmp_path):
     solution = ace.solve(ace.catalog.get("drones"), ace.CE())
     written = solution.report(tmp_path / "r.html", episodes=50, most=100)
     assert (written.situations, written.of) == (100, 1305)
-    assert "100 of 1,305 situations" in written.notes[0] and "--most" in written.notes[0]
+    assert "100 of 1,305 situations" in written.notes[0] and "acegames report FILE --most 1000" in written.notes[0]
+    inline = solution.report(episodes=50, most=100)  # in a notebook there is no file
+    assert "solution.report(most=1000)" in inline.notes[0] and "FILE" not in inline.notes[0]
+    assert "box-sizing:border-box" in inline._repr_html_()  # the border would make it wider than its place
     data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.DOTALL)[1])
     assert sum(map(len, data["situations"])) == 100
     assert data["situations"][0][0][:2] == [0, [0, 0]]

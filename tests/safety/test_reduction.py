@@ -184,3 +184,10 @@ def test_the_mask_matters():
     )
     assert ace.solve(whole, CE()).values == pytest.approx([1 / 3, 2 / 3], abs=1e-9)
     assert ace.solve(part, CE("egalitarian")).values == pytest.approx([0.5, 0.5], abs=1e-9)
+
+
+def test_its_words_are_about_the_reduced_game():
+    reduced = ace.reduce(ace.catalog.get("intersection"))
+    first, *rest = str(reduced).splitlines()
+    assert first.startswith("Reduced game: without budgets.")
+    assert "\n".join(rest) == str(reduced.game) and "Budgets: none" in rest

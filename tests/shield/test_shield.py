@@ -980,3 +980,11 @@ def test_the_old_order_of_a_step_works_with_a_warning():
         assert np.array_equal(shield.step(first, [[1, 0]], [1], [[1]]), after)
     with pytest.warns(DeprecationWarning, match=r"Shield\.pair\b"):
         assert shield.row(1, "ice", 1) == shield.pair(1, "ice", 1) == after[0]
+
+
+def test_a_situation_names_its_safe_joint_actions():
+    shield = ace.Shield(two_ways(1))
+    here = shield.at(0, "s", 0)
+    assert repr(here) == "<Situation: t=0, state 's', spent 0; 1 safe: ('rest',)>"
+    assert "<b>Safe joint actions:</b> 1 safe: (&#x27;rest&#x27;,)." in here._repr_html_()
+    assert "the episode is over" in repr(shield.at(3, "s", 0))

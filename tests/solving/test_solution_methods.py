@@ -142,3 +142,20 @@ def test_reservoirs_that_must_start_fuller_are_all_named():
         ace.solve(game)
     with pytest.raises(ace.Infeasible, match="'b' must start at a higher level"):
         ace.solve(game.with_budget({"a": ace.reservoir(5)}))
+
+
+def test_arrays_of_results_are_read_only(solution, tmp_path):
+    """What could be written into would be shown and saved, and the file could not be loaded."""
+    curve, certificate = solution.budget_curve(), solution.verify()
+    for record, names in (
+        (solution, ["values"]),
+        (curve, ["budgets", "values", "feasible", "minimal"]),
+        (certificate, ["regret", "share", "max_spent", "values", "tol", "rounding", "allowance", "excess"]),
+    ):
+        for name in names:
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(record, name)[0] = 99
+    solution.save(tmp_path / "answer")
+    loaded = ace.Solution.load(tmp_path / "answer")
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.values[0] = 99

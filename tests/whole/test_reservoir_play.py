@@ -195,6 +195,8 @@ def test_what_is_wasted_by_hand():
     assert played.wasted.tolist() == [[1 + 1 + 3]] * 2
     assert played.violations == 0
     assert "on average 5 did not fit" in repr(played)
+    assert "Lowest level: battery 4 of 6." in str(played)
+    assert "Wasted on average: battery 5." in str(played)
     assert played.summary()["wasted"].tolist() == [5]
     dry = simulate(game, Plan("drive", "drive", "drive", "charge"), episodes=2, rng=0)
     assert dry.spent[0, :, 0].tolist() == [4, 6, 8, 5]

@@ -22,6 +22,8 @@ from acegames.system.showing import Shown, table_html
 NO_BUDGETS, ON_AVERAGE = "no budgets", "budgets kept on average"
 AS_A_TEAM, IN_EQUILIBRIUM = "at every moment, as a team", "at every moment, in equilibrium"
 
+SIMULATED = "~: the mean of the simulated episodes. A team maximizes the total alone, which is computed."
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compared(Shown):
@@ -79,14 +81,19 @@ class Comparison(Shown):
         """The comparison as text, one line per policy."""
         return [self._cells(row) for row in self.rows]
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that explain the lines."""
+        return [SIMULATED] if any(row.values is None for row in self.rows) else []
+
     def __str__(self) -> str:
-        return _table(self.heads, self.lines)
+        return "\n".join([_table(self.heads, self.lines), *(f"\n{note}" for note in self.notes)])
 
     def __repr__(self) -> str:
         return f"<Comparison: {'; '.join(f'{row.name} {row.total:.2f}' for row in self.rows)}>"
 
     def _repr_html_(self) -> str:
-        return table_html(self.heads, self.lines, left=1)
+        return table_html(self.heads, self.lines, self.notes, left=1)
 
     def _cells(self, row: Compared) -> list[str]:
         """Name, values, the cost that came closest to each budget, how often one was exceeded."""

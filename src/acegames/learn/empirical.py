@@ -30,6 +30,7 @@ from acegames.learn.policy_support import PolicySupport, policy_support
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.words import counted
 from acegames.system.showing import Shown
 
 
@@ -51,7 +52,8 @@ class PairSupport(Shown):
 
     def __str__(self) -> str:
         where = place(self.t, self.state, self.action)
-        return f"{where}: {self.samples} samples rule out an unseen outcome of probability {self.ruled_out:.3g} or more"
+        samples = "1 sample rules" if self.samples == 1 else f"{self.samples:,} samples rule"
+        return f"{where}: {samples} out an unseen outcome of probability {self.ruled_out:.3g} or more"
 
 
 @dataclass(frozen=True)
@@ -255,10 +257,11 @@ class Empirical(Shown):
         if not counts:
             return "No samples."
         least = min(self.support, key=lambda p: p.samples)
-        error = max((e for p in self.support for e in p.reward_error if not math.isnan(e)), default=math.nan)
+        errors = [e for p in self.support for e in p.reward_error if not math.isnan(e)]
+        each = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
         lines = [
-            f"{sum(counts):,} samples of {len(counts):,} state-action pairs (t, state, joint action), {min(counts):,} to "
-            f"{max(counts):,} of each; confidence {self.confidence:g}.",
+            f"{counted(sum(counts), 'sample')} of {counted(len(counts), 'state-action pair')} (t, state, joint action), "
+            f"{each} of each; confidence {self.confidence:g}.",
             f"The samples rule out that a state-action pair has an unseen outcome of probability {least.ruled_out:.3g} or "
             f"more; for all pairs at once, of {least.ruled_out_together:.3g} or more. The fewest samples are of "
             f"{place(least.t, least.state, least.action)}.",
@@ -268,7 +271,9 @@ class Empirical(Shown):
             if self.blind
             else "",
             self._caution_text(),
-            f"Largest standard error of a mean reward: {error:.3g}.",
+            f"Largest standard error of a mean reward: {max(errors):.3g}."
+            if errors
+            else "Every state-action pair has one sample, so the errors of mean rewards are unknown.",
         ]
         return "\n".join(line for line in lines if line)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ def frozen(array: Any) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
+
+
+def seal(record: Any) -> None:
+    """Make the arrays of a frozen dataclass read-only, as its other fields are."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value.setflags(write=False)
 
 
 def pointers(lengths: ArrayLike) -> Ints:

@@ -32,6 +32,7 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            __tracebackhide__ = True  # notebooks and pytest leave this frame out
             for given in kwargs:
                 if given not in signature.parameters:
                     hint = f"; {instead[given]}" if given in instead else ""

@@ -48,6 +48,7 @@ def takes_progress(step: str, begins: str = EXPLORING) -> Callable[[Callable[P, 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def wrapped(*given: Any, progress: Any = None, **named: Any) -> Any:
+            __tracebackhide__ = True  # notebooks and pytest leave this frame out
             with told(progress, step, begins) as tell:
                 return function(*given, progress=tell, **named)  # type: ignore[arg-type]
 

@@ -44,7 +44,7 @@ def number(x: Any) -> str:
         return f"{x:.10g}" if isinstance(x, float) else str(x)
     if is_almost_sure(x):
         return f"{number(x[-1])} at the end"
-    shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
+    shown = [number(v) for v in _ends(x)]
     return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
 
 
@@ -56,15 +56,30 @@ def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
 
 
 def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
-    """Budgets in one line. A name may end in a digit: "battery 1 <= 6"."""
-    apart = any(isinstance(b, Holds) for b in budgets.values())  # those have commas of their own
-    said = [f"{name}{' <=' if _one_number(b) else ':'} {spell(b)}" for name, b in budgets.items()]
+    """Budgets in one line: "risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
+    said = [f"{name}{_budget_said(b, spell)}" for name, b in budgets.items()]
+    apart = any(isinstance(b, Holds) or _is_schedule(b) for b in budgets.values())  # those have commas of their own
     return ("; " if apart else ", ").join(said)
 
 
-def _one_number(budget: Any) -> bool:
-    """Whether a budget is one finite number."""
-    return is_almost_sure(budget) if isinstance(budget, list) else not isinstance(budget, Holds) and budget != math.inf
+def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
+    """A budget after the name of its constraint, which may end in a digit: "battery 1 <= 6"."""
+    if isinstance(budget, Holds):
+        return f": {spell(budget)}"
+    if _is_schedule(budget):
+        said = [_budget_said(b, spell).removeprefix(" <=").strip() for b in _ends(budget)]
+        return f" <= {', '.join(said if len(budget) <= 8 else [*said[:4], '...', *said[4:]])} by step"
+    return " unlimited" if budget == math.inf else f" <= {spell(budget)}"
+
+
+def _is_schedule(budget: Any) -> bool:
+    """Whether a plain budget changes with time in another way than to hold at the end only."""
+    return isinstance(budget, list) and not is_almost_sure(budget)
+
+
+def _ends(schedule: list[Any]) -> list[Any]:
+    """A schedule, or the first four and the last three entries of a long one."""
+    return schedule if len(schedule) <= 8 else [*schedule[:4], *schedule[-3:]]
 
 
 def rounded_up(x: Any) -> str:
@@ -89,16 +104,27 @@ def called(label: Label, between: str = " · ") -> str:
     return between.join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
 
 
+def named(kind: str, label: Label) -> str:
+    """A label before a number; a colon keeps the two apart where the label ends in a digit."""
+    name = label if isinstance(label, str) else f"{kind} {label!r}"
+    return f"{name}:" if name[-1:].isdigit() else name
+
+
 def constraint_called(label: Label, between: str = " · ") -> str:
     """The label of a constraint; one that is no text is said to be a constraint."""
     return label if isinstance(label, str) else f"constraint {called(label, between)}"
 
 
 def listed(labels: Sequence[Label], most: int = 8) -> str:
-    """Labels in one line; of many, how many there are and some of them."""
-    if len(labels) <= most:
-        return ", ".join(map(_part, labels))
-    return f"{len(labels):,}, such as {', '.join(map(_part, labels[:3]))}"
+    """Labels in one line; of many, how many there are and some of them.
+
+    Where two would look alike, such as 1 and "1", all are as Python writes them.
+    """
+    few = labels if len(labels) <= most else labels[:3]
+    said = [*map(_part, few)]
+    if len(set(said)) < len(said):
+        said = [*map(repr, few)]
+    return ", ".join(said) if len(labels) <= most else f"{len(labels):,}, such as {', '.join(said)}"
 
 
 def counted(number: int, noun: str) -> str:

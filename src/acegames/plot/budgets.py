@@ -96,6 +96,9 @@ def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], what: str, m
 def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw what each budget is worth: steps for one constraint that varies, a heat map for two.
 
+    The cells of a heat map are the budgets of an even grid. Budgets that you chose and that are no
+    such grid are drawn as points, because nothing is known between them.
+
     Args:
         curve: from `acegames.budget_curve` or `Solution.budget_curve`.
         player: whose value; by default every player's and their sum for one constraint, and the sum
@@ -134,10 +137,16 @@ def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | 
 
 def _worth_of_two(ax: Axes, budgets: Floats, worth: Floats, said: str, least: Floats) -> None:
     x, y = (np.unique(budgets[:, k]) for k in (0, 1))
-    grid = np.full((len(y), len(x)), np.nan)
-    grid[np.searchsorted(y, budgets[:, 1]), np.searchsorted(x, budgets[:, 0])] = worth
-    draw.heat_map(ax, x, y, grid, said)
-    ax.set_facecolor("#dddddd")  # infeasible, or not asked
+    if len(np.unique(budgets, axis=0)) == len(x) * len(y) and draw.evenly(x) and draw.evenly(y):
+        grid = np.full((len(y), len(x)), np.nan)
+        grid[np.searchsorted(y, budgets[:, 1]), np.searchsorted(x, budgets[:, 0])] = worth
+        draw.heat_map(ax, x, y, grid, said)
+        ax.set_facecolor("#dddddd")  # cells without a value: infeasible
+    else:
+        known = np.isfinite(worth)
+        draw.points(ax, budgets[known, 0], budgets[known, 1], worth[known], said)
+        if not known.all():
+            ax.plot(*budgets[~known].T, "x", color=draw.FAINT, label="infeasible")
     look: dict[str, Any] = {"color": draw.VERMILION, "markeredgecolor": "white", "clip_on": False}
     ax.plot(least[:, 0], least[:, 1], "o", label="smallest feasible budgets", **look)
     draw.legend(ax, loc="upper left", bbox_to_anchor=(0, -0.18), borderaxespad=0)

@@ -93,6 +93,17 @@ def heat_map(ax: Axes, x: Floats, y: Floats, grid: Floats, said: str) -> None:
     ax.figure.colorbar(image, ax=ax).set_label(said)
 
 
+def points(ax: Axes, x: Floats, y: Floats, numbers: Floats, said: str) -> None:
+    """Numbers as the colours of squares at (x, y), all (k,)."""
+    image = ax.scatter(x, y, s=60, c=numbers, marker="s", cmap="cividis")
+    ax.figure.colorbar(image, ax=ax).set_label(said)
+
+
+def evenly(amounts: Floats) -> bool:
+    """Whether amounts, upwards, are equally far from each other."""
+    return bool(np.allclose(np.diff(amounts, 2), 0, atol=1e-9 * float(np.ptp(amounts))))
+
+
 def worth(values: Floats, players: tuple[Any, ...], player: Any) -> tuple[Floats, str]:
     """The values (k, N) of one player, or their sum for None; and what they are, in words."""
     if player is None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.model.arrays import Floats, owners
-from acegames.model.budgets import Reservoirs
-from acegames.model.game import Label, MarkovGame
+from acegames.model.game import Label
 from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
 from acegames.policy.policy import Policy
@@ -40,8 +39,7 @@ def value_map(
     For one constraint it is a line, for two a heat map.
 
     Args:
-        solution: a Solution or its Policy. (A policy alone does not know capacities: instead of the
-            level of a reservoir it is drawn what is missing, as spent.)
+        solution: a Solution or its Policy.
         t, state: where in the game.
         player: whose value; by default the sum of all.
         constraints: one or two of them; by default the first two.
@@ -54,7 +52,7 @@ def value_map(
         InvalidOption: the policy keeps no values.
     """
     policy = _policy(solution)
-    there = plane(policy, t, state, constraints, at, _reservoirs(solution))
+    there = plane(policy, t, state, constraints, at)
     worth, said = draw.worth(there.layer.values_at(there.pair), policy.players, player)
     ax = draw.axes_or_new(ax)
     _label(ax, there, draw.title(t, state))
@@ -90,7 +88,7 @@ def policy_map(
         UnknownPair: the situation is not reachable under feasible play.
     """
     policy = _policy(solution)
-    there = plane(policy, t, state, constraints, at, _reservoirs(solution))
+    there = plane(policy, t, state, constraints, at)
     ptr, row, prob = there.layer.strategies(there.state, there.pair)
     played, code = np.unique(row, return_inverse=True)
     weight = np.zeros((len(there.pair), len(played)))
@@ -169,12 +167,6 @@ def _policy(solution: Any) -> Policy:
     if not isinstance(found, Policy):
         raise TypeError(f"got {type(solution).__name__}, must be a Solution or a Policy")
     return found
-
-
-def _reservoirs(solution: Any) -> Reservoirs:
-    """Those of a Solution's game."""
-    game = getattr(solution, "game", None)
-    return game.reservoirs if isinstance(game, MarkovGame) else ()
 
 
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
-from acegames.model.budgets import Reservoir, Reservoirs
+from acegames.model.budgets import Reservoir
 from acegames.model.game import Label, place
+from acegames.model.numbers import plain
 from acegames.model.written import check_known, read_at
 from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
@@ -28,11 +29,11 @@ MOST_CELLS = 1000  # along one axis; where there are more, one amount stands for
 class Plane:
     """A grid over one or two constraints; cells that feasible play cannot reach hold no pair.
 
-    The amounts of a reservoir whose capacity is known are its levels, else what is spent.
+    The amounts of a reservoir are its levels.
     """
 
     constraints: tuple[Label, ...]  # one or two: along x, and along y
-    amounts: tuple[str, ...]  # "level" or "spent" of each
+    amounts: tuple[str, ...]  # "level" of a reservoir, else "spent"
     x: NDArray[np.float64]  # (X,) amounts
     y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
     cell: tuple[Ints, Ints]  # (P,) row and column of each pair
@@ -53,7 +54,6 @@ def plane(
     state: Label,
     constraints: Any = None,
     at: Mapping[Label, Any] | None = None,
-    reservoirs: Reservoirs = (),
 ) -> Plane:
     """The plane of one or two constraints at (t, state); `at` says what is spent of the others."""
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
@@ -63,12 +63,14 @@ def plane(
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
     total = _reached(policy, t, policy.state_numbers[state])
-    total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
-        raise UnknownPair(
-            f"{place(t, state)}: this state is not reachable under feasible play at this time, or not with {dict(at or {})} spent"
-        )
-    kept = [reservoirs[m] if reservoirs else None for m in axes]
+        raise UnknownPair(f"{place(t, state)}: this state is not reachable under feasible play at this time")
+    fixed = _others(policy, axes, at or {})
+    total = total[(total[:, list(fixed)] == list(fixed.values())).all(axis=1)]
+    if not len(total):
+        raise UnknownPair(_nothing_there(policy, t, state, fixed, at or {}))
+    stored = policy.tracker.reservoirs
+    kept = [stored[m] if stored else None for m in axes]
     columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
     rows, y = np.zeros_like(columns), np.zeros(1)
     if len(axes) > 1:
@@ -97,12 +99,21 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
     return total
 
 
-def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
-    """Which cumulative costs have the amounts `at` in the constraints that no axis shows."""
+def _others(policy: Policy, axes: list[int], at: Mapping[Label, Any]) -> dict[int, int]:
+    """The whole units `at`, 0 where none are said, of the constraints that no axis shows."""
     others = [m for m in range(len(policy.constraints)) if m not in axes]
     check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
-    fixed = np.array(read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption))
-    return np.asarray((total[:, others] == fixed[others]).all(axis=1))
+    whole = read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption)
+    return {m: whole[m] for m in others}
+
+
+def _nothing_there(policy: Policy, t: int, state: Label, fixed: Mapping[int, int], at: Mapping[Label, Any]) -> str:
+    """Why there is nothing to draw: amounts of the other constraints, or none where one is due."""
+    units, labels = policy.tracker.units, policy.constraints
+    spent = ", ".join(f"{labels[m]!r}: {plain(k * units[m])!r}" for m, k in fixed.items())
+    unsaid = [labels[m] for m in fixed if labels[m] not in at]
+    rule = f"; give at={{constraint: amount}} for {', '.join(map(repr, unsaid))}" if unsaid else ""
+    return f"{place(t, state)}: not reachable under feasible play with {{{spent}}} spent{rule}"
 
 
 def _axis(policy: Policy, spent: Ints, m: int, kept: Reservoir | None) -> tuple[Ints, NDArray[np.float64]]:

@@ -47,7 +47,10 @@ def spending(
     game = getattr(of, "game", None) if game is None else game
     if game is None:
         raise InvalidOption("spending: give the game that was played too: spending(rollouts, game)")
-    (m,) = chosen("constraint", game.constraints, list(game.constraints) if constraint is None else constraint, most=1)
+    if constraint is None and len(game.constraints) != 1:
+        rule = f"name one of {list(game.constraints)!r}" if game.constraints else "the game has none"
+        raise InvalidOption(f"constraint: {rule}")
+    (m,) = chosen("constraint", game.constraints, game.constraints if constraint is None else constraint, most=1)
     played = of if isinstance(of, Rollouts) else simulate(game, of.policy, episodes=episodes, rng=rng)
     begun = np.full((len(played.spent), 1), float(game.spent_at_start[m]))
     spent = np.concatenate([begun, played.spent[:, :, m]], axis=1)

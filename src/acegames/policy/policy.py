@@ -253,8 +253,10 @@ class Policy(Shown):
 
     @cached_property
     def possible(self) -> Possible | None:
-        """What can happen in the game, where it is known."""
-        return None if self.game is None else Possible(self.game, self.tracker)
+        """What can happen in the game, where the policy holds the game that it is played in."""
+        if self.game is None or self.game.digest != self.game_digest:
+            return None
+        return Possible(self.game, self.tracker)
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:
@@ -276,7 +278,7 @@ class Runner(Spending):
     """Plays one episode: `act` draws a joint action, `observe` takes its cost and next state."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
-        budgets = None if policy.game is None else policy.game.budgets
+        budgets = None if policy.possible is None else policy.possible.game.budgets
         super().__init__(policy.horizon, policy.tracker, state, budgets)
         self.policy, self.rng = policy, rng
 
@@ -294,14 +296,16 @@ class Runner(Spending):
             next_state: the state that followed.
 
         The cost must be one of the game's; where the policy rounds costs, a billionth more or less
-        is accepted if it counts the same. The policy of a policy file has no game to compare with;
-        then `act` raises where the situation is not reachable under feasible play.
+        is accepted if it counts the same. A joint action that the policy did not recommend is
+        accepted if its outcome breaks no budget; where it leads out of feasible play, `act` raises.
+        The policy of a policy file has no game to compare with, so only `act` can raise then.
 
         Raises:
             InvalidOption: an action, the cost or the state is none of the game. Nothing has
                 changed.
             UnknownPair: no outcome of the joint action has this cost and next state; the message
-                names those that are possible. Nothing has changed.
+                names those that are possible. Or a budget is broken; the message names it, with the
+                cumulative cost and the bound. Nothing has changed.
         """
         self.check_running()
         policy = self.policy
@@ -315,6 +319,7 @@ class Runner(Spending):
         after = self.after(cost)
         if policy.possible is not None:
             policy.possible.check(self.t, self.state, action, cost, next_state)
+            self.check_budgets(after)
         self.move(after, next_state)
 
 

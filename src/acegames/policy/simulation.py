@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.checks import check_count, check_rng
-from acegames.model.game import MarkovGame, check_game, place
+from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function, policy_of, public
+from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
@@ -61,24 +62,42 @@ class Rollouts(Shown):
     """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
     wasted: Floats
     """(E, M) what did not fit into each reservoir, in all; 0 of a plain budget."""
+    players: tuple[Label, ...] = ()
+    """N labels, in the order of `returns`."""
+    constraints: tuple[Label, ...] = ()
+    """M labels, in the order of `spent`."""
+    capacities: tuple[float | None, ...] = ()
+    """M capacities of reservoirs, None for plain budgets."""
+
+    def __post_init__(self) -> None:
+        seal(self)
 
     def __str__(self) -> str:
         said = self.summary()
-        each = ", ".join(f"{m:.6g} ± {e:.2g}" for m, e in zip(said["mean"], said["std_error"], strict=True))
-        most = ", ".join(f"{x:.6g}" for x in said["max_spent"])
+        players = _names("player", self.players, len(said["mean"]))
+        constraints = _names("constraint", self.constraints, len(said["max_spent"]))
+        full = self.capacities or (None,) * len(constraints)
+        error = [f" ± {e:.2g}" if len(self.returns) > 1 else "" for e in said["std_error"]]
+        means = [f"{p}{m:.6g}{e}" for p, m, e in zip(players, said["mean"], error, strict=True)]
+        each = list(zip(constraints, said["max_spent"], said["wasted"], full, strict=True))
+        largest = [f"{name}{x:.6g}" for name, x, _, capacity in each if capacity is None]
+        lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, full in each if full is not None]
+        wasted = [f"{name}{x:.6g}" for name, _, x, full in each if full is not None]
         lines = [
-            f"Episodes: {self.returns.shape[0]:,}, {self.violations:,} exceeded a budget.",
-            f"Mean returns: {each} (± standard error).",
-            f"Largest cumulative cost: {most}." if most else "",
-            f"Wasted on average: {', '.join(f'{x:.6g}' for x in said['wasted'])}." if self.wasted.any() else "",
+            f"Episodes: {len(self.returns):,}, {self.violations:,} exceeded a budget.",
+            f"Mean returns: {', '.join(means)}{' (± standard error)' * any(error)}.",
+            f"Largest cumulative cost: {', '.join(largest)}." if largest else "",
+            f"Lowest level: {', '.join(lowest)}." if lowest else "",
+            f"Wasted on average: {', '.join(wasted)}." if self.wasted.any() else "",
         ]
         return "\n".join(filter(None, lines))
 
     def __repr__(self) -> str:
-        mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
+        mean = self.returns.mean(axis=0)
+        each = ", ".join(f"{p}{x:.6g}" for p, x in zip(_names("player", self.players, len(mean)), mean, strict=True))
         lost = ", ".join(f"{x:.6g}" for x in self.wasted.mean(axis=0))
         wasted = f", on average {lost} did not fit into the reservoirs" if self.wasted.any() else ""
-        said = f"{len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} exceeded a budget{wasted}"
+        said = f"{len(self.returns):,} episodes, mean returns {each}, {self.violations:,} exceeded a budget{wasted}"
         return f"<Rollouts: {said}>"
 
     def summary(self) -> dict[str, Any]:
@@ -101,6 +120,11 @@ class Rollouts(Shown):
             "beyond": self.beyond,
             "wasted": self.wasted.mean(axis=0),
         }
+
+
+def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
+    """What stands before each of so many numbers: a label, or nothing where there are none."""
+    return [f"{named(kind, label)} " for label in labels] or [""] * number
 
 
 @public("simulate")
@@ -162,7 +186,9 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
     counts = int(broken.sum()), state, action, most, int(beyond.sum())
-    return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted))
+    capacities = tuple(None if kept is None else float(kept.capacity) for kept in game.reservoirs)
+    labels = game.players, game.constraints, capacities
+    return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels)
 
 
 def _check_policy(policy: Any) -> None:

@@ -6,18 +6,19 @@ from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_amounts
 from acegames.model.budgets import Rows
-from acegames.model.game import Label
+from acegames.model.game import Label, place
 from acegames.model.numbers import plain
 from acegames.model.written import unknown
 from acegames.policy.tracker import CostTracker, Spent
+from acegames.system.showing import Shown
 
 Amounts = tuple[Fraction, ...]
 
 
-class Spending:
+class Spending(Shown):
     """Follows one episode and adds up its costs exactly. Runners are built on it."""
 
     def __init__(self, horizon: int, tracker: CostTracker, state: Label, budgets: Rows | None = None) -> None:
@@ -28,7 +29,11 @@ class Spending:
         self.total_counted = self.total
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: t={self.t}, state {self.state!r}, spent {self.spent!r}>"
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        over = "done, " if self.done else ""
+        return f"{type(self).__name__}: {over}t={self.t}, state {self.state!r}, spent {self.spent!r}"
 
     @property
     def spent(self) -> Spent:
@@ -81,6 +86,21 @@ class Spending:
         except (ValueError, TypeError) as error:
             raise InvalidOption(f"cost {cost!r}: {error}") from None
         return tracker.after(self.total, step), tracker.after(self.total_counted, tracker.counted(step))
+
+    def check_budgets(self, after: tuple[Amounts, Amounts], until: int | None = None) -> None:
+        """UnknownPair where these sums break a budget of now, or of a time before `until`.
+
+        A rounded cost counts as a little less or more than it was: a budget is broken where it is
+        exceeded both by what was spent and by what is counted. Less than that is the excess that
+        rounding down allows, or the slack that rounding up takes.
+        """
+        if self._budgets is None:
+            return
+        for t in range(self.t, self.t + 1 if until is None else until):
+            for label, *sums, bound in zip(self._tracker.constraints, *after, self._budgets[t], strict=True):
+                if min(sums) > bound:
+                    told = f"the step brought {label!r} to {plain(sums[0])!r}, its budget at t={t} is {plain(bound)!r}"
+                    raise UnknownPair(f"{place(self.t, self.state)}, spent {self.spent!r}: {told}")
 
     def move(self, after: tuple[Amounts, Amounts], next_state: Label) -> None:
         """Go on to the next time with what `after` says."""

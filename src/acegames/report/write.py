@@ -46,6 +46,8 @@ LEAST_ROOM = 0.05
 """The share of these that is for situations, however much the rest takes."""
 AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
+COMMAND, CALL = "acegames report FILE --most {}", "solution.report(most={})"
+"""What makes a larger page, as a file and in a notebook."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +148,14 @@ def _written(
     most = None if most is None else check_count("most", most)
     episodes, drawn = check_count("episodes", episodes), check_rng(rng)
     data, chosen, certificate = collect(
-        solution, episodes=episodes, rng=drawn, most=most, render=render, against=against, progress=progress
+        solution,
+        episodes=episodes,
+        rng=drawn,
+        most=most,
+        render=render,
+        against=against,
+        larger=CALL if path is None else COMMAND,
+        progress=progress,
     )
     text = page(data)
     found = Written(None, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])), text)
@@ -183,9 +192,10 @@ def collect(
     most: int | None,
     render: Render | None = None,
     against: Solution | None = None,
+    larger: str = COMMAND,
     progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
-    """Everything that the page shows, ready for JSON."""
+    """Everything that the page shows, ready for JSON; `larger` says how to get more of it."""
     view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
     other = None if against is None else _other(view, against)
     certificate = verify(view.game, view.policy, solution.concept, progress=progress)
@@ -218,7 +228,7 @@ def collect(
         if most is not None or size <= room or limit < 10:
             break
         limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
-    notes = _notes(view, chosen, described["maps"])
+    notes = _notes(view, chosen, described["maps"], larger)
     if short:
         notes.append(
             Note(f"Pictures of {len(described['pictures']):,} states are in this page; the others do not fit.")
@@ -280,15 +290,15 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{',' * (len(words) > 2)} and {words[-1]}"
 
 
-def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -> list[Note]:
+def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], larger: str) -> list[Note]:
     """What the page leaves out, in sentences."""
     said = []
     if chosen.thinned:
         words = (
             f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, cumulative cost) are in this page: "
-            f"{_listed(chosen.kinds or ('none of them fits',))}. This command writes a larger page:"
+            f"{_listed(chosen.kinds or ('none of them fits',))}. This makes a larger page:"
         )
-        said.append(Note(words, f"acegames report FILE --most {min(chosen.number, 10 * chosen.shown)}"))
+        said.append(Note(words, larger.format(min(chosen.number, 10 * chosen.shown))))
     cells, of = (sum(f(x) for at in drawn for x in at.values()) for f in (lambda x: len(x["a"]), lambda x: x["of"]))
     if cells < of:
         said.append(Note(f"The maps have {cells:,} cells for the {of:,} situations of their states."))

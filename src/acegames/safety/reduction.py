@@ -72,7 +72,8 @@ class Reduction(Shown):
         )
 
     def __str__(self) -> str:
-        return f"Without budgets: a game with action masks in place of the budgets of this one.\n{self.original}"
+        budgets = "The budgets of the original game are kept by its action masks, situation by situation."
+        return f"Reduced game: without budgets. {budgets}\n{self.game}"
 
     def lift(self, policy: Any) -> LiftedPolicy:
         """Read a policy of the reduced game as one of the original game."""

@@ -15,12 +15,16 @@ from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.written import check_known, unknown
 from acegames.shield.safe_sets import sealed
+from acegames.system.showing import Shown, lines_html
 
 Chosen = Sequence[Label] | Mapping[Label, Label]
 
+NAMED = 8
+"""Safe joint actions that are shown, at most."""
 
-@dataclass(frozen=True, eq=False)
-class Situation:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Situation(Shown):
     """A situation that is reachable under feasible play, and its safe joint actions."""
 
     game: MarkovGame
@@ -122,6 +126,19 @@ class Situation:
 
     def __str__(self) -> str:
         return f"{place(self.t, self.state)}, spent {self.spent!r}"
+
+    def __repr__(self) -> str:
+        return f"<Situation: {self}; {self._safe_text()}>"
+
+    def _repr_html_(self) -> str:
+        return lines_html([f"Situation: {self}.", f"Safe joint actions: {self._safe_text()}."])
+
+    def _safe_text(self) -> str:
+        """How many joint actions are safe, and some of them."""
+        if not len(self.safe):
+            return "the episode is over"
+        named = ", ".join(repr(self.game.joint_action(a)) for a in self.safe[:NAMED])
+        return f"{len(self.safe):,} safe: {named}{', ...' * (len(self.safe) > NAMED)}"
 
 
 def joint_indices(game: MarkovGame, action: Sequence[Label]) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
@@ -80,6 +80,9 @@ class BudgetCurve(Shown):
     # whether budgets change with time: a line then gives the last finite entries
     schedule: bool
     remarks: tuple[str, ...] = ()  # further sentences about the lines
+
+    def __post_init__(self) -> None:
+        seal(self)
 
     @property
     def thinned(self) -> bool:

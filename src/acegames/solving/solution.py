@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
+from acegames.model.arrays import seal
 from acegames.model.game import MarkovGame
 from acegames.model.words import counted
 from acegames.policy.policy import Policy
@@ -45,7 +46,10 @@ class Stats(Shown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Shown):
-    """What `solve` found: an equilibrium policy, its values and its guarantee. `print` it."""
+    """What `solve` found: an equilibrium policy, its values and its guarantee. `print` it.
+
+    Arrays of results are read-only; `solution.values.copy()` may be changed.
+    """
 
     game: MarkovGame
     concept: Concept
@@ -55,6 +59,9 @@ class Solution(Shown):
     guarantee: Guarantee
     # the file of this solve's layers, which the policy is mapped from; None after loading
     checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        seal(self)
 
     def __str__(self) -> str:
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))

@@ -65,7 +65,8 @@ def table_html(
 def frame_html(page: bytes, height: int = 640) -> str:
     """A whole page inside a frame."""
     text = page.decode().replace("&", "&amp;").replace("'", "&#39;")
-    return f"<iframe srcdoc='{text}' style='width:100%;height:{height}px;border:1px solid #8886'></iframe>"
+    looks = f"display:block;box-sizing:border-box;width:100%;height:{height}px;border:1px solid #8886"
+    return f"<iframe srcdoc='{text}' style='{looks}'></iframe>"
 
 
 def bar_html(share: float | None, text: str) -> str:

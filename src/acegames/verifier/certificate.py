@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
+from acegames.model.arrays import seal
 from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, exact, plain, text
-from acegames.model.words import number
+from acegames.model.words import named, number
 from acegames.system.showing import Shown
 from acegames.verifier.walk import Witness
 
@@ -86,6 +87,9 @@ class Certificate(Shown):
     capacities: tuple[int | float | Fraction | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets; empty if there is no reservoir."""
 
+    def __post_init__(self) -> None:
+        seal(self)
+
     @property
     def covers(self) -> str:
         """The deviations that the statement about gains covers, in words."""
@@ -104,7 +108,7 @@ class Certificate(Shown):
             verdict += ", which for one player is an optimal policy"
         lines = [f"{verdict} (game {self.game_digest[:12]}).", self._safety(), self._stability()]
         if np.isfinite(self.values).all():
-            each = ", ".join(f"{_named('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
+            each = ", ".join(f"{named('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
             lines.append(f"Values: the expected total reward is {each}.")
         if not self.ok:
             lines += ["Problems:", *(f"  - {p}" for p in self.problems)]
@@ -132,7 +136,7 @@ class Certificate(Shown):
         for label, amount, limit, capacity in zip(
             self.constraints, self.max_spent, self.limits, capacities, strict=True
         ):
-            name = _named("constraint", label)
+            name = named("constraint", label)
             if capacity is None:
                 largest.append(f"{name} {_exactly(amount)}{limit}")
             else:
@@ -153,7 +157,7 @@ class Certificate(Shown):
             for over, allowed in zip(self.excess, self.allowance, strict=True)
         ]
         if len(each) > 1:
-            each = [f"{_named('constraint', c)} {amount}" for c, amount in zip(self.constraints, each, strict=True)]
+            each = [f"{named('constraint', c)} {amount}" for c, amount in zip(self.constraints, each, strict=True)]
         return f"no budget is exceeded by more than {', '.join(each)}"
 
     def _stability(self) -> str:
@@ -196,12 +200,6 @@ class Certificate(Shown):
 
 LONGEST = 12
 """Characters of a fraction that is shown as it is."""
-
-
-def _named(kind: str, label: Label) -> str:
-    """A label before a number; a colon keeps the two apart where the label ends in a digit."""
-    name = label if isinstance(label, str) else f"{kind} {label!r}"
-    return f"{name}:" if name[-1:].isdigit() else name
 
 
 def _exactly(amount: Any, rounding: str = ROUND_CEILING) -> str:

@@ -23,6 +23,9 @@ class GameEnvironment:
         self.layout = self.play.layout  # which entries of the vector hold what
         self.metadata = metadata(game)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.game!r}>"
+
     @property
     def situation(self) -> tuple[int, Label, Any]:
         """(t, state, spent) in the words of the game, as a Policy or a Shield takes them."""

@@ -117,7 +117,9 @@ def shielded(
     "remaining", what is left of the budgets, and "steps_left". `infos[agent]` has the "action_mask"
     too, "t", "spent" and "remaining" as {constraint: number}, and after a step "shielded" (whether
     the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of
-    the shield's game the episode is truncated.
+    the shield's game the episode is truncated. When an episode is over, "t", "steps_left", "spent"
+    and "remaining" include its last step, and masks are all ones, because nothing is chosen any
+    more and a mask of zeros would make averages over allowed actions 0 / 0.
 
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.

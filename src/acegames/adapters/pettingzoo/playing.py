@@ -104,6 +104,9 @@ class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
     `env.in_turn(agent, chosen)` gives what the info of the next agent has after those choices.
     """
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.env!r}>"
+
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode; nobody has chosen."""
         super().reset(seed=seed, options=options)

@@ -32,7 +32,6 @@ from acegames.model.checks import check_choice
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
 from acegames.model.written import check_known, show
-from acegames.policy.tracker import Spent
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
 
@@ -63,6 +62,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._masks = self._free()
         self._over = True
 
+    def __repr__(self) -> str:
+        handling = ", ".join(f"{name}={value!r}" for name, value in self.handling.items())
+        return f"<{type(self).__name__}: {self.env}, {handling}>"
+
     # -- PettingZoo's interface
 
     @property
@@ -86,7 +89,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             source = by if self._rules.state_of is joint_state else "state(env, observations)"
             rule = "if the game calls it otherwise, give state=, a function of (env, observations)"
             raise UnknownPair(f"{error}; the environment began there, by {source}: {rule}") from None
-        self._spent: Spent = self._runner.spent
+        self._t, self._spent = 0, self._runner.spent
         self._look(observations, infos)
         self._over = False
         return self._observed(observations), self._informed(infos, self._budgets(), {})
@@ -159,6 +162,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """Count the step's cost and move on; return a sentence about a surprise, if it was one."""
         runner = self._runner
         next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
+        self._t += 1  # also where the runner cannot follow any more
         try:
             spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
             after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), spent)
@@ -180,16 +184,11 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
     def _check_last(self, played: JointAction, cost: Any) -> None:
         """Check the last cost against the game, and the total against every budget to come."""
-        runner, tracker, game = self._runner, self.shield.tracker, self.shield.game
+        runner = self._runner
         if not self.shield.explains(runner.t, runner.state, played, cost):
             where = place(runner.t, runner.state, played)
-            raise UnknownPair(f"{where}: the cost was {cost!r}, which no outcome of the game has")
-        total = tracker.spent(tracker.add(tracker.total(runner.counted), cost))
-        for t in range(runner.t, game.horizon):
-            for name, amount, bound in zip(tracker.constraints, total, game.budgets[t], strict=True):
-                if amount > bound:
-                    rule = f"the budget of t={t} is {plain(bound)!r}"
-                    raise UnknownPair(f"t={runner.t}: the last step brought {name!r} to {amount!r}, {rule}")
+            raise UnknownPair(f"{where}: the cost was {cost!r}, and the game has no such outcome")
+        runner.check_budgets(runner.after(cost), self.shield.game.horizon)
 
     # -- what is told
 
@@ -219,7 +218,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
                 self._masks[p] = self._on_own(i, mask)
 
     def _free(self) -> dict[Any, Mask]:
-        """Masks where nothing is chosen any more, of ones: zeros would make averages 0 / 0."""
+        """Masks where nothing is chosen any more: zeros, which PettingZoo warns of, make 0 / 0."""
         return {p: np.ones(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
 
     def _offered(self, whole: bool, free: Sequence[NDArray[np.bool_]]) -> Sequence[NDArray[np.bool_]]:
@@ -247,7 +246,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
     def _budgets(self) -> dict[str, Any]:
         """The cumulative cost and what is left of each budget for the next step, exactly."""
-        game, t = self.shield.game, self._runner.t
+        game, t = self.shield.game, self._t
         bounds = game.budgets[min(t, game.horizon - 1)]
         left = [b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, self._spent, strict=True)]
         spent, remaining = (dict(zip(game.constraints, amounts, strict=True)) for amounts in (self._spent, left))
@@ -256,7 +255,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     def _observed(self, observations: Mapping[Any, Any]) -> dict[Any, Any]:
         """Observations with masks and what is left of the budgets."""
         left = np.array(list(self._budgets()["remaining"].values()), dtype=np.float64)
-        steps = np.array([self.shield.game.horizon - self._runner.t], dtype=np.float64)
+        steps = np.array([self.shield.game.horizon - self._t], dtype=np.float64)
         found = dict(observations)
         for p in found.keys() & self._index.keys():
             inner = isinstance(self.env.observation_space(p), spaces.Dict)
