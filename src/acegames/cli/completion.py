@@ -6,46 +6,61 @@ catalog, and neither do the modules that declare the verbs.
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from acegames.concepts import BACKENDS, CONCEPTS, OBJECTIVES
+from typer import Context
 
-SOLUTION_ENDINGS = (".ace",)
-GAME_ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", *SOLUTION_ENDINGS)
-"""The endings in `files.formats` that a game can be read from; that module takes long to load."""
+from acegames.concepts import BACKENDS, CONCEPTS, OBJECTIVES
+from acegames.system import endings
 
 
 def games(incomplete: str) -> list[str]:
     """Catalog games and files that hold a game."""
-    return _with_folders(incomplete, game_names(incomplete), GAME_ENDINGS)
+    return _with_folders(incomplete, game_names(incomplete), tuple(endings.GAMES))
 
 
 def solutions(incomplete: str) -> list[str]:
     """Files that hold a solution or a policy."""
-    return _with_folders(incomplete, [], SOLUTION_ENDINGS)
+    return _with_folders(incomplete, [], endings.SOLUTIONS)
 
 
-def _with_folders(incomplete: str, names: list[str], endings: tuple[str, ...]) -> list[str]:
+def _with_folders(incomplete: str, names: list[str], wanted: tuple[str, ...]) -> list[str]:
     """Names, files with these endings, and folders beside them. A shell completes lone folders."""
     head = incomplete[: incomplete.rfind("/") + 1]
     try:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
     except OSError:
         found = []
-    offered = names + [head + path.name for path in found if path.name.lower().endswith(endings)]
+    offered = names + [head + path.name for path in found if path.name.lower().endswith(wanted)]
     folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
     return offered + folders if offered else []
 
 
+def parameters(ctx: Context, incomplete: str) -> list[str]:
+    """NAME= of the parameters of the catalog game on the line, read from the head of its `build`."""
+    game = next((word for word in ctx.params.values() if word in catalog_names()), None)
+    if game is None:
+        return []
+    tree = ast.parse(Path(_catalog_folders()[0], f"{game}.py").read_text(encoding="utf-8"))
+    heads = [node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
+    names = [arg.arg for head in heads for arg in (*head.args, *head.kwonlyargs)]
+    return [f"{name}=" for name in names if name.startswith(incomplete)]
+
+
 def catalog_names() -> list[str]:
     """Names of the catalog games: each is a module of its own, which need not be loaded."""
+    modules = pkgutil.iter_modules(_catalog_folders())
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def _catalog_folders() -> list[str]:
     found = importlib.util.find_spec("acegames.catalog")
-    folders = found.submodule_search_locations if found is not None else None
-    return sorted(module.name for module in pkgutil.iter_modules(folders or []) if not module.name.startswith("_"))
+    return list(found.submodule_search_locations or []) if found is not None else []
 
 
 def offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:
