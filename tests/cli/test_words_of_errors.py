@@ -71,7 +71,7 @@ def test_files_that_are_no_solutions_are_told_apart():
     Path("vans.html").touch()
     assert "did you mean" not in refused("solve", "vans.txt")
     Path("vans.yaml").touch()
-    assert "did you mean vans.yaml?" in refused("solve", "vans.txt")
+    assert "did you mean vans.yaml?" in refused("solve", "van.yaml")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")

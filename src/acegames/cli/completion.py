@@ -6,14 +6,11 @@ catalog, and neither do the modules that declare the verbs.
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-from typer import Context
 
 from acegames.concepts import BACKENDS, CONCEPTS, OBJECTIVES
 from acegames.system import endings
@@ -41,26 +38,11 @@ def _with_folders(incomplete: str, names: list[str], wanted: tuple[str, ...]) ->
     return offered + folders if offered else []
 
 
-def parameters(ctx: Context, incomplete: str) -> list[str]:
-    """NAME= of the parameters of the catalog game on the line, read from the head of its `build`."""
-    game = next((word for word in ctx.params.values() if word in catalog_names()), None)
-    if game is None:
-        return []
-    tree = ast.parse(Path(_catalog_folders()[0], f"{game}.py").read_text(encoding="utf-8"))
-    heads = [node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
-    names = [arg.arg for head in heads for arg in (*head.args, *head.kwonlyargs)]
-    return [f"{name}=" for name in names if name.startswith(incomplete)]
-
-
 def catalog_names() -> list[str]:
     """Names of the catalog games: each is a module of its own, which need not be loaded."""
-    modules = pkgutil.iter_modules(_catalog_folders())
-    return sorted(module.name for module in modules if not module.name.startswith("_"))
-
-
-def _catalog_folders() -> list[str]:
     found = importlib.util.find_spec("acegames.catalog")
-    return list(found.submodule_search_locations or []) if found is not None else []
+    folders = found.submodule_search_locations if found is not None else None
+    return sorted(module.name for module in pkgutil.iter_modules(folders or []) if not module.name.startswith("_"))
 
 
 def offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, BadParameter, Option
 
 import acegames as ace
-from acegames.cli.completion import concepts, games, objectives, offered, parameters, solutions
+from acegames.cli.completion import concepts, games, objectives, offered, solutions
 from acegames.cli.screen import warning_in_words, working
 from acegames.cli.words import counted, room
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
@@ -59,9 +59,7 @@ Game = Annotated[
     str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)
 ]
 _PARAM = "Set a parameter of a catalog game, such as -p weights=3,1,1; may be given several times."
-Param = Annotated[
-    list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM, autocompletion=parameters)
-]
+Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
 _SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file (policy.save in Python) with --game."
 SolutionFile = Annotated[Path, Argument(metavar="FILE", help=_SOLUTION, autocompletion=solutions)]
 _AGAINST = "Use this game instead of the one in FILE; a policy file, which holds no game, needs it."
