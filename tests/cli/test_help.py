@@ -50,7 +50,6 @@ HEAVY = ("numpy", "numba", "highspy", "yaml", "acegames.front", "acegames.model.
         "acegames solve inter",
         "acegames verify s",
         "acegames check x --rou",
-        "acegames solve drones -p gu",
     ],
 )
 def test_completion_loads_nothing_heavy(words, tmp_path):

@@ -89,7 +89,7 @@ def solve(
     if not good:
         err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
     elif written is None:
-        out.print("Add -o solution.ace to save this.")
+        out.print("It was not saved; add -o FILE.ace.")
     judged = None if certificate is None else certificate_data(certificate)
     data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": written}
     return Answer(data, code=0 if good else 1)
