@@ -65,8 +65,7 @@ def page() -> str:
 
 def section(name: str, command: Any) -> str:
     """One command: what it does, how it is called, its arguments and options, an example."""
-    arguments = [p for p in command.params if not p.opts[0].startswith("-")]
-    usage = " ".join(["acegames", name, *map(argument, arguments), "[OPTIONS]"])
+    usage = " ".join(["acegames", name, *acegames.cli.usage(command)])
     rows = [f"| {written(p)} | {cell(p)} |" for p in command.params if not getattr(p, "hidden", False)]
     example = re.sub(r"^Example:\s*", "", command.epilog or "").strip()
     return COMMAND.format(
@@ -76,12 +75,6 @@ def section(name: str, command: Any) -> str:
         table="\n".join(["| argument or option | meaning |", "| --- | --- |", *rows]),
         example=f"\n```sh\n{example}\n```\n" if example else "",
     )
-
-
-def argument(parameter: Any) -> str:
-    """How an argument is written in the usage line."""
-    name = parameter.metavar or parameter.name.upper()
-    return name if parameter.required else f"[{name}]"
 
 
 def written(parameter: Any) -> str:

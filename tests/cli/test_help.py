@@ -14,6 +14,7 @@ import acegames as ace
 from acegames.cli import EXAMPLES, app, completion
 from acegames.cli.words import counted, duration, room
 from acegames.files import formats
+from acegames.system import endings
 
 COMMANDS = typer.main.get_command(app).commands
 PARAMETERS = [(verb, param) for verb, command in COMMANDS.items() for param in command.params]
@@ -43,7 +44,13 @@ HEAVY = ("numpy", "numba", "highspy", "yaml", "acegames.front", "acegames.model.
 
 
 @pytest.mark.parametrize(
-    "words", ["acegames so", "acegames solve inter", "acegames verify s", "acegames check x --rou"]
+    "words",
+    [
+        "acegames so",
+        "acegames solve inter",
+        "acegames verify s",
+        "acegames check x --rou",
+    ],
 )
 def test_completion_loads_nothing_heavy(words, tmp_path):
     code = (
@@ -66,7 +73,7 @@ def test_completion_loads_nothing_heavy(words, tmp_path):
 
 def test_completion_knows_the_catalog_and_the_formats():
     assert completion.catalog_names() == sorted(ace.catalog.names())
-    assert sorted(completion.GAME_ENDINGS) == sorted(formats.endings())
+    assert sorted(endings.GAMES) == sorted(formats.endings())
 
 
 def test_solutions_are_completed_where_solutions_fit(tmp_path, monkeypatch):
@@ -92,3 +99,17 @@ def test_counts_times_and_amounts_in_words():
         "about 12 days",
     ]
     assert [room(n) for n in (4e8, 1.24e9, 3.3e13)] == ["400 MB", "1.2 GB", "33 TB"]
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_narrow_help_names_every_option_in_full(verb, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
+    assert all(name in shown for param in COMMANDS[verb].params for name in param.opts if name.startswith("-"))
+    assert "…" not in shown
+
+
+def test_usage_names_what_is_required():
+    shown = CliRunner().invoke(app, ["prove", "--help"]).stdout
+    assert "acegames prove SOLUTION -o PROOF [OPTIONS]" in shown
+    assert "acegames catalog [NAME] [OPTIONS]" in CliRunner().invoke(app, ["catalog", "--help"]).stdout

@@ -70,7 +70,7 @@ def sorting(first="left", second="right", weights=(1, 2, 3), budget=None, player
 @pytest.mark.parametrize("width", [80, 40])
 def test_a_solve_ends_with_one_screen(width):
     shown = wide_enough(run("solve", "drones", width=width).stdout, width)
-    assert len(shown.splitlines()) < 25
+    assert len(shown.splitlines()) < 20
     assert all(word in shown for word in ("drones", "CERTIFIED", "stage games", "Checked"))
     assert re.search(r"red +7\b", shown) and re.search(r"blue +5\b", shown)
     red, blue = (re.search(rf"{who} battery +([█░]+) (\d of \d)", shown) for who in ("red", "blue"))
@@ -110,6 +110,7 @@ def test_an_approximation_always_shows_its_promise():
     assert certificate.excess[0] <= over <= certificate.excess[0] * 1.00001
     assert certificate.allowance[0] <= promised <= certificate.allowance[0] * 1.00001
     up = " ".join(run("solve", "fine.yaml", "--epsilon", "0.9", "--rounding", "up").stdout.split())
+    assert "deviations that keep the budgets only with the true costs, which are smaller, are not covered" in up
     assert "over (the rounding allows" not in up
     assert "cut after" in run("solve", "intersection", "--gamma", "0.8", "--epsilon", "1").stdout
 
@@ -251,7 +252,7 @@ def test_quiet_prints_nothing_and_exits_the_same():
         assert run(*words, "-q", code=code).output == ""
         assert run(*words, code=code).stdout != ""  # and speaks again afterwards
     failed = run("solve", "short.yaml", "--quiet", code=3)
-    assert failed.stdout == "" and "Infeasible" in failed.stderr
+    assert failed.stdout == "" and failed.stderr.startswith("Error: no policy keeps every budget")
     assert json.loads(run("check", "drones", "--quiet", "--json").stdout)["feasible"]
 
 

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
+from acegames.cli import app, completion
 from acegames.files import formats
 from acegames.files.formats import Format
+from acegames.system import endings
 
 
 @pytest.fixture
@@ -31,6 +32,7 @@ def story(monkeypatch):
             return file.write(game.name)
 
     monkeypatch.setattr(formats, "FORMATS", list(formats.FORMATS))
+    monkeypatch.setattr(endings, "GAMES", list(endings.GAMES))
     formats.register(Format((".story",), "the name of a game", load=load, save=save, export=save))
 
 
@@ -40,6 +42,7 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
     game.save(path)
     assert ace.load(path).digest == game.digest
     monkeypatch.chdir(tmp_path)
+    assert completion.games("game.s") == ["game.story"]
     with pytest.raises(ace.BadFile, match=r"\.story"):
         game.save(tmp_path / "game.txt")
     (tmp_path / "game.txt").write_text("?")

@@ -32,8 +32,8 @@ from bombs import CORPUS as CORPUS_FOLDER
 from bombs import documents
 from game_files import CHICKEN, changed, load_text, written
 
-pytestmark = pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 HERE = Path(__file__).parents[1]
+MAY_WARN = pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")  # of rules that overlap, and the like
 MERSENNE = 2**61 - 1  # numbers that differ by it have one hash
 PLENTY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -57,6 +57,7 @@ def loaders(tmp_path_factory):
 # -- the corpus: where fuzzing starts, and every file that ever went wrong
 
 
+@MAY_WARN
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_corpus(loaders, path):
     begin = time.monotonic()
@@ -64,6 +65,7 @@ def test_corpus(loaders, path):
     assert time.monotonic() - begin < 60
 
 
+@MAY_WARN
 @pytest.mark.parametrize(
     "path",
     [p for p in CORPUS if p.parent.name in ("yaml", "json", "game", "plain", "solution", "policy", "nfg", "table")],
@@ -97,6 +99,7 @@ def test_the_fuzzer_sees_what_goes_wrong(tmp_path, monkeypatch):
 # -- by chance: changed documents of every kind, and games that are almost right
 
 
+@MAY_WARN
 @pytest.mark.parametrize("kind", fuzz.DOCUMENTS)
 @PLENTY
 @given(seed=st.integers(0, 2**32))

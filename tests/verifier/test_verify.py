@@ -427,6 +427,13 @@ def test_policy_of_another_game():
     assert certificate.regret.tolist() == [0.0]
 
 
+def test_a_policy_without_a_concept_is_judged_as_cce():
+    game, policy = one_shot(CHICKEN), Table({(0, "s"): ("dare", "yield")})
+    certificate = verify(game, policy)
+    assert certificate.concept == CCE() and "coarse correlated" in str(certificate)
+    assert certificate.regret.tolist() == verify(game, policy, CCE()).regret.tolist()
+
+
 def test_bad_arguments():
     game = one_shot(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
@@ -434,8 +441,8 @@ def test_bad_arguments():
         verify(game, policy, "CE")
     with pytest.raises(InvalidOption, match="parentheses"):
         verify(game, policy, CE)
-    with pytest.raises(InvalidOption, match=r"concept: got None, must be CE\(\)"):
-        verify(game, policy)
+    with pytest.raises(InvalidOption, match="parentheses"):
+        verify(game, policy, CCE)
     with pytest.raises(InvalidOption, match="distribution"):
         verify(game, {}, CE())
     for tol in (-1, math.nan, math.inf, "1"):

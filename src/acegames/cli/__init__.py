@@ -3,7 +3,7 @@
 Importing this loads neither numpy nor the solver, so that help and completion come at once.
 
 Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large,
-130 interrupted, 143 terminated.
+130 interrupted, 141 nobody reads on, 143 terminated.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -22,7 +23,8 @@ from typer.core import TyperCommand, TyperGroup
 import acegames as ace
 from acegames.cli import checking, judging, looking, showing, solving
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, speaking
+from acegames.cli.screen import Answer, err, escape, out, speaking, widen
+from acegames.cli.wording import in_option_words
 from acegames.errors import AceError, Infeasible, NoEquilibrium, TooLarge
 from acegames.system.limits import MESSAGE
 
@@ -54,6 +56,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a label that the encoding lacks must not end the program
             stream.reconfigure(errors="replace")
+    widen()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(signal.SIGTERM, _terminate)
@@ -61,7 +64,7 @@ def main() -> None:
         app(prog_name="acegames")
     except OSError as error:  # of standard output: a full disk
         with contextlib.suppress(OSError):
-            complain(type(error).__name__, str(error))
+            complain(str(error))
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
@@ -75,11 +78,35 @@ def _terminate(*_: Any) -> None:
     raise _Terminated(TERMINATED)
 
 
+NARROW = 60  # columns below which the frames of the help would cut the names of options
+
+
 class _Verb(TyperCommand):
-    """A verb."""
+    """A verb. Its usage names the arguments and the options that it cannot do without."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return usage(self)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        framed = self.rich_markup_mode
+        self.rich_markup_mode = framed if shutil.get_terminal_size().columns >= NARROW else None
+        super().format_help(ctx, formatter)
+        self.rich_markup_mode = framed
+
+
+def usage(command: Any) -> list[str]:
+    """The words after the name of a verb: arguments, required options, "[OPTIONS]"."""
+    words = []
+    for param in command.params:
+        name = param.metavar or param.name.upper()
+        if param.param_type_name == "argument":
+            words.append(name if param.required else f"[{name}]")
+        elif param.required:
+            words.append(f"{min(param.opts, key=len)} {name}")
+    return [*words, "[OPTIONS]"]
 
 
 class _Program(TyperGroup):
@@ -132,8 +159,10 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
             code = _failed(TooLarge("the machine does not have enough memory for this"), function.__name__, as_json)
         except OverflowError as error:
             code = _failed(TooLarge(f"a number in this is too large for a float ({error})"), function.__name__, as_json)
+        except BrokenPipeError:  # standard output, under --json
+            out.on_broken_pipe()
         except (AceError, OSError) as error:
-            code = _failed(error, function.__name__, as_json)
+            code = _failed(in_option_words(error, kwargs), function.__name__, as_json)
         if code:
             raise typer.Exit(code)
 
@@ -147,9 +176,9 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
     return wrapped
 
 
-def complain(kind: str, message: str, code: int = 2) -> int:
+def complain(message: str, code: int = 2) -> int:
     """Say in one line on standard error what is wrong."""
-    err.print(f"[bold red]{kind}:[/] {escape(message)}", soft_wrap=True)
+    err.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
     return code
 
 
@@ -172,7 +201,7 @@ def _failed(error: Exception, verb: str, as_json: bool) -> int:
         with contextlib.suppress(OSError):
             print_json(verb, code, error_data(error, message))
             return code
-    return complain(type(error).__name__, message, code)
+    return complain(message, code)
 
 
 app = typer.Typer(

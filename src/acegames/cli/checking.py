@@ -14,7 +14,7 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
 from acegames.cli.words import counted, duration, room
 from acegames.concepts import Concept
-from acegames.errors import BadFile, InvalidOption, NoEquilibrium, TooLarge
+from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 MANY_SITUATIONS = 2**31  # from which on they are not counted, where the verdict is known without
@@ -137,10 +137,14 @@ VARIED = "With --curve: the constraint whose budget varies; give it twice for a 
 def frontier(
     game: opt.Game,
     param: opt.Param = None,
-    most: Annotated[int, Option("--most", min=1, metavar="N", help="Show at most this many minimal budgets.")] = 20,
+    most: Annotated[
+        int, Option("--most", parser=opt.whole(1), metavar="N", help="Show at most this many minimal budgets.")
+    ] = 20,
     curve: Annotated[bool | None, Option("--curve/--no-curve", help=CURVE)] = None,
     constraint: Annotated[list[str] | None, Option(metavar="NAME", help=VARIED)] = None,
-    points: Annotated[int, Option(min=2, metavar="N", help="With --curve: show at most this many budgets.")] = 20,
+    points: Annotated[
+        int, Option(parser=opt.whole(2), metavar="N", help="With --curve: show at most this many budgets.")
+    ] = 20,
     concept: opt.OptionalKind = None,
     objective: opt.OptionalObjective = None,
     epsilon: opt.Epsilon = None,
@@ -157,8 +161,7 @@ def frontier(
 
     given = opt.read_game(game, param)
     model, how = _rounded(given, epsilon, relative, rounding, any_budget=True)
-    wanted = _solved_for(game) if concept is objective is None else None
-    wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
+    wanted = opt.wanted_concept(game, concept, objective, model)
     worth = _curve(model, wanted, curve, constraint, points)
 
     def find(bar: ace.OnProgress | None) -> tuple[ace.Feasibility, Any]:
@@ -184,14 +187,6 @@ def frontier(
             "curve": curve_data(worth) if worth else None,
         }
     )
-
-
-def _solved_for(name: str) -> Concept | None:
-    """The concept of a solution file; None where the name is no such file."""
-    try:
-        return ace.Solution.load(name).concept if Path(name).is_file() else None
-    except BadFile:
-        return None
 
 
 def _curve(

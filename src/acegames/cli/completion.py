@@ -13,30 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from acegames.concepts import BACKENDS, CONCEPTS, OBJECTIVES
-
-SOLUTION_ENDINGS = (".ace",)
-GAME_ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", *SOLUTION_ENDINGS)
-"""The endings in `files.formats` that a game can be read from; that module takes long to load."""
+from acegames.system import endings
 
 
 def games(incomplete: str) -> list[str]:
     """Catalog games and files that hold a game."""
-    return _with_folders(incomplete, game_names(incomplete), GAME_ENDINGS)
+    return _with_folders(incomplete, game_names(incomplete), tuple(endings.GAMES))
 
 
 def solutions(incomplete: str) -> list[str]:
     """Files that hold a solution or a policy."""
-    return _with_folders(incomplete, [], SOLUTION_ENDINGS)
+    return _with_folders(incomplete, [], endings.SOLUTIONS)
 
 
-def _with_folders(incomplete: str, names: list[str], endings: tuple[str, ...]) -> list[str]:
+def _with_folders(incomplete: str, names: list[str], wanted: tuple[str, ...]) -> list[str]:
     """Names, files with these endings, and folders beside them. A shell completes lone folders."""
     head = incomplete[: incomplete.rfind("/") + 1]
     try:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
     except OSError:
         found = []
-    offered = names + [head + path.name for path in found if path.name.lower().endswith(endings)]
+    offered = names + [head + path.name for path in found if path.name.lower().endswith(wanted)]
     folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
     return offered + folders if offered else []
 

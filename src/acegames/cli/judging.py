@@ -10,7 +10,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import solutions
-from acegames.cli.screen import Answer, err, escape, out, show_table, table, with_bar, working
+from acegames.cli.screen import Answer, err, escape, out, show_table, with_bar, working
 from acegames.cli.words import counted
 from acegames.errors import BadFile, InvalidOption
 from acegames.system import atomic
@@ -29,6 +29,9 @@ def verify(
     threads: opt.Threads = None,
 ) -> Answer:
     """Verify a policy: every budget on every history, and every player's best safe deviation.
+
+    A policy file is what `policy.save(FILE)` writes in Python; a table that `acegames export` wrote
+    is none.
 
     The verifier shares only the game model with the solver. Exit code 1 if the policy fails.
     """
@@ -60,17 +63,17 @@ def prove(file: ProvedArg, output: ProofOption, checker: CheckerOption = None, t
     They need the proof and the checker, which --checker writes: python CHECKER PROOF.
     """
     from acegames.cli.answers import game_data, proof_data
+    from acegames.verifier.proof import checker_file
 
     opt.check_place(output)
     if checker is not None:
         atomic.check_place(checker, "--checker")
     solution = opt.read_solution(file)
     proof = with_bar(lambda bar: ace.prove(solution, output, tol=tol, progress=bar), "checking")
-    out.print(escape(str(proof)), soft_wrap=True)
     if checker is not None:
-        from acegames.verifier.proof import checker_file
-
         atomic.write_parts(checker, [checker_file().read_bytes()])
+    out.print(escape(proof.told(checker or checker_file())), soft_wrap=True)
+    if checker is not None:
         out.print(
             f"The checker was written to {escape(str(checker))}; others can run it without acegames.", soft_wrap=True
         )
@@ -90,7 +93,7 @@ def simulate(
     against: opt.Against = None,
     param: opt.Param = None,
     episodes: opt.Episodes = 1000,
-    seed: Annotated[int | None, Option(min=0, metavar="N", help=SEED)] = None,
+    seed: Annotated[int | None, Option(parser=opt.whole(0), metavar="N", help=SEED)] = None,
 ) -> Answer:
     """Play many episodes and report returns, cumulative costs and broken budgets.
 
@@ -125,7 +128,7 @@ def _show_rollouts(game: ace.MarkovGame, rollouts: ace.Rollouts) -> None:
     columns = zip(game.players, found["mean"], found["std_error"], strict=True)
     returns = [(str(p), f"{mean:.6g}", "unknown" if error != error else f"{error:.2g}") for p, mean, error in columns]
     heads = ("player", "mean return", "standard error")
-    show_table(table(heads, returns, title=counted(found["episodes"], "episode"), left=1))
+    show_table(heads, returns, title=counted(found["episodes"], "episode"), text=(0,))
     largest, at_end = found["max_spent"], rollouts.spent[:, -1].max(axis=0)
     rows = zip(own_budget(game).items(), game.reservoirs, largest, at_end, rollouts.wasted.T, strict=True)
     for (label, budget), kept, most, last, lost in rows:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import game_names, games
-from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, table, with_bar, working
+from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
 from acegames.cli.words import counted
 from acegames.errors import InvalidOption
 
@@ -42,6 +42,8 @@ def export(
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
+    if what == formats.GAME and output.suffix.lower() == ".csv":
+        out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
     return Answer({"what": what, "lines": lines, "file": str(output)})
 
 
@@ -53,8 +55,8 @@ def report(
     against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = 1000,
-    seed: Annotated[int, Option(min=0, metavar="N", help=PAGE_SEED)] = 0,
-    most: Annotated[int | None, Option(min=1, metavar="N", help=MOST)] = None,
+    seed: Annotated[int, Option(parser=opt.whole(0), metavar="N", help=PAGE_SEED)] = 0,
+    most: Annotated[int | None, Option(parser=opt.whole(1), metavar="N", help=MOST)] = None,
 ) -> Answer:
     """Write one HTML page, the explorer, that shows a solution; it works offline.
 
@@ -113,7 +115,7 @@ def catalog(
             raise InvalidOption(f"-p {param[0]}: needs the name of a game: acegames catalog NAME -o FILE")
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         title = "Catalog: use a name wherever a GAME is asked for"
-        out.print(table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, left=2))
+        show_table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, text=(0, 1))
         return Answer({"games": [_told(entry) for entry in entries], "file": None})
     entry = ace.catalog.describe(name)
     told = _told(entry)
@@ -130,7 +132,7 @@ def catalog(
         out.print(f"- {escape(fact)}")
     if entry.parameters:
         rows = [(key, as_typed(value), entry.meanings[key]) for key, value in entry.parameters.items()]
-        out.print(table(("parameter", "default", "meaning"), rows, title="Parameters: -p NAME=VALUE", left=3))
+        show_table(("parameter", "default", "meaning"), rows, title="Parameters: -p NAME=VALUE", text=(0, 1, 2))
         out.print(escape(f"Example:  acegames solve {name} -p {example(entry)}"))
     return Answer({"games": [told], "file": None})
 
@@ -151,5 +153,5 @@ def bench() -> Answer:
         pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]
         numbers = (f"{pairs:,}", f"{seconds:.3f}", f"{pairs / seconds:,.0f}", f"{checking:.3f}")
         rows.append((*numbers, "yes" if m["ok"] else "NO"))
-    show_table(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
+    show_table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows)
     return Answer({"measurements": found}, code=0 if all(m["ok"] for m in found) else 1)

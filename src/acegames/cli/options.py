@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 import acegames as ace
 from acegames.cli.completion import concepts, games, objectives, offered, solutions
 from acegames.cli.screen import warning_in_words, working
 from acegames.cli.words import counted, room
-from acegames.concepts import CONCEPTS, Concept, Correlated
+from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.errors import BadFile, InvalidOption, TooLarge
 from acegames.system import atomic
 
@@ -27,7 +28,22 @@ if TYPE_CHECKING:
     from acegames.engines import Engine
 
 ENGINES = ("local", "reference")
+PROOF = b"acegames-proof "  # what a proof begins with
 SAMPLED = 3  # an estimate by sampling is right within this factor
+
+
+def whole(least: int) -> Any:
+    """Reads a whole number from this one on, also written as 1e4 or 10_000."""
+
+    def read(text: str | int) -> int:
+        with contextlib.suppress(ValueError, OverflowError):
+            number = float(text)
+            found = int(text) if str(text).lstrip("+-").replace("_", "").isdigit() else int(number)
+            if found == number >= least:
+                return found
+        raise BadParameter(f"{text} is no whole number of at least {least}")
+
+    return read
 
 
 def concept_words() -> str:
@@ -44,7 +60,7 @@ Game = Annotated[
 ]
 _PARAM = "Set a parameter of a catalog game, such as -p weights=3,1,1; may be given several times."
 Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
-_SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file with --game."
+_SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file (policy.save in Python) with --game."
 SolutionFile = Annotated[Path, Argument(metavar="FILE", help=_SOLUTION, autocompletion=solutions)]
 _AGAINST = "Use this game instead of the one in FILE; a policy file, which holds no game, needs it."
 Against = Annotated[str | None, Option("--game", metavar="GAME", help=_AGAINST, autocompletion=games)]
@@ -60,17 +76,22 @@ def _objective(text: str) -> Any:
     return Option(metavar="OBJECTIVE", help=help, autocompletion=objectives)
 
 
-Kind = Annotated[str, concept_option("Kind of equilibrium")]
+Kind = Annotated[
+    str | None, concept_option("Kind of equilibrium, by default that of a solution file given as GAME, else cce")
+]
 OptionalKind = Annotated[
     str | None, concept_option("With --curve: kind of equilibrium, by default that of a solution file, else cce")
 ]
-Objective = Annotated[str, _objective("Which equilibrium of each stage game is chosen")]
+Objective = Annotated[
+    str | None,
+    _objective("Which equilibrium of each stage game is chosen, by default as in a solution file, else welfare"),
+]
 OptionalObjective = Annotated[
     str | None, _objective("With --curve: which equilibrium is chosen, by default as in a solution file, else welfare")
 ]
 _EPSILON = (
     "Round costs, which makes high-precision costs solvable. No budget is exceeded by more than this: "
-    "one number, or one per constraint such as fuel=0.1,risk=0."
+    "one number, or some such as fuel=0.1,risk=1, and 0 for the constraints that are left out."
 )
 Epsilon = Annotated[str | None, Option(metavar="NUMBER", help=_EPSILON)]
 Relative = Annotated[bool, Option("--relative", help="Read --epsilon as a share of each budget, not as an amount.")]
@@ -85,12 +106,14 @@ _COST_GAMMA = "With --gamma: the discount factor of costs, by default the same."
 CostGamma = Annotated[str | None, Option(metavar="NUMBER", help=_COST_GAMMA)]
 _TOL = "Largest gain by a deviation that is accepted in any situation; by default 1e-8 of what is at stake there."
 Tol = Annotated[float | None, Option(min=0, metavar="NUMBER", help=_TOL)]
-Threads = Annotated[int | None, Option(min=1, metavar="N", help="Number of threads; by default all processors.")]
+Threads = Annotated[
+    int | None, Option(parser=whole(1), metavar="N", help="Number of threads; by default all processors.")
+]
 _MEMORY = "Refuse a game whose solve needs more memory than this, such as 4GB; by default the free memory."
 Memory = Annotated[str | None, Option(metavar="SIZE", help=_MEMORY)]
 _VALUES = "Keep the value of every situation. Without values the policy takes less memory and still plays and verifies."
 Values = Annotated[bool, Option(help=_VALUES)]
-Episodes = Annotated[int, Option(min=1, metavar="N", help="Number of episodes to play.")]
+Episodes = Annotated[int, Option(parser=whole(1), metavar="N", help="Number of episodes to play.")]
 Json = Annotated[
     bool, Option("--json", help="Print one JSON object instead of text; docs/reference/json.md lists its fields.")
 ]
@@ -119,8 +142,8 @@ def read_game(name: str, param: list[str] | None = None) -> ace.MarkovGame:
     if path.exists():
         raise InvalidOption(f"{name}: not an ordinary file (a pipe or a device); save what comes from it to a file")
     if path.suffix or "/" in name:
-        raise FileNotFoundError(f"{name}: no such file{nearest(name, _beside(path))}")
-    known = [*ace.catalog.names(), *_beside(path)]
+        raise FileNotFoundError(f"{name}: no such file{nearest(name, _games_beside(path))}")
+    known = [*ace.catalog.names(), *_games_beside(path)]
     raise InvalidOption(
         f"{name}: neither a file nor a catalog game{nearest(name, known)}; `acegames catalog` lists the catalog games"
     )
@@ -130,6 +153,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """ ", did you mean ...?" for a word that is nearly a known one; else nothing."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _games_beside(path: Path) -> list[str]:
+    """Those that may hold a game."""
+    from acegames.files.formats import endings
+
+    return [name for name in _beside(path) if Path(name).suffix.lower() in endings()]
 
 
 def _beside(path: Path) -> list[str]:
@@ -175,8 +205,31 @@ def refuse_game(file: Path) -> None:
 
     if not file.exists() and str(file) not in ace.catalog.names():
         raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
+    if file.is_file() and _is_policy_table(file):
+        raise InvalidOption(
+            f"{file}: a table for other programs, not a policy file; give the solution that it was exported from, or a "
+            "policy file, which policy.save(FILE) writes in Python (where acegames.files.tables.read_policy reads such a table)"
+        )
+    if file.is_file() and _is_proof(file):
+        raise InvalidOption(
+            f"{file}: a proof, which the checker checks: python ace_check.py {file} "
+            "(`acegames prove SOLUTION -o PROOF --checker ace_check.py` writes the checker)"
+        )
     if not file.exists() or holds_game(file):
         raise InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
+
+
+def _is_policy_table(file: Path) -> bool:
+    """Whether a table is that of a policy; a game has its head in a file beside it (CSV)."""
+    from acegames.files.formats import format_of
+
+    found = format_of(file)
+    return found is not None and found.export_policy is not None and not Path(f"{file}.json").exists()
+
+
+def _is_proof(file: Path) -> bool:
+    with open(file, "rb") as begun:
+        return begun.read(len(PROOF)) == PROOF
 
 
 def check_place(output: Path) -> None:
@@ -190,12 +243,9 @@ def read_concept(
     """The concept; its objective may be a word, the name of a player or weights."""
     name, (*others, last) = kind.lower(), CONCEPTS
     if name not in CONCEPTS:
-        raise InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
+        raise InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}{nearest(name, CONCEPTS)}")
     players = {str(p): p for p in game.players}
-    chosen: Any = None if objective.lower() == "none" else players.get(objective, objective)
-    if objective not in players and "," in objective:
-        with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
-            chosen = tuple(float(w) for w in objective.split(","))
+    chosen = _objective_of(objective, players)
     options: dict[str, Any] = {}
     if backend is not None:
         if CONCEPTS[name] is not ace.Nash:
@@ -207,6 +257,36 @@ def read_concept(
         with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
         raise InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
     return CONCEPTS[name](chosen, **options)
+
+
+def wanted_concept(
+    name: str, kind: str | None, objective: str | None, game: ace.MarkovGame, floor: float = 1.0, backend: Any = None
+) -> Concept:
+    """The concept that is asked for; where nothing is said, that of the solution in a file."""
+    if kind is objective is backend is None and floor == 1.0 and Path(name).is_file():
+        with contextlib.suppress(BadFile):
+            return ace.Solution.load(name).concept
+    return read_concept(
+        "cce" if kind is None else kind, "welfare" if objective is None else objective, game, floor, backend
+    )
+
+
+def _objective_of(text: str, players: dict[str, Any]) -> Any:
+    """A player of that name, else a word of `OBJECTIVES`, else weights."""
+    words = {str(word).lower(): word for word in OBJECTIVES}
+    if text in players:
+        return players[text]
+    if text.lower() in words:
+        return words[text.lower()]
+    with contextlib.suppress(ValueError):
+        weights = tuple(float(w) for w in text.split(","))
+        if len(weights) == len(players) and all(map(math.isfinite, weights)):
+            return weights
+    raise InvalidOption(
+        f"--objective {text}: must be {', '.join(words)}, a player ({', '.join(players)}) or "
+        f"{counted(len(players), 'finite weight')}{' such as ' + ','.join('1' * len(players)) if len(players) < 5 else ''}"
+        f"{nearest(text, [*words, *players])}"
+    )
 
 
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
@@ -259,7 +339,9 @@ def refuse_too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool =
 
 
 def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
-    """A number, or {constraint: number} from name=number,name=number."""
+    """A number, or {constraint: number} from name=number,name=number, 0 for the others."""
+    from acegames.model.budgets import negated
+
     if text is None:
         return None
     if "=" not in text:
@@ -268,7 +350,9 @@ def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
     pairs = [part.rpartition("=") for part in text.split(",")]
     if len({name.strip() for name, *_ in pairs}) < len(pairs):
         raise InvalidOption(f"--epsilon {text}: a constraint is named twice")
-    return {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
+    given = {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
+    named = {*given, *map(negated, given)}  # one serves both sides of `between`
+    return given | {c: 0 for c in game.constraints if c not in named}
 
 
 def discounted(

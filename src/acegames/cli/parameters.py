@@ -69,7 +69,10 @@ def _read(where: str, text: str, wanted: Any) -> Any:
         return _wrong(where, text, _KINDS[wanted])
     found = _value(entries[0]) if len(entries) == 1 else tuple(map(_value, entries))
     if wanted is float and isinstance(found, (int, float, Fraction)) and not isinstance(found, bool):
-        return float(found)
+        try:
+            return float(found)
+        except OverflowError:
+            return _wrong(where, text, "a number that a float can hold")
     if wanted is not Any and type(found) is not wanted:
         return _wrong(where, text, _KINDS[wanted])
     return found

@@ -11,8 +11,9 @@ import numpy as np
 
 import acegames as ace
 from acegames.cli.answers import by_label, game_data
-from acegames.cli.screen import Answer, escape, one_line, out, table
+from acegames.cli.screen import Answer, escape, one_line, out, show_table
 from acegames.cli.tables import show_game
+from acegames.cli.words import counted
 from acegames.errors import InvalidOption
 from acegames.model.checks import place
 from acegames.model.costs.random import RandomCost
@@ -43,9 +44,10 @@ def show_resolved(game: ace.MarkovGame, state: list[str] | None, t: int | None, 
             out.print(f"{escape(place(time, game.states[s]))}: this state cannot occur at this time.", soft_wrap=True)
     if left:
         whole = len(states) - len({s for s, _ in shown})
-        among = f", among them all of {whole:,} states" if whole else ""
-        hint = "--state S shows one state, --most N shows more"
-        out.print(f"{left:,} more legal joint actions are not shown{among}: {hint}.", soft_wrap=True)
+        among = f", among them all of {counted(whole, 'state')}" if whole else ""
+        hint = "--most N shows more" if state else "--state S shows one state, --most N shows more"
+        are = "is" if left == 1 else "are"
+        out.print(f"{counted(left, 'more legal joint action')} {are} not shown{among}: {hint}.", soft_wrap=True)
     same = [int(u) for u in game.times[game.layer_at[time]]]
     data = {"game": game_data(game), "actions": by_label(game.players, map(list, game.actions)), "t": time}
     data |= {"same_at": same, "rows": [_data(game, layer, s, row) for s, row in shown], "left_out": left}
@@ -109,9 +111,8 @@ def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) 
                 lines.append((*first, f"{p:.6g}", there, *map(_amount, cost)))
                 first = ["", ""]
         costs = (f"{_label(c)} cost" for c in game.constraints)
-        found = table((*heads, *costs), lines, title=escape(f"state {_label(game.states[s])}"), left=1)
-        found.columns[3].justify = "left"
-        out.print(found)
+        out.print()
+        show_table((*heads, *costs), lines, title=f"state {_label(game.states[s])}", text=(0, 3))
 
 
 def _label(label: Any) -> str:

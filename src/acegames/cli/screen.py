@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rich import markup
 from rich.cells import cell_len
@@ -19,8 +20,29 @@ from rich.text import Text
 import acegames as ace
 from acegames.system.bars import EXPLORING, saying_when_it_compiles, terminal_bar
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+WIDE = 100_000  # columns where nobody looks at lines: none is wrapped, so that programs find what they look for
+UNREAD = 141  # 128 and the number of SIGPIPE, as shells have it
+
+
+class Screen(Console):
+    """Where text goes. The program ends without a word once nobody reads it (`| head`)."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave nothing behind that Python could still try to write."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(UNREAD)
+
+
+out = Screen(highlight=False)
+err = Screen(stderr=True, highlight=False)
+
+
+def widen() -> None:
+    """Wrap no lines that go into a pipe or a file, unless COLUMNS says how long they may be."""
+    for console in (out, err):
+        if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+            console.width = WIDE
+
 
 T = TypeVar("T")
 
@@ -96,26 +118,67 @@ def say_written(output: Any) -> str | None:
     return str(output)
 
 
-def table(
-    heads: Sequence[Any], rows: Iterable[Sequence[str]], *, title: str | None = None, left: int = 0, last: int = 0
-) -> Table:
-    """A table whose cells are never wrapped, but for those of the first `left` columns.
+def show_table(
+    heads: Sequence[Any],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    text: Collection[int] = (),
+    last: int = 0,
+) -> None:
+    """Print a table, numbers at the right, the columns of `text` and the `last` ones at the left.
 
-    Numbers are at the right; the first `left` and the `last` columns hold text.
+    In a narrow terminal heads and `text` are wrapped between words, and no other cell is. Where
+    that does not suffice each cell has a line of its own, an empty one none, and an empty line
+    stands before each row that begins anew.
     """
-    found, lines = Table(title=title), [list(map(one_line, row)) for row in rows]
+    lines = [list(map(one_line, row)) for row in rows]
+    least, most = _widths(heads, lines, text, str.split), _widths(heads, lines, text, lambda cell: [cell])
+    if title:
+        out.print(Text(one_line(title), "italic"))
+    spare = out.width - _framed(least)
+    if spare < 0:
+        _show_cells(heads, lines)
+        return
+    found = Table()
+    for k in sorted(range(len(heads)), key=lambda k: k not in text):  # these get what room there is first
+        more = min(spare, most[k] - least[k])
+        least[k], spare = least[k] + more, spare - more
     for k, head in enumerate(heads):
-        widest = max((cell_len(line[k]) for line in lines), default=1)
-        side: Any = "right" if left <= k < len(heads) - last else "left"
-        found.add_column(Text(one_line(head)), justify=side, min_width=None if k < left else widest, overflow="fold")
+        side: Any = "left" if k in text or k >= len(heads) - last else "right"
+        found.add_column(Text(one_line(head)), justify=side, width=least[k], overflow="fold")
     for line in lines:
         found.add_row(*map(Text, line))
+    out.print(found)
+
+
+def least_width(heads: Sequence[Any], rows: Iterable[Sequence[str]]) -> int:
+    """Columns of the terminal that a table of numbers takes at least."""
+    return _framed(_widths(heads, [list(map(one_line, row)) for row in rows], (), str.split))
+
+
+def _framed(widths: list[int]) -> int:
+    return sum(widths) + 3 * len(widths) + 1
+
+
+def _widths(
+    heads: Sequence[Any], lines: list[list[str]], text: Collection[int], parts: Callable[[str], list[str]]
+) -> list[int]:
+    """The width of each column if heads and `text` are broken into these parts."""
+    found = []
+    for k, head in enumerate(heads):
+        cells = [part for line in lines for part in (parts(line[k]) if k in text else [line[k]])]
+        found.append(max(map(cell_len, (*parts(one_line(head)), *cells)), default=1))
     return found
 
 
-def show_table(found: Table) -> None:
-    """Print a table; to keep numbers whole its lines may be longer than those of the terminal."""
-    out.print(found, crop=False, soft_wrap=False, no_wrap=True, overflow="ignore")
+def _show_cells(heads: Sequence[Any], lines: list[list[str]]) -> None:
+    for line in lines:
+        if line[0]:
+            out.print()
+        for head, cell in zip(map(one_line, heads), line, strict=True):
+            if cell:
+                out.print(Text(f"{head}: {cell}" if head else cell))
 
 
 def filled_bar(share: float, width: int, style: str) -> Text:

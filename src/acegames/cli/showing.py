@@ -18,8 +18,8 @@ def show(
     game: opt.Game,
     param: opt.Param = None,
     state: Annotated[list[str] | None, Option("--state", metavar="S", help=STATE)] = None,
-    t: Annotated[int | None, Option("--t", min=0, metavar="T", help=TIME)] = None,
-    most: Annotated[int, Option("--most", min=1, metavar="N", help=MOST)] = 40,
+    t: Annotated[int | None, Option("--t", parser=opt.whole(0), metavar="T", help=TIME)] = None,
+    most: Annotated[int, Option("--most", parser=opt.whole(1), metavar="N", help=MOST)] = 40,
 ) -> Answer:
     """Show the game that a file or a catalog name stands for.
 

@@ -33,8 +33,8 @@ def solve(
     game: opt.Game,
     param: opt.Param = None,
     output: Annotated[Path | None, opt.output("Write the solution: game, policy, values, options, guarantee.")] = None,
-    concept: opt.Kind = "cce",
-    objective: opt.Objective = "welfare",
+    concept: opt.Kind = None,
+    objective: opt.Objective = None,
     backend: Annotated[str | None, Option(metavar="NAME", help=BACKEND, autocompletion=backends)] = None,
     floor: Annotated[float, Option(metavar="NUMBER", help=FLOOR)] = 1.0,
     epsilon: opt.Epsilon = None,
@@ -64,7 +64,7 @@ def solve(
             raise InvalidOption(f"-o {output}: a solution is no game file; choose another ending, such as .ace")
         opt.check_place(output)
     model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
-    wanted = opt.read_concept(concept, objective, model, floor, backend)
+    wanted = opt.wanted_concept(game, concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options["keep_values"] = values
     options["engine"] = opt.read_engine(engine, threads, memory)
@@ -89,7 +89,7 @@ def solve(
     if not good:
         err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
     elif written is None:
-        out.print("The solution was not saved; add -o solution.ace to keep it.")
+        out.print("It was not saved; add -o FILE.ace.")
     judged = None if certificate is None else certificate_data(certificate)
     data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": written}
     return Answer(data, code=0 if good else 1)
@@ -128,8 +128,8 @@ def bracket(
     relative: opt.Relative = False,
     gamma: opt.Gamma = None,
     cost_gamma: opt.CostGamma = None,
-    concept: opt.Kind = "cce",
-    objective: opt.Objective = "welfare",
+    concept: opt.Kind = None,
+    objective: opt.Objective = None,
 ) -> Answer:
     """Solve with costs rounded down and rounded up, and say what holds for the true costs.
 
@@ -138,7 +138,7 @@ def bracket(
     from acegames.cli.answers import game_data, solution_data
 
     model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
-    wanted = opt.read_concept(concept, objective, model)
+    wanted = opt.wanted_concept(game, concept, objective, model)
     found = with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))
     sides = {"down": found.down, "up": found.up}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,17 +12,17 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.screen import escape, filled_bar, one_line, out, show_table, table
+from acegames.cli.screen import escape, filled_bar, least_width, one_line, out, show_table
 from acegames.cli.text_plot import plot_frontier
-from acegames.cli.words import counted
+from acegames.cli.words import counted, objective_said
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain
 from acegames.model.words import budgets_listed, called, constraint_called, number, reservoir_parts, rounded_up
 from acegames.solving.curve import SCHEDULE
 
 NO_BUDGET = "No capacity suffices: a reservoir must start at a higher level."
+NARROW = 60  # columns
 BAR, SHORTEST_BAR = 24, 6  # characters of the longest bar of a curve, and fewest that say anything
-MINIMAL = "minimal"
 PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 
 
@@ -61,7 +62,7 @@ def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     short = "" if found.feasible else ", which does not suffice"
     if len(budgets):
         out.print(f"[bold]Minimal budgets[/]: {meaning}")
-        show_table(table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most])))
+        show_table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most]))
     else:
         out.print(NO_BUDGET)
     if len(budgets) > most:
@@ -98,27 +99,35 @@ def _draw_frontier(found: ace.Feasibility) -> None:
 def show_curve(curve: ace.BudgetCurve) -> None:
     """Print values by budget, with a bar for their sum where there is room for one."""
     concept = curve.concept
-    out.print(f"\n[bold]Value of budget[/]: {concept.words.noun}, objective {escape(str(concept.objective))}")
+    out.print(
+        f"\n[bold]Value of budget[/]: {concept.words.noun}, objective {escape(objective_said(concept.objective))}"
+    )
     heads, lines = [*curve.heads, ""], curve.lines
-    room = out.width - out.measure(table(heads, [[*line, MINIMAL] for line in lines], last=1)).minimum
-    mark = MINIMAL if room >= 0 else "*"
+    room = out.width - least_width(heads, [[*line, curve.mark] for line in lines])
+    mark = curve.mark if room >= 0 else "*"
     lines = [[*line, mark * bool(least)] for line, least in zip(lines, curve.is_minimal, strict=True)]
     if room >= SHORTEST_BAR + 3:  # and the frame
         total = curve.values.sum(axis=1)
         low, what = _base(total), "sum of values" if len(curve.players) > 1 else "value"
         heads.append(what if low == 0 else f"{what} above {low:.6g}")
         lines = [[*line, bar] for line, bar in zip(lines, _bars(total, low, min(BAR, room - 3)), strict=True)]
-    show_table(table(heads, lines, last=len(heads) - len(curve.heads)))
-    if mark != MINIMAL:
-        out.print(f"{mark} minimal budget")
+    show_table(heads, lines, last=len(heads) - len(curve.heads))
+    if mark != curve.mark:
+        out.print(f"{mark} {curve.mark} budget")
     for note in curve.notes:
         out.print(escape(note.replace("points=", "--points")))
 
 
 def _base(total: Any) -> float:
-    """Where bars begin: at zero, unless they would then all look alike, or values are negative."""
+    """Where bars begin: at zero, unless they would then all look alike, or values are negative.
+
+    Then it is a round number well below the smallest value, which has a bar too.
+    """
     low, high = float(np.nanmin(total)), float(np.nanmax(total))
-    return low if low < 0 or 0 < high - low < high / 4 else 0.0
+    if low >= 0 and not 0 < high - low < high / 4:
+        return 0.0
+    unit = 10.0 ** math.floor(math.log10(high - low if high > low else -low))
+    return unit * (math.floor(low / unit) - (low % unit < (high - low) / 8))
 
 
 def _bars(total: Any, low: float, width: int) -> list[str]:
@@ -143,14 +152,15 @@ def show_summary(solution: ace.Solution, certificate: ace.Certificate | None, to
     """Print a solution; in full the promise if it is approximate, and what a failed check found."""
     name, concept = one_line(solution.game.name), solution.concept
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
-    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
+    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(objective_said(concept.objective))}")
     values = _grid("player", "value")
     for player, value in zip(solution.game.players, solution.values, strict=True):
         values.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
-    parts: list[Any] = [title, "", values]
+    gap = [""] if out.width >= NARROW else []  # a narrow screen has wrapped lines enough
+    parts: list[Any] = [title, *gap, values]
     if certificate is not None and solution.game.constraints:
-        parts += ["", _spending(solution.game, certificate)]
-    parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, took)]
+        parts += [*gap, _spending(solution.game, certificate)]
+    parts += [*gap, *_verdict(certificate, colour), _effort(solution, certificate, took)]
     head = Text(name, "bold") if name else None
     out.print(Panel(Group(*parts), title=head, title_align="left", border_style=colour, expand=False))
     if verbose or not solution.policy.tracker.exact or solution.game.tails is not None:

@@ -32,7 +32,7 @@ class Axis:
     low: float
     high: float
     cells: int
-    whole: bool  # every unit has a character of its own
+    whole: bool  # amounts are whole numbers, and so are the labels
 
     @staticmethod
     def over(amounts: Floats, most: int, stretch: int) -> Axis:
@@ -40,8 +40,10 @@ class Axis:
         low, high = float(amounts.min()), float(amounts.max())
         if high == low:
             high = low + 1.0
-        whole = bool((amounts == np.round(amounts)).all()) and high - low < most
-        cells = int(high - low) * max(1, min(stretch, (most - 1) // int(high - low))) + 1 if whole else most
+        whole = bool((amounts == np.round(amounts)).all())
+        cells = most  # unless every unit has a character of its own
+        if whole and high - low < most:
+            cells = int(high - low) * max(1, min(stretch, (most - 1) // int(high - low))) + 1
         return Axis(low, high, cells, whole)
 
     def at(self, amounts: Any) -> Ints:
@@ -54,7 +56,9 @@ class Axis:
         between = [self.low + k / 4 * (self.high - self.low) for k in (2, 1, 3)]
         amounts = [own, self.low, self.high] if self.low <= own <= self.high else [self.low, self.high]
         shown = [(int(self.at(x)), f"{x:.6g}") for x in amounts]
-        return shown + [(int(self.at(x)), f"{x:.3g}") for x in (map(round, between) if self.whole else between)]
+        if self.whole:
+            return shown + [(int(self.at(x)), f"{x:.6g}") for x in map(round, between)]
+        return shown + [(int(self.at(x)), f"{x:.3g}") for x in between]
 
 
 def plot_frontier(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 
 
@@ -16,6 +18,13 @@ def large(number: float) -> str:
 def counted(number: int, noun: str) -> str:
     """A count of things: "1 player", "2 players", "1.76 million stage games"."""
     return f"{large(number)} {noun}{'s' * (number != 1)}"
+
+
+def objective_said(objective: Any) -> str:
+    """An objective as the command line takes it."""
+    if isinstance(objective, tuple):
+        return ",".join(f"{weight:g}" for weight in objective)
+    return "none" if objective is None else str(objective)
 
 
 def duration(seconds: float) -> str:

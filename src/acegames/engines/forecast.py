@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
@@ -14,11 +13,10 @@ from acegames.kernels.records import TOGETHER
 from acegames.model.amounts import common_unit
 from acegames.model.arrays import Floats
 from acegames.model.game import exact_costs
-from acegames.model.numbers import plain
 from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
 from acegames.safety.space import Space
-from acegames.system.machine import available_memory, processors
+from acegames.system.machine import available_memory, bytes_said, processors
 from acegames.system.showing import Shown
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
@@ -94,7 +92,7 @@ class Estimate(Shown):
     def __str__(self) -> str:
         if self.counted and not self.pairs:
             return "no stage games: no policy keeps the budgets"
-        return f"{self.size}; {_bytes(self.solving)} of memory besides the program itself; {self.time}"
+        return f"{self.size}; {bytes_said(self.solving)} of memory besides the program itself; {self.time}"
 
 
 def estimate_space(space: Space, concept: Concept, threads: int | None, reached: Floats | None = None) -> Estimate:
@@ -213,18 +211,20 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
     if predicted.memory > allowed:
         limit = "is free on this machine" if memory is None else "was allowed"
         room = allowed - FIXED_BYTES
-        advice = f"The program alone takes about {_bytes(FIXED_BYTES)}."
+        advice = f"The program alone takes about {bytes_said(FIXED_BYTES)}."
         with_disk = on_disk(predicted, space).memory
         if with_disk <= allowed:
             kept = "With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk"
-            advice = f"{kept}, and {_bytes(with_disk)} of memory suffice."
+            advice = f"{kept}, and {bytes_said(with_disk)} of memory suffice."
         elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
         without = predicted.without_values().memory
         if without <= allowed and not predicted.on_disk:
-            advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
-        needed = f"{_bytes(predicted.memory)} of memory, with the program itself, for {predicted.size}"
-        raise TooLarge(f"the solve would need {needed}, but only {_bytes(allowed)} {limit}. {advice}")
+            advice += (
+                f" A policy that keeps no values (keep_values=False, --no-values) would need {bytes_said(without)}."
+            )
+        needed = f"{bytes_said(predicted.memory)} of memory, with the program itself, for {predicted.size}"
+        raise TooLarge(f"the solve would need {needed}, but only {bytes_said(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
             f"the solve would take {predicted.time} for {predicted.size}, more than the {seconds:g} s allowed. "
@@ -259,10 +259,3 @@ def _seconds(seconds: float) -> str:
         return f"about {float(f'{seconds:.2g}'):g} s"
     minutes = seconds / 60
     return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {float(f'{minutes / 60:.2g}'):,g} hours"
-
-
-def _bytes(number: float) -> str:
-    if number < 1024:
-        return f"{plain(Fraction(int(number)))} bytes"
-    power = min(int(math.log2(number)) // 10, 4)
-    return f"{number / 1024**power:.1f} {'KMGT'[power - 1]}iB"

@@ -19,6 +19,7 @@ from acegames.files import tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
+from acegames.system import endings as endings_of
 from acegames.system.container import MAGIC, naming
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
@@ -52,11 +53,11 @@ def _read_nfg(path: Source) -> MarkovGame:
 
 
 FORMATS = [
-    Format((".yaml", ".yml", ".json"), "text", load=load_text, save=save_text),
-    Format((".npz",), "arrays", load=load_archive, save=save_archive),
-    Format((".nfg",), "one step, of Gambit", load=_read_nfg, export=_write_nfg, takes_outside=True),
+    Format(endings_of.TEXT, "text", load=load_text, save=save_text),
+    Format(endings_of.ARRAYS, "arrays", load=load_archive, save=save_archive),
+    Format(endings_of.GAMBIT, "one step, of Gambit", load=_read_nfg, export=_write_nfg, takes_outside=True),
     Format(
-        (".csv", ".parquet"),
+        endings_of.TABLES,
         "tables",
         load=tables.read_game,
         save=tables.write_game,
@@ -64,13 +65,15 @@ FORMATS = [
         export_policy=tables.write_policy,
         takes_progress=True,
     ),
-    Format((".ace",), "solutions", kind=SOLUTION, load=load_archive),
+    Format(endings_of.SOLUTIONS, "solutions", kind=SOLUTION, load=load_archive),
 ]
 
 
 def register(new: Format) -> None:
     """Add a format. Where endings are known already, the new format takes them over."""
     FORMATS.insert(0, new)
+    if new.load is not None:
+        endings_of.GAMES.extend(ending for ending in new.endings if ending not in endings_of.GAMES)
 
 
 def format_of(path: Source) -> Format | None:

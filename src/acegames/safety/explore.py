@@ -20,7 +20,7 @@ from acegames.kernels.records import AllBoxes, Listed
 from acegames.model.arrays import Bools, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import DENSE_OCCUPANCY, Space
-from acegames.system.machine import available_memory
+from acegames.system.machine import available_memory, bytes_said
 from acegames.system.threads import Team
 
 SPARSE_BYTES = 56  # of keys, hash tables and marks, per listed cell
@@ -158,8 +158,8 @@ def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
     if needed > allowed:
         raise TooLarge(
-            f"finding the situations reachable under feasible play takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
-            f"but only {allowed / 2**30:.3g} GiB can be used; coarser costs, fewer constraints or smaller budgets would help"
+            f"finding the situations reachable under feasible play takes {bytes_said(needed)} for {cells:,} of them, "
+            f"but only {bytes_said(allowed)} can be used; coarser costs, fewer constraints or smaller budgets would help"
         )
 
 

@@ -92,13 +92,28 @@ class BudgetCurve(Shown):
     @cached_property
     def is_minimal(self) -> NDArray[np.bool_]:
         """Which budgets are minimal, (k,)."""
-        known = set(map(tuple, self.minimal.tolist()))
-        return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
+        varied = [k for k, label in enumerate(self.constraints) if label in self.constraint]
+        known = set(map(tuple, self.minimal[:, varied].tolist()))
+        return np.array([tuple(budget) in known for budget in self.budgets[:, varied].tolist()], dtype=bool)
+
+    @property
+    def mark(self) -> str:
+        """What a minimal budget is called in the lines."""
+        return "minimal" if self._fixed == "" else "smallest"
+
+    @property
+    def _fixed(self) -> str:
+        """The constraints whose budget does not vary."""
+        return ", ".join(str(label) for label in self.constraints if label not in self.constraint)
 
     @property
     def notes(self) -> list[str]:
         """Sentences that explain the lines."""
         said = list(self.remarks)
+        if self._fixed:
+            said.append(
+                f"The budget of {self._fixed} stays the game's own; smallest: nothing smaller suffices with that unchanged."
+            )
         if self.thinned:
             shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
             said.append(f"This curve shows {shown}; points= shows more.")
@@ -126,7 +141,7 @@ class BudgetCurve(Shown):
     @property
     def _marked(self) -> list[list[str]]:
         """The lines, with a last column that says which budgets are minimal."""
-        return [[*line, "minimal" * bool(x)] for line, x in zip(self.lines, self.is_minimal, strict=True)]
+        return [[*line, self.mark * bool(x)] for line, x in zip(self.lines, self.is_minimal, strict=True)]
 
     def __repr__(self) -> str:
         varied = ", ".join(map(str, self.constraint))

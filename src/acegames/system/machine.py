@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -36,7 +37,15 @@ def _free_memory() -> int:
 def check_memory(what: str, size: int, advice: str) -> None:
     """TooLarge where something of this size, in bytes, does not fit."""
     if size > available_memory():
-        raise TooLarge(f"{what} take {size / 2**30:.3g} GiB, more than can be used; {advice}")
+        raise TooLarge(f"{what} take {bytes_said(size)}, more than can be used; {advice}")
+
+
+def bytes_said(number: float) -> str:
+    """An amount of memory in words, such as 1.5 GiB."""
+    if number < 1024:
+        return f"{int(number)} bytes"
+    power = min(int(math.log2(number)) // 10, 4)
+    return f"{number / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 
 
 def processors() -> int:

@@ -53,7 +53,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.concepts import Concept, check_concept
+from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
@@ -103,7 +103,8 @@ def verify(
             policy has a `tracker.rounding` as in `acegames.CostTracker`, `spent` is the sum of the
             costs that are rounded by it.
         concept: `CCE()`, `CE()` or `Nash()`: which deviations are checked; by default the policy's
-            own `concept`. The certificate says which. Its objective plays no part.
+            own `concept`, and `CCE()` where it has none. The certificate says which. Its objective
+            plays no part.
         tol: the largest gain by a deviation that is accepted anywhere, in units of reward. By
             default a gain is accepted up to `numerics.VERIFY` times what is at stake for the player
             in that situation (the best total that safe play from there can bring, less the worst
@@ -119,10 +120,10 @@ def verify(
         no exception.
 
     Raises:
-        InvalidOption: `concept` is no concept, or missing where the policy has none; `policy` has
-            no `distribution`; `tol` is not a finite number of at least 0; `engine` has no
-            `threads`; `progress` is no function of one argument; or costs of the game are drawn
-            from distributions, and the policy does not round them.
+        InvalidOption: `concept` is no concept; `policy` has no `distribution`; `tol` is not a
+            finite number of at least 0; `engine` has no `threads`; `progress` is no function of one
+            argument; or costs of the game are drawn from distributions, and the policy does not
+            round them.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
     """
     policy = policy_of(policy)
@@ -219,7 +220,8 @@ def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):
         raise InvalidOption(f"tol: got {tol!r}, must be a finite number of at least 0")
-    return check_concept(getattr(policy, "concept", None) if concept is None else concept)
+    own = getattr(policy, "concept", None) if concept is None else concept
+    return CCE() if own is None else check_concept(own)
 
 
 def _problems(

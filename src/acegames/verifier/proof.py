@@ -80,12 +80,16 @@ class Proof(Shown):
     rounded: bool  # whether the policy rounds costs, which the checker must be told to accept
 
     def __str__(self) -> str:
+        return self.told(checker_file())
+
+    def told(self, checker: Path) -> str:
+        """What was written, what it shows, and how this copy of the checker is run."""
         return (
             f"The proof was written to {self.path} ({self.size:,} bytes). It shows that no player gains more than about "
             f"{float(self.gain.max()):.3g} by a safe deviation, "
             f"in any of the {self.situations:,} situations reachable under feasible play.\n"
             f"It is about the game with the digest {self.game_digest}.\n"
-            f"To check it, run: python {quote(str(checker_file()))} {quote(str(self.path))} --game {self.game_digest}"
+            f"To check it, run: python {quote(str(checker))} {quote(str(self.path))} --game {self.game_digest}"
             + (" --rounded" if self.rounded else "")
         )
 

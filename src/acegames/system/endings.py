@@ -1,0 +1,12 @@
+"""The endings of files. This loads nothing, so that the completion of the command line is quick."""
+
+from __future__ import annotations
+
+TEXT = (".yaml", ".yml", ".json")
+ARRAYS = (".npz",)
+GAMBIT = (".nfg",)
+TABLES = (".csv", ".parquet")
+SOLUTIONS = (".ace",)
+
+GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *SOLUTIONS]
+"""Those of files from which a game can be read; `files.formats.register` adds to them."""

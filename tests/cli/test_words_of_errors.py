@@ -1,0 +1,129 @@
+"""What the program says about wrong words, unfit files and closed pipes, in the words of the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app
+from acegames.cli.wording import TYPED, in_option_words
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(*words):
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 2 and result.stdout == "", result.output
+    return result.stderr
+
+
+def program(*words, **environment):
+    given = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | environment
+    return subprocess.run([sys.executable, "-m", "acegames", *words], capture_output=True, text=True, env=given)
+
+
+@pytest.mark.parametrize("said", TYPED)
+def test_every_advice_that_is_reworded_exists_in_the_library(said):
+    source = Path(ace.__file__).parent
+    plain = ["".join(p.read_text().split()) for p in source.rglob("*.py") if "cli" not in p.parts]
+    wanted = "".join(said.split())
+    assert any(wanted in text.replace('""', "").replace('"f"', "") for text in plain)
+
+
+def test_options_are_named_as_they_are_typed():
+    assert "--objective nroth" in refused("solve", "intersection", "--objective", "nroth")
+    assert "did you mean north?" in refused("solve", "intersection", "--objective", "nroth")
+    assert "none" in refused("solve", "intersection", "--objective", "x")
+    assert "None" not in refused("solve", "intersection", "--objective", "x")
+    assert refused("frontier", "intersection", "--constraint", "rsk").startswith("Error: --constraint: unknown")
+    assert "give --epsilon too" in refused("solve", "intersection", "--rounding", "up")
+    assert refused("solve", "drones", "-p", "gust=1e400").startswith("Error: -p gust=1e400: ")
+    assert "1.5 is no whole number of at least 1" in refused("simulate", "x.ace", "--episodes", "1.5")
+    ten_thousand = refused("simulate", "x.ace", "--episodes", "1e4")
+    assert ten_thousand == "Error: x.ace: no such file\n"  # the number is fine
+    assert str(in_option_words(ace.InvalidOption("cost_gamma: wrong"), ["cost_gamma"])) == "--cost-gamma: wrong"
+    assert str(in_option_words(ace.InvalidOption("t=3: wrong"), ["t"])) == "t=3: wrong"
+
+
+def test_files_that_are_no_solutions_are_told_apart():
+    ace.solve(ace.catalog.get("intersection")).save("s.ace")
+    for words in (
+        ("export", "s.ace", "-o", "p.csv"),
+        ("export", "intersection", "-o", "g.csv"),
+        ("prove", "s.ace", "-o", "s.proof", "--checker", "ck.py"),
+    ):
+        done = CliRunner().invoke(app, list(words))
+        assert done.exit_code == 0, done.output
+        assert words[0] != "prove" or "python ck.py s.proof" in done.stdout
+        assert words[1] != "intersection" or "g.csv.json was written too" in done.stdout
+    assert "a table for other programs, not a policy file" in refused("verify", "p.csv", "--game", "intersection")
+    assert "acegames solve g.csv" in refused("verify", "g.csv")
+    assert "python ace_check.py s.proof" in refused("verify", "s.proof")
+    Path("vans.html").touch()
+    assert "did you mean" not in refused("solve", "vans.txt")
+    Path("vans.yaml").touch()
+    assert "did you mean vans.yaml?" in refused("solve", "van.yaml")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_closed_pipe_ends_the_program_without_a_word(more):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "acegames", "check", "drones", *more]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+THREE = """
+format: acegames-game
+version: 1
+players: [alice, bob]
+horizon: 3
+initial: a state with a rather long name
+budget: {fuel: 1234567, noise exposure: 7654321, wear: 9}
+actions: {alice: [accelerate, stay], bob: [accelerate, stay]}
+rules:
+  - {next: a state with a rather long name, reward: [-12345.5, 54321.25], cost: {fuel: 123457, noise exposure: 765437, wear: 1}}
+"""
+
+
+def test_nothing_is_wrapped_in_a_pipe():
+    Path("three.yaml").write_text(THREE)
+    for words in (("show", "three.yaml"), ("check", "three.yaml"), ("frontier", "three.yaml"), ("catalog", "drones")):
+        done = program(*words)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == []
+        assert words[0] != "show" or any("-12345.5, 54321.2" in line and "765437" in line for line in lines)
+    said = "Solving takes"
+    assert any(
+        line.startswith(said) and line.endswith(".") for line in program("check", "three.yaml").stdout.splitlines()
+    )
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_narrow_tables_lose_no_number(width, monkeypatch):
+    Path("three.yaml").write_text(THREE)
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = CliRunner().invoke(app, ["show", "three.yaml"]).stdout
+    for number in ("54321.2", "123457", "765437"):
+        assert shown.count(number) == 4, shown
+    assert "wear" in shown and "more legal" not in shown
+
+
+def test_what_is_left_out_is_counted_in_words():
+    shown = CliRunner().invoke(app, ["show", "intersection", "--state", "ice", "--most", "3"]).stdout
+    assert "1 more legal joint action is not shown: --most N shows more." in shown
+    shown = CliRunner().invoke(app, ["show", "intersection", "--most", "4"]).stdout
+    assert "among them all of 1 state: --state S" in shown
