@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,12 @@ def refused(*words):
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == 2 and result.stdout == "", result.output
     return result.stderr
+
+
+def run(*words):
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def program(*words, **environment):
@@ -127,3 +134,20 @@ def test_what_is_left_out_is_counted_in_words():
     assert "1 more legal joint action is not shown: --most N shows more." in shown
     shown = CliRunner().invoke(app, ["show", "intersection", "--most", "4"]).stdout
     assert "among them all of 1 state: --state S" in shown
+
+
+def test_what_is_not_said_is_that_of_the_solution_file():
+    run("solve", "intersection", "--concept", "ce", "--objective", "egalitarian", "-o", "ce.ace", "-q")
+    for words, kind, objective in (
+        ((), "ce", "egalitarian"),
+        (("--objective", "fair"), "ce", "fair"),
+        (("--floor", "0.5"), "ce", "egalitarian"),
+        (("--concept", "cce"), "cce", "egalitarian"),
+    ):
+        told = json.loads(run("solve", "ce.ace", *words, "--no-verify", "--json").stdout)["concept"]
+        assert (told["kind"], told["objective"]) == (kind, objective)
+
+
+def test_large_seeds_are_whole_numbers():
+    run("solve", "intersection", "-o", "s.ace", "-q")
+    assert run("simulate", "s.ace", "--episodes", "1e1", "--seed", 2**53 + 1).exit_code == 0

@@ -438,7 +438,7 @@ def many_agents(number, actions=5):
 
 @pytest.mark.parametrize("players", [15, 20, 30])
 def test_joint_actions_that_do_not_fit_are_refused_beforehand(players):
-    with pytest.raises(TooLarge, match=rf"joint actions of {players} players in one joint state take .* GiB"):
+    with pytest.raises(TooLarge, match=rf"joint actions of {players} players in one joint state take .* TiB"):
         ace.compose(many_agents(players), budget={"sum": 4})
 
 

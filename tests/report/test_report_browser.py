@@ -736,7 +736,12 @@ def test_a_link_opens_its_situation(browser, shown, by, width):
     solution, path = shown("two budgets")
     place = next((t, s, c) for t, s, c in reversed(list(pairs_of(solution))) if t == 3)
     state = quote(spelled(place[1])) if by == "label" else solution.game.state_index(place[1])
-    linked = follow(browser, path, f"#t=3&s={state}&c={','.join(f'{x:g}' for x in place[2])}", width=width)
+    linked = follow(
+        browser,
+        path,
+        f"#t=3&{'s' if by == 'label' else 'n'}={state}&c={','.join(f'{x:g}' for x in place[2])}",
+        width=width,
+    )
     assert situation(linked, solution.game) == place
     assert linked.text("#not-here") == "" and in_view(linked, "#situation-title")
     linked.close()
@@ -751,6 +756,26 @@ def test_a_link_to_nowhere_says_so(browser, shown, wrong):
     assert linked.text("#not-here") == "The situation of the link is not in this page. The start is shown."
     assert situation(linked, solution.game)[0] == 0 and in_view(linked, "#not-here")
     linked.close()
+
+
+def test_states_with_the_same_label_have_links_of_their_own(browser, tmp_path):
+    """A number as a label, and the number of a state, are two things."""
+    game = ace.MarkovGame.from_functions(
+        players=["one"],
+        horizon=2,
+        initial={1: 0.25, "1": 0.25, 0: 0.25, "": 0.25},
+        actions=lambda s: [("x", "y")],
+        outcomes=lambda s, a: [(1, s, None)],
+        reward=lambda s, a: [0],
+    )
+    path = tmp_path / "alike.html"
+    ace.solve(game).report(path, episodes=2)
+    for link, state in (("n=0", 1), ("n=1", "1"), ("s=0", 0), ("n=2", 0), ("s=", "")):
+        page = follow(browser, path, f"#t=1&{link}")
+        assert page.text("#not-here") == ""
+        assert page.get("open.record[STATE]") == game.state_index(state), link
+        assert page.get("named(address()).state") == game.state_index(state)
+        page.close()
 
 
 def test_hostile_labels_have_links_too(browser, shown):

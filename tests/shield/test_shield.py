@@ -694,6 +694,7 @@ def test_rounded_costs_are_explained_as_they_count():
     assert runner.counted == (1,)
 
 
+@pytest.mark.filterwarnings("ignore:initial. the state is None:acegames.errors.GameWarning")
 def test_none_is_a_label_like_any_other():
     game = ace.MarkovGame.from_functions(
         players=["p", None],

@@ -314,3 +314,21 @@ def test_a_budget_beyond_reach_is_shown_and_adds_nothing():
 
 def test_without_an_objective_the_curve_says_so():
     assert "some equilibrium" in str(ace.budget_curve(ace.catalog.get("intersection"), ace.CE(None)))
+
+
+def test_full_budgets_beside_a_named_constraint_vary_all_that_differ():
+    one = np.ones((1, 2, 1))
+    cost = np.array([[[1, 0], [0, 1]]])
+    game = ace.MarkovGame.from_arrays(one, one, cost, {"a": 2, "b": 2}, horizon=2, constraints=("a", "b"))
+    curve = ace.budget_curve(game, constraint="a", budgets=[(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)])
+    assert curve.constraint == ("a", "b") and not any("stays the game's own" in note for note in curve.notes)
+    assert curve.feasible.tolist() == [False, True, True, True, True]
+    assert curve.is_minimal.tolist() == [False, True, True, True, False]
+
+
+def test_a_budget_that_can_never_be_spent_does_not_hide_the_smallest():
+    one = np.ones((1, 2, 1))
+    cost = np.array([[[1, 0], [0, 1]]])
+    game = ace.MarkovGame.from_arrays(one, one, cost, {"a": 2, "b": 99}, horizon=2, constraints=("a", "b"))
+    curve = ace.budget_curve(game, constraint="a")
+    assert curve.is_minimal.tolist() == [True, False, False] and curve.budgets[:, 1].tolist() == [99] * 3

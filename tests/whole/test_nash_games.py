@@ -506,6 +506,6 @@ def test_command_line(tmp_path, monkeypatch):
     assert run(app, ["verify", "s.ace"]).exit_code == 0
     assert run(app, ["simulate", "s.ace", "--episodes", "50"]).exit_code == 0
     none = run(app, ["solve", "six_cycle", "--concept", "nash"])
-    assert none.exit_code == 4 and "NoEquilibrium" in none.output
+    assert none.exit_code == 4 and "has no Nash equilibrium" in none.output
     assert run(app, ["solve", "six_cycle", "--concept", "nash", "--floor", "2"]).exit_code == 2
     assert run(app, ["solve", "six_cycle", "--concept", "pure"]).exit_code == 2

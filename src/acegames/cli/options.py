@@ -11,6 +11,8 @@ import math
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,10 +39,9 @@ def whole(least: int) -> Any:
 
     def read(text: str | int) -> int:
         with contextlib.suppress(ValueError, OverflowError):
-            number = float(text)
-            found = int(text) if str(text).lstrip("+-").replace("_", "").isdigit() else int(number)
-            if found == number >= least:
-                return found
+            found = int(text) if str(text).lstrip("+-").replace("_", "").isdigit() else Fraction(text)
+            if found >= least and found == int(found):
+                return int(found)
         raise BadParameter(f"{text} is no whole number of at least {least}")
 
     return read
@@ -208,7 +209,8 @@ def refuse_game(file: Path) -> None:
     if file.is_file() and _is_policy_table(file):
         raise InvalidOption(
             f"{file}: a table for other programs, not a policy file; give the solution that it was exported from, or a "
-            "policy file, which policy.save(FILE) writes in Python (where acegames.files.tables.read_policy reads such a table)"
+            "policy file, which policy.save(FILE) writes in Python (where acegames.files.tables.read_policy reads such a table); "
+            f"if it holds a game, solve it: acegames solve {file} -o FILE"
         )
     if file.is_file() and _is_proof(file):
         raise InvalidOption(
@@ -262,13 +264,20 @@ def read_concept(
 def wanted_concept(
     name: str, kind: str | None, objective: str | None, game: ace.MarkovGame, floor: float = 1.0, backend: Any = None
 ) -> Concept:
-    """The concept that is asked for; where nothing is said, that of the solution in a file."""
-    if kind is objective is backend is None and floor == 1.0 and Path(name).is_file():
+    """The concept that is asked for; what is not said is taken from the solution in a file."""
+    stored: Concept | None = None
+    if Path(name).is_file():
         with contextlib.suppress(BadFile):
-            return ace.Solution.load(name).concept
-    return read_concept(
-        "cce" if kind is None else kind, "welfare" if objective is None else objective, game, floor, backend
-    )
+            stored = ace.Solution.load(name).concept
+    usual = next((word for word, known in CONCEPTS.items() if type(stored) is known), "cce")
+    asked = read_concept(kind or usual, objective or "welfare", game, floor, backend)
+    if stored is None:
+        return asked
+    kept: dict[str, Any] = {} if objective else {"objective": stored.objective}
+    if type(asked) is type(stored):
+        kept |= {} if floor != 1.0 or not isinstance(stored, Correlated) else {"floor": stored.floor}
+        kept |= {"backend": stored.backend} if isinstance(stored, ace.Nash) and backend is None else {}
+    return replace(asked, **kept)
 
 
 def _objective_of(text: str, players: dict[str, Any]) -> Any:

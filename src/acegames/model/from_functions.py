@@ -128,7 +128,7 @@ def game_from_functions(
         constraint_labels,
         actions=_Asked.of("actions", actions, stationary),
         outcomes=_Asked.of("outcomes", outcomes, stationary),
-        reward=_Asked.of("reward", reward, stationary),
+        reward=_Asked.of("reward", reward, stationary, outcomes),
         legal=_Asked.of("legal", legal, stationary),
         seen=tuple({} for _ in player_labels),
     )
@@ -224,10 +224,10 @@ class _Asked(NamedTuple):
     takes_next: bool = False  # of a reward: whether it depends on the next state
 
     @staticmethod
-    def of(what: str, function: Any, stationary: bool) -> _Asked:
+    def of(what: str, function: Any, stationary: bool, outcomes: Any = None) -> _Asked:
         if function is None and what == "legal":
             return _Asked(what, everything, takes_t=False, depends_on_t=False)
-        takes = roles(what, function)
+        takes = roles(what, function, outcomes)
         takes_t = takes[0] == "t"
         return _Asked(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
 

@@ -91,10 +91,11 @@ def check_optional(name: str, function: Any, takes: Sequence[str], error: type[A
         check_function(name, function, takes, error=error)
 
 
-def roles(what: str, function: Any) -> tuple[str, ...]:
+def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
     """What a function that describes a game gets: some of (t, state, action, next_state), in order.
 
-    How many arguments it needs decides, and for a reward of three their names do.
+    How many arguments it needs decides. For a reward of three their names do; if they are those of
+    `outcomes`, they mean the same.
 
     Raises:
         InvalidGame: it is no function, cannot be called so, or a name says that an argument is in
@@ -108,11 +109,16 @@ def roles(what: str, function: Any) -> tuple[str, ...]:
         raise InvalidGame(f"{own}, but the time is the first argument: write {what}({right})")
     needed = [] if more else [name.lstrip("_") for name in names]
     takes: tuple[str, ...] = ROLES[:2] if what == "actions" else ROLES[:3]
-    if what == "reward" and (len(needed) == 4 or (len(needed) == 3 and _is_given_next(own, needed))):
+    if what == "reward" and (
+        len(needed) == 4 or (len(needed) == 3 and names != _names(outcomes)[0] and _is_given_next(own, needed))
+    ):
         takes = ROLES
     if len(needed) == len(takes) - 1 and needed[0] not in CLOCK:
         takes = takes[1:]
     check_function(what, function, takes, error=InvalidGame)
+    swapped = dict(zip(takes, names, strict=False))
+    if (swapped.get("state"), swapped.get("action")) == ("a", "s"):
+        raise InvalidGame(f"{own}, but is called as {what}({', '.join(takes)}): the state stands before the action")
     for name, role in zip(names, takes, strict=False):
         means = "next_state" if name == "next_s" else "state" if name == "s" and role == "t" else name
         if means in ROLES and means != role:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model import words
 from acegames.model.arrays import Floats
+from acegames.model.numbers import exact
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def points(ax: Axes, x: Floats, y: Floats, numbers: Floats, said: str) -> None:
 
 def evenly(amounts: Floats) -> bool:
     """Whether amounts, upwards, are equally far from each other."""
-    return bool(np.allclose(np.diff(amounts, 2), 0, atol=1e-9 * float(np.ptp(amounts))))
+    return len({exact(after) - exact(before) for before, after in pairwise(amounts.tolist())}) <= 1
 
 
 def worth(values: Floats, players: tuple[Any, ...], player: Any) -> tuple[Floats, str]:

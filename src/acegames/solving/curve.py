@@ -92,9 +92,8 @@ class BudgetCurve(Shown):
     @cached_property
     def is_minimal(self) -> NDArray[np.bool_]:
         """Which budgets are minimal, (k,)."""
-        varied = [k for k, label in enumerate(self.constraints) if label in self.constraint]
-        known = set(map(tuple, self.minimal[:, varied].tolist()))
-        return np.array([tuple(budget) in known for budget in self.budgets[:, varied].tolist()], dtype=bool)
+        known = set(map(tuple, self.minimal.tolist()))
+        return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
 
     @property
     def mark(self) -> str:
@@ -292,7 +291,7 @@ def _curve(
         plain_array(shown, width),
         values,
         feasible,
-        plain_array([scale.exactly(budget) for budget in minimal.tolist()], width),
+        plain_array([scale.exactly(budget, varied) for budget in minimal.tolist()], width),
         steps,
         has_schedule(game),
         (*remarks, *_capacities(scale, varied)),

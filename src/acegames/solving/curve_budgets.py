@@ -46,9 +46,10 @@ class Scale:
             for bound, unit, (least, most) in zip(budget, self.units, self.range, strict=True)
         )
 
-    def exactly(self, whole: Sequence[int]) -> Budget:
-        """The budget of whole units."""
-        return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
+    def exactly(self, whole: Sequence[int], varied: Sequence[int]) -> Budget:
+        """The budget of whole units; those that do not vary are the game's own, uncut."""
+        found = [w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True)]
+        return tuple(x if m in varied else self.own[m] for m, x in enumerate(found))
 
     def reservoirs(self, whole: Sequence[int]) -> Reservoirs:
         """Those of other capacities: full where they were full, else at the level, or full."""
@@ -158,7 +159,8 @@ def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int
         if len(given) not in of:
             raise InvalidOption(f"budgets: entry {k} is {entry!r}, must have one number per constraint")
         found.append(_budget(scale, k, dict(zip(of[len(given)], given, strict=True))))
-    return varied, found
+    other = [m for m in range(len(labels)) if any(budget[m] != scale.own[m] for budget in found)]
+    return sorted({*varied, *other}), found
 
 
 def _budget(scale: Scale, entry: int, given: Mapping[int, Any]) -> Budget:

@@ -1,4 +1,4 @@
-// A link to a situation: #t=3&s=ice&c=5 has its time, the label of its state (percent-encoded, or its number) and its cumulative costs.
+// A link to a situation: #t=3&s=ice&c=5 has its time, the label of its state (percent-encoded) and its cumulative costs; n=2 in place of s is the number of a state whose label another one shares.
 const SETTLED = 400; // milliseconds without a move after which a situation becomes a step of the history
 let settling = null;
 
@@ -8,17 +8,17 @@ Object.entries(DATA.states).forEach(([s, label]) => labelled.set(label, labelled
 
 /* Quotes and brackets too, which end a link in many texts. */
 const encoded = (label) => encodeURIComponent(label).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
-const nameOf = (state) => (labelled.get(DATA.states[state]) === state ? encoded(DATA.states[state]) : state);
-const address = () => `#t=${open.t}&s=${nameOf(open.record[STATE])}${M ? `&c=${open.record[SPENT].join(",")}` : ""}`;
+const nameOf = (state) => (labelled.get(DATA.states[state]) === state ? `s=${encoded(DATA.states[state])}` : `n=${state}`);
+const address = () => `#t=${open.t}&${nameOf(open.record[STATE])}${M ? `&c=${open.record[SPENT].join(",")}` : ""}`;
 
 /* The time, state and cumulative costs that an address names, or null if the page has no situation with this time and state. */
 function named(hash) {
-  const found = /^#t=(\d+)&s=([^&]+)(?:&c=([-+0-9.e,]+))?$/.exec(hash);
+  const found = /^#t=(\d+)&([sn])=([^&]*)(?:&c=([-+0-9.e,]+))?$/.exec(hash);
   if (!found) return null;
   let label;
-  try { label = decodeURIComponent(found[2]); } catch { return null; } // a broken percent-encoding
-  const t = Number(found[1]), spent = (found[3] || "").split(",").filter((x) => x).map(Number);
-  const state = labelled.get(label) ?? (/^\d+$/.test(label) ? Number(label) : null);
+  try { label = decodeURIComponent(found[3]); } catch { return null; } // a broken percent-encoding
+  const t = Number(found[1]), spent = (found[4] || "").split(",").filter((x) => x).map(Number);
+  const number = /^\d+$/.test(label) ? Number(label) : null, state = found[2] === "n" ? number : (labelled.get(label) ?? number);
   return t < H && groups[t].has(state) && spent.length === M && spent.every(Number.isFinite) ? { t, state, spent } : null;
 }
 
