@@ -361,7 +361,8 @@ def check(path, exact=False, digest=None, rounded=False, most_gain=None):
     need(concept in KINDS, f"{concept!r:.60} is a kind of equilibrium that this program does not know")
     sizes = f"players {len(game.players)}, states {len(game.states)}, steps {len(game.moves)}, budgets {len(game.cost)}"
     print(f"Game {str(header['name'])!r}: {sizes}.\n  Its digest is {game.digest}.")
-    need(digest in (None, game.digest[: max(12, len(digest or ""))]), "this is another game than the one asked for", Refuted)
+    asked = game.digest if digest is None else digest.lower()
+    need(len(asked) >= 12 and game.digest.startswith(asked), "this is another game than the one asked for", Refuted)
     if "tails" in header["game"]:
         print("  It is the beginning of play without end; what comes later is no part of this proof.")
     stages = feasible(game)
@@ -381,11 +382,10 @@ def main():
     global MOST_BYTES
     parser = argparse.ArgumentParser(description="Check a proof written by `acegames prove`.")
     parser.add_argument("proof")
-    parser.add_argument("--game", metavar="DIGEST", help="the game it must be about: the first 12 or more digits, or all")
+    parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, by 12 or more digits")
     parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")
     parser.add_argument("--rounded", action="store_true", help="accept that the policy rounds costs, as is told then")
-    told = "the largest gain to accept anywhere; by default 1e-8 of what is at stake in the situation, and rounding"
-    parser.add_argument("--gain", metavar="AMOUNT", type=Fraction, help=told)
+    parser.add_argument("--gain", metavar="GAIN", type=Fraction, help="largest gain to accept; else 1e-8 of the stake")
     told = "what situations may take, about; 2 by default, and one takes 1 to 2 kB. The file may have a quarter of that"
     parser.add_argument("--memory", metavar="GB", type=float, default=MOST_BYTES / 2**30, help=told)
     options = parser.parse_args()
