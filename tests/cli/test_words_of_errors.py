@@ -137,15 +137,18 @@ def test_what_is_left_out_is_counted_in_words():
 
 
 def test_what_is_not_said_is_that_of_the_solution_file():
-    run("solve", "intersection", "--concept", "ce", "--objective", "egalitarian", "-o", "ce.ace", "-q")
-    for words, kind, objective in (
-        ((), "ce", "egalitarian"),
-        (("--objective", "fair"), "ce", "fair"),
-        (("--floor", "0.5"), "ce", "egalitarian"),
-        (("--concept", "cce"), "cce", "egalitarian"),
+    run("solve", "intersection", "--concept", "ce", "--objective", "egalitarian", "--floor", "2", "-o", "ce.ace", "-q")
+    for words, kind, objective, floor in (
+        ((), "ce", "egalitarian", 2.0),
+        (("--objective", "fair"), "ce", "fair", 2.0),
+        (("--floor", "0.5"), "ce", "egalitarian", 0.5),
+        (("--floor", "1"), "ce", "egalitarian", 1.0),
+        (("--concept", "cce"), "cce", "egalitarian", 1.0),
     ):
         told = json.loads(run("solve", "ce.ace", *words, "--no-verify", "--json").stdout)["concept"]
-        assert (told["kind"], told["objective"]) == (kind, objective)
+        assert (told["kind"], told["objective"], told["floor"]) == (kind, objective, floor)
+    for option in ("--concept", "--objective"):  # an empty word is not the same as none
+        assert f"{option} :" in refused("solve", "ce.ace", option, "")
 
 
 def test_large_seeds_are_whole_numbers():

@@ -240,7 +240,7 @@ def check_place(output: Path) -> None:
 
 
 def read_concept(
-    kind: str, objective: str, game: ace.MarkovGame, floor: float = 1.0, backend: str | None = None
+    kind: str, objective: str, game: ace.MarkovGame, floor: float | None = None, backend: str | None = None
 ) -> Concept:
     """The concept; its objective may be a word, the name of a player or weights."""
     name, (*others, last) = kind.lower(), CONCEPTS
@@ -253,16 +253,21 @@ def read_concept(
         if CONCEPTS[name] is not ace.Nash:
             raise InvalidOption(f"--backend {backend}: goes with --concept nash")
         options["backend"] = backend
-    if issubclass(CONCEPTS[name], Correlated):
+    if floor is not None:
+        if not issubclass(CONCEPTS[name], Correlated):
+            with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
+            raise InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
         options["floor"] = floor
-    elif floor != 1.0:
-        with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
-        raise InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
     return CONCEPTS[name](chosen, **options)
 
 
 def wanted_concept(
-    name: str, kind: str | None, objective: str | None, game: ace.MarkovGame, floor: float = 1.0, backend: Any = None
+    name: str,
+    kind: str | None,
+    objective: str | None,
+    game: ace.MarkovGame,
+    floor: float | None = None,
+    backend: str | None = None,
 ) -> Concept:
     """The concept that is asked for; what is not said is taken from the solution in a file."""
     stored: Concept | None = None
@@ -270,13 +275,16 @@ def wanted_concept(
         with contextlib.suppress(BadFile):
             stored = ace.Solution.load(name).concept
     usual = next((word for word, known in CONCEPTS.items() if type(stored) is known), "cce")
-    asked = read_concept(kind or usual, objective or "welfare", game, floor, backend)
-    if stored is None:
-        return asked
-    kept: dict[str, Any] = {} if objective else {"objective": stored.objective}
-    if type(asked) is type(stored):
-        kept |= {} if floor != 1.0 or not isinstance(stored, Correlated) else {"floor": stored.floor}
-        kept |= {"backend": stored.backend} if isinstance(stored, ace.Nash) and backend is None else {}
+    asked = read_concept(
+        usual if kind is None else kind, "welfare" if objective is None else objective, game, floor, backend
+    )
+    kept: dict[str, Any] = {}
+    if stored is not None and objective is None:
+        kept["objective"] = stored.objective
+    if isinstance(stored, Correlated) and type(asked) is type(stored) and floor is None:
+        kept["floor"] = stored.floor
+    if isinstance(stored, ace.Nash) and type(asked) is type(stored) and backend is None:
+        kept["backend"] = stored.backend
     return replace(asked, **kept)
 
 

@@ -23,7 +23,8 @@ BACKEND = (
 )
 FLOOR = (
     "With ce and cce: a deviation that leaves the feasible joint actions counts as a payoff this many payoff ranges "
-    "below the player's worst feasible one. Every value is sound; a larger one leaves more equilibria to choose from."
+    "below the player's worst feasible one (1 if not given). Every value is sound; a larger one leaves more equilibria "
+    "to choose from."
 )
 ENGINE = "local (compiled, on this machine) or reference (plain and slow, to compare with)."
 MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
@@ -36,7 +37,7 @@ def solve(
     concept: opt.Kind = None,
     objective: opt.Objective = None,
     backend: Annotated[str | None, Option(metavar="NAME", help=BACKEND, autocompletion=backends)] = None,
-    floor: Annotated[float, Option(metavar="NUMBER", help=FLOOR)] = 1.0,
+    floor: Annotated[float | None, Option(metavar="NUMBER", help=FLOOR)] = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
