@@ -78,7 +78,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._over = True
 
     def __repr__(self) -> str:
-        handling = ", ".join(f"{name}={value!r}" for name, value in self.handling.items())
+        handling = ", ".join(f"{name}={self.handling[name]!r}" for name in ("how", "unsafe", "surprise"))
         return f"<{type(self).__name__}: {self.env}, {handling}>"
 
     # -- PettingZoo's interface
