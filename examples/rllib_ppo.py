@@ -5,7 +5,7 @@ beside the key "observations", so the environments are made with `style="rllib"`
 the shield no budget breaks; with masks that allow every legal action, budgets do.
 
 Run: python examples/rllib_ppo.py [iterations]
-Needs: pip install 'acegames[pettingzoo,rllib]' torch; no GPU, a few minutes.
+Needs: pip install 'acegames[pettingzoo]' 'ray[rllib]' torch; no GPU, a few minutes.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def benchmarl_task(
     """
     _check_maker(make_env)
     optional("pettingzoo", "environments", EXTRA)
-    optional("benchmarl", "tasks", "torchrl")
+    optional("benchmarl", "tasks", "benchmarl")
     from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
 
     return ParallelEnvTask(make_env, name, max_steps, groups)
