@@ -5,6 +5,7 @@ They need PyTorch and more; `make test-learners` installs all of it and runs thi
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -50,15 +51,18 @@ class Counting:
 
 
 def drones(mask, **options):
-    game = ace.catalog.get("drones")
-    return Counting(lambda: pz.parallel_env(game, mask=mask, **options))
+    return Counting(functools.partial(pz.parallel_env, ace.catalog.get("drones"), mask=mask, **options))
 
 
 @pytest.fixture(scope="module")
 def rovers():
     """A shield around an environment that is not a game of ours."""
     shield = ace.Shield(pz.from_parallel_env(Rovers(), horizon=5, budget={"battery": 8}))
-    return Counting(lambda: pz.shielded(Rovers(), shield))
+    return Counting(functools.partial(shielded_rovers, shield))
+
+
+def shielded_rovers(shield):
+    return pz.shielded(Rovers(), shield)
 
 
 def torch():
@@ -191,6 +195,8 @@ def test_what_a_task_says_of_itself(rovers):
     assert task.supports_discrete_actions() and not task.supports_continuous_actions()
     with pytest.raises(ace.InvalidOption, match=r"max_steps: .* is not of a game"):
         pz.benchmarl_task(Rovers)
+    with pytest.raises(ace.InvalidOption, match=r"make_env: BenchMARL stores tasks .* not a lambda"):
+        pz.benchmarl_task(lambda: pz.parallel_env(ace.catalog.get("drones")))
 
 
 # -- RLlib ------------------------------------------------------------------------------------------------------------

@@ -238,8 +238,9 @@ def benchmarl_task(
     """Make a task of BenchMARL of a parallel environment; its learners heed the masks.
 
     Args:
-        make_env: a function without arguments that makes the environment, such as
-            `lambda: parallel_env(game, shield=shield)`.
+        make_env: a function without arguments that makes the environment. BenchMARL stores it by
+            name, so it must be defined at the top of a module, or be a `functools.partial` such as
+            `partial(parallel_env, game, shield=shield)`.
         name: the task's name in logs.
         max_steps: the longest that an episode can be; by default the horizon of the game.
         groups: {group: agents} for agents that learn together, with shared networks; they must
@@ -252,6 +253,9 @@ def benchmarl_task(
     _check_maker(make_env)
     optional("pettingzoo", "environments", EXTRA)
     optional("benchmarl", "tasks", "benchmarl")
+    if "<" in getattr(make_env, "__qualname__", ""):
+        rule = "must be a function at the top of a module, or a functools.partial, not a lambda or an inner function"
+        raise InvalidOption(f"make_env: BenchMARL stores tasks with the name of their function, so it {rule}")
     from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
 
     return ParallelEnvTask(make_env, name, max_steps, groups)
