@@ -137,6 +137,23 @@ def test_masks_in_turn_are_in_one_place():
         assert [mask.tolist() for mask in masks] == [[1, 1, 0]] * (2 if "infos" in options else 1)
 
 
+def test_around_environments_everything_can_be_one_vector(rovers):
+    plain, env = pettingzoo.shielded(Rovers(), rovers), pettingzoo.shielded(Rovers(), rovers, observation="vector")
+    dicts, (seen, infos) = plain.reset(seed=0)[0], env.reset(seed=0)
+    while env.agents:
+        for agent in env.agents:
+            assert env.observation_space(agent).contains(seen[agent])
+            assert np.array_equal(infos[agent]["action_mask"], dicts[agent]["action_mask"])
+            places = dicts[agent]["observation"]
+            rest = [*dicts[agent]["remaining"], *dicts[agent]["steps_left"]]
+            assert seen[agent].tolist() == [*np.eye(6)[places[0]], *np.eye(6)[places[1]], *rest]
+        actions = {a: int(np.flatnonzero(infos[a]["action_mask"])[-1]) for a in env.agents}
+        dicts, (seen, *_, infos) = plain.step(actions)[0], env.step(actions)
+    turns = pettingzoo.shielded_aec(Rovers(), rovers, observation="vector")
+    turns.reset(seed=0)
+    assert turns.last()[-1]["action_mask"].tolist() == [1, 1, 1]
+
+
 # -- RLlib's keys -----------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +187,5 @@ def test_the_keys_of_rllib(rovers):
 def test_what_is_not_known_is_refused(rovers, options, said):
     with pytest.raises(ace.InvalidOption, match=said):
         pettingzoo.parallel_env(game_of("c"), **options)
-    if len(options) == 1:
-        with pytest.raises(ace.InvalidOption, match=said):
-            pettingzoo.shielded(Rovers(), rovers, **options)
+    with pytest.raises(ace.InvalidOption, match=said):
+        pettingzoo.shielded(Rovers(), rovers, **options)

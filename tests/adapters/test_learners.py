@@ -62,7 +62,7 @@ def rovers():
 
 
 def shielded_rovers(shield):
-    return pz.shielded(Rovers(), shield)
+    return pz.shielded(Rovers(), shield, observation="vector")
 
 
 def torch():
@@ -86,7 +86,8 @@ def test_torchrl_takes_every_environment(rovers):
         for mask in ("safe", "available"):
             check_env_specs(PettingZooWrapper(pz.parallel_env(game, mask=mask, observation=observation)))
         check_env_specs(PettingZooWrapper(pz.aec_env(game, observation=observation), use_mask=True))
-    check_env_specs(PettingZooWrapper(rovers()))
+    for options in ({}, {"observation": "vector"}, {"style": "rllib"}):
+        check_env_specs(PettingZooWrapper(pz.shielded(Rovers(), rovers.make().shield, **options)))
     check_env_specs(PettingZooWrapper(pz.shielded_aec(Rovers(), rovers.make().shield), use_mask=True))
     with pytest.raises(Exception, match="dict"):  # as all were before
         PettingZooWrapper(pz.parallel_env(game, infos="nested"))

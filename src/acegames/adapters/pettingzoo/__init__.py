@@ -133,6 +133,7 @@ def shielded(
     how: str = "product",
     unsafe: str = "repair",
     surprise: str = "error",
+    observation: Literal["dict", "vector"] = "dict",
     infos: Literal["flat", "nested"] = "flat",
     style: Literal["pettingzoo", "rllib"] = "pettingzoo",
 ) -> ShieldedParallelEnv:
@@ -164,6 +165,8 @@ def shielded(
         surprise: what happens if a step has an outcome that the game excludes: "error" raises
             UnknownPair, "end" warns and truncates the episode. A `reset` to a state that the game
             excludes is always an error.
+        observation: "dict"; or "vector", all that there is to see as one vector of float32 (spaces
+            that are not numbers as Gymnasium's `flatten` writes them), with the mask in the infos.
         infos: "flat": numbers under keys that never change; what the environment itself tells is
             `env.own_infos`. "nested": its own infos with the shield's added, "spent" and
             "remaining" as {constraint: exact number}, the mask, after a step "shielded", "intended"
@@ -177,8 +180,9 @@ def shielded(
     optional("pettingzoo", WHO, EXTRA)
     from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
 
-    handling = {"how": how, "unsafe": unsafe, "surprise": surprise, "infos": infos, "style": style}
-    return ShieldedParallelEnv(env, shield, state=state, cost=cost, actions=actions, **handling)
+    handling = {"how": how, "unsafe": unsafe, "surprise": surprise}
+    shape = {"observation": observation, "infos": infos, "style": style}
+    return ShieldedParallelEnv(env, shield, state=state, cost=cost, actions=actions, **handling, **shape)
 
 
 def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
@@ -190,8 +194,8 @@ def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
 
     Args:
         env, shield: as for `shielded`.
-        options: `state`, `cost`, `actions`, `unsafe`, `surprise`, `infos` and `style` as for
-            `shielded`.
+        options: `state`, `cost`, `actions`, `unsafe`, `surprise`, `observation`, `infos` and
+            `style` as for `shielded`.
     """
     inner = shielded(env, shield, how="repair", **options)
     from acegames.adapters.pettingzoo.playing import TurnEnv

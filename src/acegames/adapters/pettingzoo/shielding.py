@@ -23,7 +23,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from acegames.adapters.environments.keys import INFOS, STYLES
+from acegames.adapters.environments.keys import INFOS, NO_DICT, STYLES
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
 from acegames.adapters.pettingzoo.telling import Account, Mask, Telling
 from acegames.errors import InvalidOption, UnknownPair
@@ -42,6 +42,7 @@ CHOICES = {
     "how": ("product", "repair"),
     "unsafe": ("repair", "error"),
     "surprise": ("error", "end"),
+    "observation": ("dict", "vector"),
     "infos": INFOS,
     "style": tuple(STYLES),
 }
@@ -60,6 +61,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         rules = Conventions(env, shield.game.constraints, state, cost, shield.players)
         for what, known in CHOICES.items():
             check_choice(what, handling[what], known)
+        if (handling["style"], handling["observation"]) == ("rllib", "vector"):
+            raise InvalidOption(NO_DICT)
         super().__init__(env)
         self.shield, self.handling, self._rules = shield, handling, rules
         self._labels = _read_numbering(rules, shield, actions)
@@ -68,7 +71,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
         )
-        shape = {what: handling[what] for what in ("infos", "style")}
+        shape = {what: handling[what] for what in ("observation", "infos", "style")}
         self._telling = Telling(env, shield.game, rules.players, **shape)
         self.constraint_names = self._telling.names
         self.own_infos: Any = {}
@@ -88,7 +91,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """Who plays now; nobody once the horizon of the shield's game is reached."""
         return [] if self._over else list(self.env.agents)
 
-    def observation_space(self, agent: Any) -> spaces.Dict:
+    def observation_space(self, agent: Any) -> spaces.Space[Any]:
         """The environment's space, with the mask and what is left of the budgets."""
         return self._telling.spaces[agent]
 
