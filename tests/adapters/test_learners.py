@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -321,3 +322,19 @@ def test_without_the_packages_it_is_said_what_to_install(monkeypatch):
     for copies in (0, True, 1.5):
         with pytest.raises(ace.InvalidOption, match=r"copies: got .* must be a whole number from 1 on"):
             pz.sb3_vec_env(Rovers, copies)
+
+
+@pytest.mark.slow
+@THEIRS
+def test_what_the_page_shows_runs(capsys):
+    pytest.importorskip("sb3_contrib")
+    pytest.importorskip("torchrl")
+    torch()
+    page = (EXAMPLES.parent / "docs" / "with-other-libraries" / "learners.md").read_text()
+    blocks = re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    shown, namespace = [block for block in blocks if "benchmarl" not in block], {"__name__": "docs"}
+    assert len(shown) == 2, "BenchMARL's is the test above, for longer"
+    for block in shown:
+        exec(compile(block, "learners.md", "exec"), namespace)
+    printed = capsys.readouterr().out
+    assert printed.startswith("True\n") and "tensor([[[True" in printed
