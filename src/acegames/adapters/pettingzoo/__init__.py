@@ -1,6 +1,7 @@
 """PettingZoo (`pip install 'acegames[pettingzoo]'`): games as environments, environments as games.
 
 parallel_env(game), aec_env(game)                  ->  an environment of a game
+vector_env(game, num_envs=...)                     ->  a batch of them, in arrays
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
 """
@@ -18,9 +19,11 @@ from acegames.system.extras import optional
 if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.playing import GameParallelEnv, TurnEnv
     from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
     from acegames.shield import Shield
 
 __all__ = ["aec_env", "from_parallel_env", "parallel_env", "raw_aec_env", "shielded", "shielded_aec"]
+__all__ += ["vector_env"]
 
 
 def parallel_env(
@@ -98,6 +101,41 @@ def aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "t
     from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
 
     return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(raw))
+
+
+def vector_env(
+    game: MarkovGame,
+    *,
+    num_envs: int,
+    autoreset_mode: Any = "NextStep",
+    mask: Literal["safe", "available"] = "safe",
+    **options: Any,
+) -> GameVectorParallelEnv:
+    """Make a batch of parallel environments of a game, in which a step plays all of them.
+
+    The interface is that of `parallel_env`, {agent: ...} in and out, with a leading axis of
+    `num_envs` on every array; PettingZoo itself has none for batches and is not needed. Agents do
+    not leave: an episode that is over begins anew. `observation_space(agent)` and
+    `action_space(agent)` are those of the batch, `single_observation_space(agent)` and
+    `single_action_space(agent)` those of one environment.
+
+    Args:
+        game: the game.
+        num_envs: how many environments.
+        autoreset_mode: how episodes begin anew, in Gymnasium's words. "NextStep": the step after
+            the end ignores the actions and begins. "SameStep": at once, with `final_obs` and
+            `final_info` in the infos. "Disabled": by reset(options={"reset_mask": booleans}).
+        mask: as for `parallel_env`.
+        options: `shield`, `illegal`, `owners`, `features` and `observation` as for `parallel_env`.
+
+    Raises:
+        Infeasible, InvalidOption: as for `parallel_env`.
+        MissingExtra: Gymnasium is not installed.
+    """
+    optional("gymnasium", "environments", "gymnasium")
+    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
+
+    return GameVectorParallelEnv(game, num_envs, autoreset_mode, mask=mask, **options)
 
 
 def shielded(
