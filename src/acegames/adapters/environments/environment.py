@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from acegames.adapters.environments.keys import STYLES
 from acegames.adapters.environments.options import MASKS, Options, metadata
 from acegames.adapters.environments.play import Play
 from acegames.adapters.environments.showing import show
@@ -21,6 +22,7 @@ class GameEnvironment:
         self.play = Play(game, options, masks)
         self.game, self.render_mode = game, options.render_mode
         self.layout = self.play.layout  # which entries of the vector hold what
+        self.constraint_names = self.play.names  # {label: name in the keys of infos}
         self.metadata = metadata(game)
 
     def __repr__(self) -> str:
@@ -65,5 +67,6 @@ def observation_space(play: Play, i: int) -> spaces.Space[object]:
     """The observations of player i."""
     if play.options.observation == "vector":
         return vector_space(play)
-    mask = spaces.Box(0, 1, (len(play.game.actions[i]),), dtype=np.int8)
-    return spaces.Dict({"observation": vector_space(play), "action_mask": mask})
+    style = STYLES[play.options.style]
+    mask = spaces.Box(0, 1, (len(play.game.actions[i]),), dtype=style.mask)
+    return spaces.Dict({style.observation: vector_space(play), "action_mask": mask})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
+from acegames.adapters.environments.keys import INFOS, STYLES
 from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_choice
@@ -31,11 +32,17 @@ class Options:
     features: Callable[[Any], Any] | None = None
     observation: str = "dict"
     render_mode: str | None = None
+    infos: str = "flat"
+    style: str = "pettingzoo"
 
     def __post_init__(self) -> None:
         if self.illegal is not None:
             read_number("illegal", self.illegal, lambda x: True, "a finite number, or None for an error")
         check_choice("observation", self.observation, ("dict", "vector"))
+        check_choice("infos", self.infos, INFOS)
+        check_choice("style", self.style, tuple(STYLES))
+        if self.style == "rllib" and self.observation == "vector":
+            raise InvalidOption('style: "rllib" names the entries of observations that are dicts: observation="dict"')
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":
             optional("matplotlib", "pictures", "plot")

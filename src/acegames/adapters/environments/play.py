@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
+from acegames.adapters.environments.keys import STYLES, constraint_names, flat
 from acegames.adapters.environments.observing import Layout, Vector
 from acegames.adapters.environments.options import MASKS, Options
 from acegames.errors import InvalidOption, UnknownPair
@@ -39,6 +40,7 @@ class Play:
         self.layout = Layout(game, options.features)
         self.episode = Episode(game, self.shield.tracker.rounding if self.shield is not None else ())
         self.agents = agent_names(game.players)
+        self.names = constraint_names(game.constraints)
         self.charged = options.charged(game)
         self.running = False
         self._products: dict[tuple[int, ...], Masks | None] = {}
@@ -146,19 +148,27 @@ class Play:
         """The observation of player i."""
         if self.options.observation == "vector":
             return self.vector.copy()
-        return {"observation": self.vector.copy(), "action_mask": self.mask[i].copy()}
+        style = STYLES[self.options.style]
+        return {style.observation: self.vector.copy(), "action_mask": self.mask[i].astype(style.mask)}
 
     def info(self, i: int) -> dict[str, Any]:
         """The info of player i. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
             "cost": math.fsum(nearest_float(self.costs[m]) for m in self.charged[i]),
-            "costs": self._floats(self.costs),
-            "spent": self._floats(self.spent),
-            "remaining": self._floats(self.remaining),
+            **self._amounts(),
             "violated": self.episode.violated,
             "safe": self.safe,
             "illegal": i in self.illegal,
+        }
+
+    def _amounts(self) -> dict[str, Any]:
+        if self.options.infos == "flat":
+            return flat(self.names, {"cost": self.costs, "spent": self.spent, "remaining": self.remaining})
+        return {
+            "costs": self._floats(self.costs),
+            "spent": self._floats(self.spent),
+            "remaining": self._floats(self.remaining),
         }
 
     def _floats(self, amounts: Amounts) -> dict[Label, float]:

@@ -36,6 +36,8 @@ def parallel_env(
     features: Callable[[Any], Any] | None = None,
     observation: Literal["dict", "vector"] = "dict",
     render_mode: str | None = None,
+    infos: Literal["flat", "nested"] = "flat",
+    style: Literal["pettingzoo", "rllib"] = "pettingzoo",
 ) -> GameParallelEnv:
     """Make a PettingZoo `ParallelEnv` of a game.
 
@@ -57,6 +59,11 @@ def parallel_env(
         observation: "dict" with the keys "observation" and "action_mask"; or "vector", with the
             mask in the infos alone.
         render_mode: None, "human" (prints), "ansi" (text), "rgb_array" (a picture).
+        infos: "flat": numbers under keys that never change, such as `spent_battery`, and the mask
+            only if observations do not have it. "nested": amounts as {constraint: number}, under
+            "costs", "spent" and "remaining", and always the mask.
+        style: the keys of dicts of observations, and the type of masks. "pettingzoo": "observation"
+            and int8. "rllib": "observations" and float32, as RLlib's module for masks takes them.
 
     Raises:
         Infeasible: no policy keeps every budget; mask="available" makes an environment anyway.
@@ -67,7 +74,9 @@ def parallel_env(
     from acegames.adapters.environments.options import Options
     from acegames.adapters.pettingzoo.playing import GameParallelEnv
 
-    return GameParallelEnv(game, Options(mask, shield, illegal, owners, features, observation, render_mode))
+    return GameParallelEnv(
+        game, Options(mask, shield, illegal, owners, features, observation, render_mode, infos, style)
+    )
 
 
 def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "turn", **options: Any) -> Any:
@@ -148,16 +157,18 @@ def shielded(
     how: str = "product",
     unsafe: str = "repair",
     surprise: str = "error",
+    infos: Literal["flat", "nested"] = "flat",
+    style: Literal["pettingzoo", "rllib"] = "pettingzoo",
 ) -> ShieldedParallelEnv:
     """Put a shield around a parallel environment; it counts the budgets itself, exactly.
 
     Observations become dicts (or stay dicts, with entries added): "observation", "action_mask",
-    "remaining", what is left of the budgets, and "steps_left". `infos[agent]` has the "action_mask"
-    too, "t", "spent" and "remaining" as {constraint: number}, and after a step "shielded" (whether
-    the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of
-    the shield's game the episode is truncated. When an episode is over, "t", "steps_left", "spent"
-    and "remaining" include its last step, and masks are all ones, because nothing is chosen any
-    more and a mask of zeros would make averages over allowed actions 0 / 0.
+    "remaining", what is left of the budgets, and "steps_left". `infos[agent]` has "t", "shielded"
+    (whether the last joint action was replaced), "intended" and "executed" (the agent's own; -1
+    where there is none), "surprise", and `cost_...`, `spent_...` and `remaining_...` of each
+    constraint. At the horizon of the shield's game the episode is truncated. When an episode is
+    over, they include its last step, and masks are all ones, because nothing is chosen any more and
+    a mask of zeros would make averages over allowed actions 0 / 0.
 
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
@@ -177,6 +188,12 @@ def shielded(
         surprise: what happens if a step has an outcome that the game excludes: "error" raises
             UnknownPair, "end" warns and truncates the episode. A `reset` to a state that the game
             excludes is always an error.
+        infos: "flat": numbers under keys that never change; what the environment itself tells is
+            `env.own_infos`. "nested": its own infos with the shield's added, "spent" and
+            "remaining" as {constraint: exact number}, the mask, after a step "shielded", "intended"
+            and "executed", and after a surprise its reason.
+        style: "pettingzoo", or "rllib": observations have the two keys "observations", one vector
+            of all there is to see, and "action_mask", both of float32.
 
     Raises:
         InvalidOption: the environment does not fit the shield's game; the message says where.
@@ -184,7 +201,7 @@ def shielded(
     optional("pettingzoo", WHO, EXTRA)
     from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
 
-    handling = {"how": how, "unsafe": unsafe, "surprise": surprise}
+    handling = {"how": how, "unsafe": unsafe, "surprise": surprise, "infos": infos, "style": style}
     return ShieldedParallelEnv(env, shield, state=state, cost=cost, actions=actions, **handling)
 
 
@@ -197,7 +214,8 @@ def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
 
     Args:
         env, shield: as for `shielded`.
-        options: `state`, `cost`, `actions`, `unsafe` and `surprise` as for `shielded`.
+        options: `state`, `cost`, `actions`, `unsafe`, `surprise`, `infos` and `style` as for
+            `shielded`.
     """
     inner = shielded(env, shield, how="repair", **options)
     from acegames.adapters.pettingzoo.playing import TurnEnv

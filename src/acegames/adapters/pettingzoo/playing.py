@@ -47,7 +47,7 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         self.play.begin(self._rng)
         self.agents = list(self.possible_agents)
         self.show_people()
-        return self._each(self.play.observation), self._each(self.play.info)
+        return self._each(self.play.observation), self._each(self._info)
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play one action number per agent; return PettingZoo's five values."""
@@ -57,7 +57,7 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         ended = not self.play.running
         self.agents = [] if ended else self.agents
         self.show_people()
-        each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self.play.info)
+        each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self._info)
         return tuple(map(self._each, each))
 
     def close(self) -> None:
@@ -94,6 +94,13 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
             raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")
         return [actions.get(a) for a in self.possible_agents]
 
+    def _info(self, i: int) -> dict[str, Any]:
+        """The info of player i; a mask that observations have is not told twice."""
+        info, options = self.play.info(i), self.play.options
+        if (options.infos, options.observation) == ("flat", "dict"):
+            del info[MASK]
+        return info
+
     def _each(self, of: Any) -> dict[str, Any]:
         return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
@@ -122,9 +129,10 @@ class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
         if agent not in order:
             return
         told = self.env.in_turn(agent, {a: self._actions[a] for a in order[: order.index(agent)]})
-        self.infos[agent] = {**self.infos[agent], **told}
-        if MASK in told and isinstance(self._observations[agent], Mapping):
-            self._observations[agent] = {**self._observations[agent], MASK: told[MASK].copy()}
+        self.infos[agent] = {**self.infos[agent], **{key: x for key, x in told.items() if key in self.infos[agent]}}
+        seen = self._observations[agent]
+        if MASK in told and isinstance(seen, Mapping):
+            self._observations[agent] = {**seen, MASK: told[MASK].astype(seen[MASK].dtype)}
 
 
 class GameTurnEnv(TurnEnv):

@@ -11,6 +11,7 @@ happen, no budget is broken, with probability one (`acegames.shield`). Anything 
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
+from acegames.adapters.environments.keys import INFOS, STYLES
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
+from acegames.adapters.pettingzoo.telling import Account, Mask, Telling
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
@@ -35,13 +38,21 @@ from acegames.model.written import check_known, show
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
 
-Mask = NDArray[np.int8]
-
-CHOICES = {"how": ("product", "repair"), "unsafe": ("repair", "error"), "surprise": ("error", "end")}
+CHOICES = {
+    "how": ("product", "repair"),
+    "unsafe": ("repair", "error"),
+    "surprise": ("error", "end"),
+    "infos": INFOS,
+    "style": tuple(STYLES),
+}
 
 
 class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
-    """The environment that `acegames.adapters.pettingzoo.shielded` makes, with its options."""
+    """The environment that `acegames.adapters.pettingzoo.shielded` makes, with its options.
+
+    `own_infos` is what the environment inside told last, `surprise` a sentence about its last step
+    if the game excludes what it did, `constraint_names` the names of constraints in infos.
+    """
 
     def __init__(self, env: Any, shield: Shield, *, state: Any, cost: CostRule, actions: Any, **handling: str) -> None:
         if not isinstance(shield, Shield):
@@ -57,7 +68,11 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
         )
-        self._spaces = {p: self._space(p) for p in rules.players}
+        shape = {what: handling[what] for what in ("infos", "style")}
+        self._telling = Telling(env, shield.game, rules.players, **shape)
+        self.constraint_names = self._telling.names
+        self.own_infos: Any = {}
+        self.surprise: str | None = None
         self._known: dict[Any, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by what is safe and allowed
         self._masks = self._free()
         self._over = True
@@ -75,7 +90,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
     def observation_space(self, agent: Any) -> spaces.Dict:
         """The environment's space, with the mask and what is left of the budgets."""
-        return self._spaces[agent]
+        return self._telling.spaces[agent]
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Begin an episode with nothing spent, but what reservoirs lack."""
@@ -92,7 +107,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._t, self._spent = 0, self._runner.spent
         self._look(observations, infos)
         self._over = False
-        return self._observed(observations), self._informed(infos, self._budgets(), {})
+        account = Account(0, (0,) * len(self._spent), self._spent)
+        return self._tell(observations, infos, account)
 
     def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Play the actions if they are safe together, else the nearest that are."""
@@ -110,10 +126,9 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._over = answer.over or self._runner.done or surprise is not None
         cut = self._over and not answer.over
         truncations = {p: bool(x) or cut for p, x in answer.truncations.items()}
-        told = {"shielded": played != wanted, **self._budgets(), **({} if surprise is None else {"surprise": surprise})}
-        own = {p: {"intended": chosen.get(p), "executed": given.get(p)} for p in self._index}
-        infos = self._informed(answer.infos, told, own)
-        return self._observed(answer.observations), answer.rewards, answer.terminations, truncations, infos
+        account = Account(self._t, self._cost, self._spent, chosen, given, played != wanted, surprise)
+        seen, infos = self._tell(answer.observations, answer.infos, account)
+        return seen, answer.rewards, answer.terminations, truncations, infos
 
     def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
         """The mask of an agent after others have chosen {agent: action}: the rest can stay safe.
@@ -163,9 +178,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         runner = self._runner
         next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
         self._t += 1  # also where the runner cannot follow any more
+        self._cost: tuple[Any, ...] = (math.nan,) * len(self._spent)  # unless it can be read
         try:
-            spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
-            after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), spent)
+            self._cost = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
+            after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), self._cost)
             self._spent = tuple(map(plain, after))
             if answer.over:  # perhaps sooner than the game thinks
                 self._check_last(played, cost)
@@ -237,43 +253,11 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """A mask over actions in the game as one over the allowed actions of the environment."""
         return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
 
-    def _informed(self, infos: Mapping[Any, Any], told: dict[str, Any], own: dict[Any, Any]) -> dict[Any, Any]:
-        """The environment's infos with masks, what all are told, and what each agent is."""
-        found = {p: infos.get(p, {}) for p in (*self.agents, *infos)}
-        for p in found.keys() & self._index.keys():
-            found[p] = {**found[p], **told, **own.get(p, {}), MASK: self._masks[p].copy()}
-        return found
-
-    def _budgets(self) -> dict[str, Any]:
-        """The cumulative cost and what is left of each budget for the next step, exactly."""
-        game, t = self.shield.game, self._t
-        bounds = game.budgets[min(t, game.horizon - 1)]
-        left = [b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, self._spent, strict=True)]
-        spent, remaining = (dict(zip(game.constraints, amounts, strict=True)) for amounts in (self._spent, left))
-        return {"t": t, "spent": spent, "remaining": remaining}
-
-    def _observed(self, observations: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Observations with masks and what is left of the budgets."""
-        left = np.array(list(self._budgets()["remaining"].values()), dtype=np.float64)
-        steps = np.array([self.shield.game.horizon - self._t], dtype=np.float64)
-        found = dict(observations)
-        for p in found.keys() & self._index.keys():
-            inner = isinstance(self.env.observation_space(p), spaces.Dict)
-            own = found[p] if inner else {"observation": found[p]}
-            found[p] = {**own, "remaining": left.copy(), "steps_left": steps.copy(), MASK: self._masks[p].copy()}
-        return found
-
-    def _space(self, agent: Any) -> spaces.Dict:
-        inner = self.env.observation_space(agent)
-        own = dict(inner.spaces) if isinstance(inner, spaces.Dict) else {"observation": inner}
-        for name in ("remaining", "steps_left"):
-            if name in own:
-                rule = "rename it, the shield adds its own"
-                raise InvalidOption(f"agent {agent!r}: its observations have an entry {name!r} already; {rule}")
-        left = spaces.Box(-np.inf, np.inf, (len(self.shield.game.constraints),), np.float64)
-        steps = spaces.Box(0, self.shield.game.horizon, (1,), np.float64)
-        mask = spaces.Box(0, 1, (int(self.env.action_space(agent).n),), np.int8)
-        return spaces.Dict({**own, "remaining": left, "steps_left": steps, MASK: mask})
+    def _tell(self, observations: Any, infos: Any, account: Account) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Observations and infos, by agent."""
+        self.own_infos, self.surprise = infos, account.surprise
+        seen = self._telling.observations(observations, account, self._masks)
+        return seen, self._telling.infos(infos, self.agents, account, self._masks)
 
 
 def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[dict[Any, Label], ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from acegames.adapters.environments.keys import constraint_names
 from acegames.adapters.gymnasium.playing import SingleAgentEnv
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
@@ -58,7 +59,7 @@ class SafetyMultiAgentEnv:
 def check_names(game: MarkovGame) -> None:
     """InvalidOption for a constraint whose cost would have the name of the sum of all costs."""
     check_game(game)
-    if "sum" in map(str, game.constraints):
+    if "sum" in {*map(str, game.constraints), *constraint_names(game.constraints).values()}:
         raise InvalidOption("constraint 'sum': infos hold the sum of all costs as `cost_sum`; choose another name")
 
 
@@ -66,5 +67,5 @@ def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     """The cost of a step, and its info under the names of Safety-Gymnasium."""
     told = dict(info)
     cost = told.pop("cost")
-    kinds = {f"cost_{label}": float(amount) for label, amount in info["costs"].items()}
+    kinds = {f"cost_{label}": float(amount) for label, amount in info.get("costs", {}).items()}
     return cost, {**told, **kinds, "cost_sum": cost}
