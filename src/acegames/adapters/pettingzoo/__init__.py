@@ -18,7 +18,7 @@ from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.playing import GameParallelEnv, TurnEnv
-    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
     from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
     from acegames.shield import Shield
 
@@ -152,7 +152,7 @@ def shielded(
     shield: Shield,
     *,
     state: Callable[[Any, Any], Any] | None = None,
-    cost: CostRule = "cost",
+    cost: CostRule | None = None,
     actions: Any = None,
     how: str = "product",
     unsafe: str = "repair",
@@ -173,10 +173,13 @@ def shielded(
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
         shield: the shield of a game that models the environment: every state and cost that can
-            occur must occur in the game. The game's rewards do not matter.
+            occur must occur in the game. The game's rewards do not matter. A shield from
+            `Shield.of_actions` fits any environment with these agents and actions; an agent that has
+            left is taken to play an action that is free of charge.
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the
             tuple of all observations.
-        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.
+        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`; by default the
+            key "cost", and for a shield from `Shield.of_actions` the price of what was played.
         actions: {agent: [the game's label of each action]}; by default labels that are numbers are
             the actions themselves, and others follow the game's order. (Numbers that are not the
             environment's own must be given.)
@@ -199,7 +202,7 @@ def shielded(
         InvalidOption: the environment does not fit the shield's game; the message says where.
     """
     optional("pettingzoo", WHO, EXTRA)
-    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
 
     handling = {"how": how, "unsafe": unsafe, "surprise": surprise, "infos": infos, "style": style}
     return ShieldedParallelEnv(env, shield, state=state, cost=cost, actions=actions, **handling)
