@@ -277,10 +277,11 @@ def test_environments_count_as_the_oracle_does(number):
         while env.agents:
             t, info = env.situation[0], infos[env.agents[0]]
             assert exactly(env.situation[2]) == spent
-            assert list(info["spent"].values()) == pytest.approx([float(x) for x in spent])
+            told = [info[f"spent_{name}"] for name in env.constraint_names.values()]
+            assert told == pytest.approx([float(x) for x in spent])
             for agent, seen in observations.items():
                 assert env.observation_space(agent).contains(seen)
-            chosen = {a: int(rng.choice(np.flatnonzero(infos[a]["action_mask"]))) for a in env.agents}
+            chosen = {a: int(rng.choice(np.flatnonzero(observations[a]["action_mask"]))) for a in env.agents}
             observations, *_, infos = env.step(chosen)
             spent = g.after(spent, exactly(env.costs.values()))
             assert oracle.within(spent, game.budgets[t])
@@ -297,7 +298,7 @@ def test_a_shielded_environment_counts_as_the_oracle_does(number):
     g, rng = oracle.spell_out(game), np.random.default_rng(number)
     table = Table(game)
     numbers = dict(zip(game.players, game.actions, strict=True))
-    env = shielded(table, ace.Shield(game), state=lambda env, seen: env.label(), actions=numbers)
+    env = shielded(table, ace.Shield(game), state=lambda env, seen: env.label(), actions=numbers, infos="nested")
     for seed in range(8):
         _, infos = env.reset(seed=seed)
         spent = game.spent_at_start
@@ -356,7 +357,7 @@ def test_an_environment_shows_the_level():
 
     env = single(battery(start=4, reserve=1), mask="available", render_mode="ansi")
     seen, info = env.reset(seed=0)
-    assert info["remaining"] == {"battery": 3.0}
+    assert info["remaining_battery"] == 3.0
     assert seen["observation"][-1] == np.float32(3 / 5)
     assert "█████████████░░░░░░░ 4 left of 6, reserve 1\n" in env.render()
     env.step(1)
