@@ -88,7 +88,9 @@ def check_agent(single, i, b, seen, info):
     assert np.array_equal(info["action_mask"][b], play.mask[i])
     flags = play.episode.violated, play.safe, i in play.illegal
     assert (info["violated"][b], info["safe"][b], info["illegal"][b]) == flags
-    for name, spent, left, cost in zip(constraint_names(play.game.constraints).values(), play.spent, play.remaining, play.costs, strict=True):
+    for name, spent, left, cost in zip(
+        constraint_names(play.game.constraints).values(), play.spent, play.remaining, play.costs, strict=True
+    ):
         assert (info[f"spent_{name}"][b], info[f"remaining_{name}"][b]) == (float(spent), float(left))
         assert info[f"cost_{name}"][b] == float(cost)
     assert info["cost"][b] == pytest.approx(sum(float(play.costs[m]) for m in play.charged[i]))

@@ -1,7 +1,8 @@
 """The shield of a game that knows only actions and their prices, without a table of situations.
 
 Let c(a) >= 0 be the cost of joint action a and c* the least one, in every component, which some
-joint action has. With budgets B_t the largest totals after acting at t with which play can go on are
+joint action has. With budgets B_t, the largest totals after acting at t with which play can go on
+are
 
     room_t = min over s = t .. H-1 of  B_s - (s - t) c*,     room_t = min(B_t, room_{t+1} - c*),
 
@@ -76,7 +77,7 @@ class ActionSets(Sealed):
         return math.prod(self.shape) + 1
 
     def numbers(self, left: Ints) -> Ints:
-        """The sets of what is left (B, M); the empty one where something is below its least cost."""
+        """The sets of what is left (B, M); the empty one where it is below a least cost."""
         at = [np.searchsorted(levels, left[:, m], side="right") - 1 for m, levels in enumerate(self.levels)]
         number = np.zeros(len(left), dtype=np.int64)
         for own, levels in zip(at, self.levels, strict=True):
@@ -112,7 +113,7 @@ class ActionSets(Sealed):
 
 
 class ActionShield(Shield):
-    """What `Shield.of_actions` gives where prices allow it: no table, so that any horizon will do."""
+    """What `Shield.of_actions` gives where prices allow it: no table, for any horizon."""
 
     def __init__(self, game: MarkovGame, least: Ints, *, criterion: str = "largest") -> None:
         check_choice("criterion", criterion, CRITERIA)
@@ -169,7 +170,7 @@ class ActionShield(Shield):
         return sizes
 
     @cached_property
-    def first(self) -> Ints:  # type: ignore[override]
+    def first(self) -> Ints:
         """The situations of time t have the numbers first[t] : first[t+1], (H+2,); H is the end."""
         return sealed(np.arange(self.game.horizon + 2) * math.prod(self._sizes.tolist()))
 
@@ -194,7 +195,7 @@ class ActionShield(Shield):
 
     @property
     def mask_of(self) -> Any:
-        """Where `masks`, `turns`, `products` and `repairs` hold a number: `masks[mask_of[pairs]]`."""
+        """Where `masks`, `turns`, `products`, `repairs` hold a number: `masks[mask_of[pairs]]`."""
         return _MaskOf(self)
 
     def __str__(self) -> str:

@@ -200,11 +200,13 @@ def _amounts(what: str, constraints: Sequence[Label], given: Any) -> Amounts:
 def _check_number(shape: Sequence[int]) -> None:
     if math.prod(shape) > MOST:
         sizes = " x ".join(map(str, shape))
-        raise TooLarge(f"{sizes} joint actions are more than {MOST:,}, which a shield lists; shield fewer agents together")
+        raise TooLarge(
+            f"{sizes} joint actions are more than {MOST:,}, which a shield lists; shield fewer agents together"
+        )
 
 
 def _sums(own: Sequence[Sequence[Amounts]], number: int) -> NDArray[Any]:
-    """The costs of joint actions, (R, M), in lexicographic order: the sums of the agents' prices."""
+    """The costs of joint actions, (R, M), in lexicographic order: sums of the agents' prices."""
     shape = [len(prices) for prices in own]
     _check_number(shape)
     total = np.full((*shape, number), Fraction(0), dtype=object)

@@ -113,8 +113,8 @@ class Shield(Shown, Sealed):
         Args:
             agents: {agent: its actions}, each a number of actions, a Discrete space or a list of
                 labels; or an environment of PettingZoo or Gymnasium, whose agents and spaces are
-                taken; or a list of agents, whose actions are those that `price` lists; or the actions
-                of a single agent, which is called "agent".
+                taken; or a list of agents, whose actions are those that `price` lists; or the
+                actions of a single agent, which is called "agent".
             horizon: steps of an episode, at least 1; it may end sooner.
             price: what an action costs: {action: cost}, where others are free, or one cost per
                 action, for every agent alike; {agent: either}; or a function price(agent, action).
@@ -131,11 +131,14 @@ class Shield(Shown, Sealed):
         from acegames.shield.action_shield import ActionShield, least_cost
         from acegames.shield.pricing import read_priced
 
+        shield: Shield
         priced = read_priced(agents, horizon, price, budget)
         game = priced.game
         least = least_cost(lattice(game).costs(game.layers[0].cost))
-        plain_budgets = not any(game.reservoirs) and least is not None
-        shield = ActionShield(game, least, criterion=criterion) if plain_budgets else cls(game, criterion=criterion)
+        if least is None or any(game.reservoirs):
+            shield = cls(game, criterion=criterion)
+        else:
+            shield = ActionShield(game, least, criterion=criterion)
         shield.idle = priced.idle
         return shield
 

@@ -2,8 +2,8 @@
 
 B episodes, each with its own time. The layers of the game are one here: state s of layer k has the
 place k S + s, so that episodes at different times are looked up together. Spending is counted in
-whole numbers, so whether a budget is broken is decided exactly. An outcome is drawn from one uniform
-number in the way of `Episode`: the same number gives the same outcome.
+whole numbers, so whether a budget is broken is decided exactly. An outcome is drawn from one
+uniform number in the way of `Episode`: the same number gives the same outcome.
 
 Time is linear in episodes, and in the outcomes of a joint action. Memory is that of the game, once
 more where it has several layers.
@@ -45,9 +45,7 @@ class Batch:
         self._first, self._chances = np.array(first), np.array(chances)
         self._limits = _limits(game, self.costs)
         bounds = list(bounds_in_force(game))
-        self._left = [
-            _Remaining([row[m] for row in bounds], scale) for m, scale in enumerate(self.costs.scale)
-        ]
+        self._left = [_Remaining([row[m] for row in bounds], scale) for m, scale in enumerate(self.costs.scale)]
         self.t, self.state = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         self.total, self.counted = self.costs.begin(size)
         self.violated = np.zeros(size, dtype=bool)
@@ -71,7 +69,7 @@ class Batch:
         return self._rows.find(self.place, actions)
 
     def play(self, which: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
-        """Play rows in the episodes with these numbers; return their costs, (K, M), as whole numbers."""
+        """Play rows in the episodes with these numbers; return their costs in whole units, (K, M)."""
         layer, costs = self.layer, self.costs
         first = layer.out_ptr[rows].astype(np.int64)
         out = pick(layer.prob, first, layer.out_ptr[rows + 1] - first, rng.random(len(rows)))

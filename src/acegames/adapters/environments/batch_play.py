@@ -65,7 +65,7 @@ class BatchPlay:
         self.agents, self.charged = agent_names(game.players), options.charged(game)
         self.names = constraint_names(game.constraints)
         self._offered = offered_masks(self.batch.layer, game.actions)
-        # masks of the sets of safe joint actions that were met, one row each, and which row a set has
+        # the masks of the sets of safe joint actions that were met, and the row that each set has
         self._products = tuple(np.zeros((0, len(labels)), dtype=bool) for labels in game.actions)
         self._product_of: dict[int, int] = {}
         self.begun = False
@@ -232,4 +232,9 @@ def final_entries(stepped: Stepped, i: int) -> dict[str, Any]:
     for b in np.flatnonzero(stepped.last).tolist():
         shown[b] = one_of(observations, b)
     own = {**info, **{f"_{key}": stepped.last.copy() for key in info}}
-    return {"final_obs": shown, "final_info": own, "_final_obs": stepped.last.copy(), "_final_info": stepped.last.copy()}
+    return {
+        "final_obs": shown,
+        "final_info": own,
+        "_final_obs": stepped.last.copy(),
+        "_final_info": stepped.last.copy(),
+    }

@@ -50,8 +50,10 @@ CHOICES = {
 class Guarded:
     """An environment with PettingZoo's parallel interface behind a shield, with that interface.
 
-    `rules` say how it is read: who plays, what the state is, what a step costs. `own_infos` is what the environment inside told last, `surprise` a sentence about its last step
-    if the game excludes what it did, `constraint_names` the names of constraints in infos.
+    `rules` say how it is read: who plays, what the state is, what a step costs. `own_observations`
+    and `own_infos` are what the environment inside told last, `surprise` is a sentence about its
+    last step if the game excludes what it did, `constraint_names` the names of constraints in
+    infos.
     """
 
     def __init__(self, env: Any, shield: Shield, rules: Conventions, actions: Any, **handling: str) -> None:

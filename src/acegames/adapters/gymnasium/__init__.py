@@ -1,4 +1,4 @@
-"""Gymnasium (`pip install 'acegames[gymnasium]'`): games of one player as environments, and shields.
+"""Gymnasium (`pip install 'acegames[gymnasium]'`): games of one player, and shields.
 
 env(game), vector_env(game, num_envs=...)    ->  an environment of a game, or a batch of them
 shielded(env, shield)                        ->  an environment in which budgets always hold

@@ -31,8 +31,8 @@ def register() -> None:
     ids = {YOURS: {}, **{f"acegames/{name}-v0": {"catalog": name} for name in ONE_PLAYER}}
     for known, kwargs in ids.items():
         if known not in gymnasium.registry:
-            makers = {"entry_point": f"{here}:make_env", "vector_entry_point": f"{here}:make_vector_env"}
-            gymnasium.register(known, **makers, kwargs=dict(kwargs))
+            makers = f"{here}:make_env", f"{here}:make_vector_env"
+            gymnasium.register(known, makers[0], vector_entry_point=makers[1], kwargs=dict(kwargs))
 
 
 def make_env(*, catalog: str | None = None, game: Any = None, **given: Any) -> SingleAgentEnv:
@@ -43,9 +43,7 @@ def make_env(*, catalog: str | None = None, game: Any = None, **given: Any) -> S
     return SingleAgentEnv(found, **options)
 
 
-def make_vector_env(
-    *, num_envs: int = 1, catalog: str | None = None, game: Any = None, **given: Any
-) -> GameVectorEnv:
+def make_vector_env(*, num_envs: int = 1, catalog: str | None = None, game: Any = None, **given: Any) -> GameVectorEnv:
     """The vector environment of an id, as `make_env`."""
     from acegames.adapters.gymnasium.vector import GameVectorEnv
 

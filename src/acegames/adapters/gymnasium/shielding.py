@@ -87,7 +87,7 @@ class OneAgentConventions(Conventions):
     def __init__(self, env: OneAgent, shield: Shield, state: Any, cost: CostRule | None) -> None:
         check_optional("state", state, ("env", "observation"))
         self.only_actions = knows_only_actions(shield)
-        key = "cost" if cost is None else cost
+        key: Any = "cost" if cost is None else cost
         super().__init__(env, shield.game.constraints, any_state, key, shield.players)
         self.own_state = state
         self.price = Price(shield) if self.only_actions and cost is None else None
@@ -120,16 +120,17 @@ class OneAgentConventions(Conventions):
     def _cost_of(self, step: ShieldedStep, action: JointAction) -> Any:
         if self.price is not None:
             return self.price.of(action)
-        if not callable(self.cost):
+        rule: Any = self.cost
+        if not callable(rule):
             if not self.constraints:
                 return None
             try:
-                return step.info[self.cost]
+                return step.info[rule]
             except (KeyError, TypeError, IndexError):
-                rule = "give cost=, a function of a step that tells the cost"
-                raise InvalidOption(f'info {show(step.info)}: info["{self.cost}"] is missing; {rule}') from None
+                remedy = "give cost=, a function of a step that tells the cost"
+                raise InvalidOption(f'info {show(step.info)}: info["{rule}"] is missing; {remedy}') from None
         try:
-            return self.cost(step)
+            return rule(step)
         except (AttributeError, TypeError) as error:
             fields = ", ".join(f".{name}" for name in ShieldedStep.__dataclass_fields__)
             raise InvalidOption(f"cost(step): {error}; it is given one step, with {fields}") from error

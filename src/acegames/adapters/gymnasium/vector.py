@@ -18,7 +18,7 @@ from acegames.model.game import Label, MarkovGame
 from acegames.model.written import show
 
 
-class GameVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc,type-arg]
+class GameVectorEnv(gymnasium.vector.VectorEnv):
     """Many plays of a game by one agent. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, num_envs: int = 1, autoreset_mode: Any = "NextStep", **options: Any) -> None:

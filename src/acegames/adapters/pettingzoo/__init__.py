@@ -174,12 +174,12 @@ def shielded(
         env: the environment, with discrete action spaces and the game's players as its agents.
         shield: the shield of a game that models the environment: every state and cost that can
             occur must occur in the game. The game's rewards do not matter. A shield from
-            `Shield.of_actions` fits any environment with these agents and actions; an agent that has
-            left is taken to play an action that is free of charge.
+            `Shield.of_actions` fits any environment with these agents and actions; an agent that
+            has left is taken to play an action that is free of charge.
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the
             tuple of all observations.
-        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`; by default the
-            key "cost", and for a shield from `Shield.of_actions` the price of what was played.
+        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`; by default
+            the key "cost", and for a shield from `Shield.of_actions` the price of what was played.
         actions: {agent: [the game's label of each action]}; by default labels that are numbers are
             the actions themselves, and others follow the game's order. (Numbers that are not the
             environment's own must be given.)
