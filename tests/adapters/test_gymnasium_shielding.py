@@ -166,7 +166,7 @@ def test_masks_and_infos_of_the_environment_stay():
     env = adapter.shielded(Counter(), counting())
     _, info = env.reset(seed=0)
     assert info["action_mask"].tolist() == [1, 1, 0], "its own mask forbids the last"
-    seen, *_, info = env.step(2)
+    *_, info = env.step(2)
     assert (info["intended"], info["executed"], info["own"]) == (2, 0, "text"), "the first that it allows"
     assert info["action_mask"].tolist() == [1, 1, 1]
     *_, info = env.step(2)

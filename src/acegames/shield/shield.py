@@ -131,14 +131,14 @@ class Shield(Shown, Sealed):
         from acegames.shield.action_shield import ActionShield, least_cost
         from acegames.shield.pricing import read_priced
 
-        shield: Shield
         priced = read_priced(agents, horizon, price, budget)
         game = priced.game
         least = least_cost(lattice(game).costs(game.layers[0].cost))
-        if least is None or any(game.reservoirs):
-            shield = cls(game, criterion=criterion)
-        else:
-            shield = ActionShield(game, least, criterion=criterion)
+        shield: Shield = (
+            cls(game, criterion=criterion)
+            if least is None or any(game.reservoirs)
+            else ActionShield(game, least, criterion=criterion)
+        )
         shield.idle = priced.idle
         return shield
 

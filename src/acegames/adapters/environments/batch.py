@@ -69,7 +69,7 @@ class Batch:
         return self._rows.find(self.place, actions)
 
     def play(self, which: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
-        """Play rows in the episodes with these numbers; return their costs in whole units, (K, M)."""
+        """Play rows in the episodes of these numbers; return their costs in whole units, (K, M)."""
         layer, costs = self.layer, self.costs
         first = layer.out_ptr[rows].astype(np.int64)
         out = pick(layer.prob, first, layer.out_ptr[rows + 1] - first, rng.random(len(rows)))

@@ -32,7 +32,8 @@ def register() -> None:
     for known, kwargs in ids.items():
         if known not in gymnasium.registry:
             makers = f"{here}:make_env", f"{here}:make_vector_env"
-            gymnasium.register(known, makers[0], vector_entry_point=makers[1], kwargs=dict(kwargs))
+            gymnasium.register(known, makers[0], vector_entry_point=makers[1])
+            gymnasium.registry[known].kwargs.update(kwargs)  # `register` takes them otherwise before 1.0
 
 
 def make_env(*, catalog: str | None = None, game: Any = None, **given: Any) -> SingleAgentEnv:
