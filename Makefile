@@ -2,13 +2,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+LEARNERS := .venv-learners
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-learners test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -30,6 +31,12 @@ test: install  ## every test that is not marked slow
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
 	$(BIN)/python -m pytest tests/adapters/test_gambit.py
+
+test-learners:  ## the tests that need Stable-Baselines3, BenchMARL with TorchRL, and RLlib, in an environment of their own
+	$(PYTHON) -m venv $(LEARNERS)
+	$(LEARNERS)/bin/python $(PIP) --constraint constraints/learners.txt --editable '.[benchmarl,learners,pettingzoo,plot]' \
+		'ray[rllib]' pytest
+	$(LEARNERS)/bin/python -m pytest tests/adapters/test_learners.py tests/whole/test_examples_learners.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)
@@ -95,4 +102,4 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) site demo.ace .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(LEARNERS) site demo.ace .pytest_cache .mypy_cache .ruff_cache

@@ -61,7 +61,7 @@ def episode(env, seed, choose):
 
 
 @ADVICE
-@pytest.mark.parametrize("observation", ["dict", "own"])
+@pytest.mark.parametrize("observation", ["dict", "vector", "own"])
 def test_it_is_an_environment(no_holes, observation):
     for env in (
         adapter.shielded(lake(), no_holes, cost=falls, observation=observation),

@@ -26,9 +26,10 @@ PERMISSIVE = {
 """Licences that ask for no more than their own text to be kept."""
 
 REASONS = {
+    "benchmarl": ("MIT", "for its tasks only; its metadata names none, its licence file is MIT"),
     "certifi": ("MPL-2.0", "a list of certificates, unchanged; the licence covers its own file only"),
     "quantecon": ("MIT", "its metadata names none; the licence file that it brings is MIT"),
-    "sb3-contrib": ("MIT", "for an example only; its licence file is MIT"),
+    "sb3-contrib": ("MIT", "for vector environments of agents only; its licence file is MIT"),
     "pygambit": (
         "GPL-2.0-or-later",
         "never a part of acegames: installed and imported only by who asks for the extra `gambit`",

@@ -126,4 +126,5 @@ def test_the_controller_of_the_page_keeps_the_budget(capsys):
     (code,) = re.findall(r"^```py\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
     exec(compile(code, "shielded-learning.md", "exec"), {"__name__": "docs"})
     printed = capsys.readouterr().out
-    assert printed.strip().endswith("False") and "'risk'" in printed
+    _, spent, broken = printed.split()
+    assert broken == "False" and 0 <= float(spent) <= 6

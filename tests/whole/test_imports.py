@@ -146,6 +146,9 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "pygambit",
         "nashpy",
         "quantecon",
+        "stable_baselines3",
+        "torchrl",
+        "benchmarl",
     }
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
     used = ("environments.environment", "environments.guarding", "environments.telling")  # loaded when they are used
@@ -153,6 +156,10 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
     own_place |= {"acegames.adapters.pettingzoo.shielded_env": {"pettingzoo"}}
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
+    own_place |= {
+        "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
+        "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
+    }
     compiling = ("system.compiled", "system.linking", "kernels.lanes", "kernels.sharing")
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name, path in MODULES.items():

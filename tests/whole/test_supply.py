@@ -14,7 +14,7 @@ import licences
 CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
 BROUGHT_ALONG = {"pyparsing"}  # by matplotlib; today's warns of what the oldest matplotlib does
-UNTESTED = {"pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; an example's, with PyTorch
+UNTESTED = {"benchmarl", "pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; with PyTorch
 
 
 def lower_bounds(lines):

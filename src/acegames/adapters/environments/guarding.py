@@ -22,7 +22,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.keys import INFOS, STYLES
+from acegames.adapters.environments.keys import INFOS, NO_DICT, STYLES
 from acegames.adapters.environments.telling import Account, Mask, Telling
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
@@ -42,6 +42,7 @@ CHOICES = {
     "how": ("product", "repair"),
     "unsafe": ("repair", "error"),
     "surprise": ("error", "end"),
+    "observation": ("dict", "vector"),
     "infos": INFOS,
     "style": tuple(STYLES),
 }
@@ -59,6 +60,8 @@ class Guarded:
     def __init__(self, env: Any, shield: Shield, rules: Conventions, actions: Any, **handling: str) -> None:
         for what, known in CHOICES.items():
             check_choice(what, handling[what], known)
+        if (handling["style"], handling["observation"]) == ("rllib", "vector"):
+            raise InvalidOption(NO_DICT)
         self.env, self.shield, self.handling, self._rules = env, shield, handling, rules
         self._labels = _read_numbering(rules, shield, actions)
         self._index = {p: i for i, p in enumerate(rules.players)}
@@ -69,7 +72,7 @@ class Guarded:
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
         )
-        shape = {what: handling[what] for what in ("infos", "style")}
+        shape = {what: handling[what] for what in ("observation", "infos", "style")}
         self._telling = Telling(env, shield.game, rules.players, **shape)
         self.constraint_names = self._telling.names
         self.own_infos: Any = {}
@@ -90,7 +93,7 @@ class Guarded:
         """Who plays now; nobody once the horizon of the shield's game is reached."""
         return [] if self._over else list(self.env.agents)
 
-    def observation_space(self, agent: Any) -> spaces.Dict:
+    def observation_space(self, agent: Any) -> spaces.Space[Any]:
         """The environment's space, with the mask and what is left of the budgets."""
         return self._telling.spaces[agent]
 

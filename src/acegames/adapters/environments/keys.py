@@ -19,6 +19,7 @@ from acegames.model.numbers import nearest_float
 from acegames.model.words import called
 
 INFOS = ("flat", "nested")
+NO_DICT = 'style: "rllib" names the entries of observations that are dicts: observation="dict"'
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
-from acegames.adapters.environments.keys import INFOS, STYLES
+from acegames.adapters.environments.keys import INFOS, NO_DICT, STYLES
 from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_choice
@@ -42,7 +42,7 @@ class Options:
         check_choice("infos", self.infos, INFOS)
         check_choice("style", self.style, tuple(STYLES))
         if self.style == "rllib" and self.observation == "vector":
-            raise InvalidOption('style: "rllib" names the entries of observations that are dicts: observation="dict"')
+            raise InvalidOption(NO_DICT)
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":
             optional("matplotlib", "pictures", "plot")

@@ -42,9 +42,12 @@ class Account:
 class Telling:
     """The spaces of observations, and what is told in the chosen shape."""
 
-    def __init__(self, env: Any, game: MarkovGame, players: Sequence[Label], *, infos: str, style: str) -> None:
+    def __init__(
+        self, env: Any, game: MarkovGame, players: Sequence[Label], *, observation: str, infos: str, style: str
+    ) -> None:
         self.env, self.game, self.nested = env, game, infos == "nested"
-        self.rllib, self.style = style == "rllib", STYLES[style]
+        self.style, self.alone = STYLES[style], observation == "vector"  # without a mask beside it
+        self.flattened = self.alone or style == "rllib"
         self.names = constraint_names(game.constraints)
         self._seen = {p: self._seen_space(p) for p in players}
         self.spaces = {p: self._space(p) for p in players}
@@ -64,15 +67,15 @@ class Telling:
         steps = spaces.Box(0, self.game.horizon, (1,), np.float64)
         return spaces.Dict({**own, "remaining": left, "steps_left": steps})
 
-    def _space(self, agent: Any) -> spaces.Dict:
+    def _space(self, agent: Any) -> spaces.Space[Any]:
         seen = self._seen[agent]
         mask = spaces.Box(0, 1, (int(self.env.action_space(agent).n),), self.style.mask)
-        if not self.rllib:
+        if not self.flattened:
             return spaces.Dict({**seen.spaces, MASK: mask})
         if not seen.is_np_flattenable:
-            raise InvalidOption(f'agent {agent!r}: style="rllib" needs observations of a fixed size, got {seen}')
-        size = spaces.flatdim(seen)
-        return spaces.Dict({self.style.observation: spaces.Box(-np.inf, np.inf, (size,), np.float32), MASK: mask})
+            raise InvalidOption(f"agent {agent!r}: observations of {seen}, must have a fixed size to become one vector")
+        vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(seen),), np.float32)
+        return vector if self.alone else spaces.Dict({self.style.observation: vector, MASK: mask})
 
     def observations(
         self, observations: Mapping[Any, Any], account: Account, masks: Mapping[Any, Mask]
@@ -85,15 +88,15 @@ class Telling:
             inner = isinstance(self.env.observation_space(p), spaces.Dict)
             own = found[p] if inner else {"observation": found[p]}
             seen = {**own, "remaining": left.copy(), "steps_left": steps.copy()}
-            found[p] = self._shown(p, seen) | {MASK: masks[p].astype(self.style.mask)}
+            found[p] = self._shown(p, seen, masks[p].astype(self.style.mask))
         return found
 
-    def _shown(self, agent: Any, seen: dict[str, Any]) -> dict[str, Any]:
-        if not self.rllib:
-            return seen
+    def _shown(self, agent: Any, seen: dict[str, Any], mask: NDArray[Any]) -> Any:
+        if not self.flattened:
+            return {**seen, MASK: mask}
         space = self._seen[agent]
-        flattened = spaces.flatten(space, {key: seen[key] for key in space})
-        return {self.style.observation: np.asarray(flattened, dtype=np.float32)}
+        vector = np.asarray(spaces.flatten(space, {key: seen[key] for key in space}), dtype=np.float32)
+        return vector if self.alone else {self.style.observation: vector, MASK: mask}
 
     # -- infos
 
@@ -103,11 +106,8 @@ class Telling:
         """Infos of the agents that are there, and of those that the environment tells something."""
         found = {p: infos.get(p, {}) for p in (*agents, *infos)}
         for p in found.keys() & self.spaces.keys():
-            found[p] = (
-                {**found[p], **self._nested(p, account), MASK: masks[p].copy()}
-                if self.nested
-                else self._flat(p, account)
-            )
+            own = {**found[p], **self._nested(p, account)} if self.nested else self._flat(p, account)
+            found[p] = own | ({MASK: masks[p].copy()} if self.nested or self.alone else {})
         return found
 
     def _flat(self, agent: Any, account: Account) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from acegames.model.user_functions import check_optional
 from acegames.model.written import show
 from acegames.shield import Shield
 
-OBSERVATIONS = ("dict", "own")
+OBSERVATIONS = ("dict", "vector", "own")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +158,15 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         saved = {"shield": shield, "observation": observation, **given}
         gymnasium.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **saved)
         gymnasium.Wrapper.__init__(self, env)
-        self.shield, self._agent, self._dict = shield, shield.players[0], observation == "dict"
+        self.shield, self._agent, self._own = shield, shield.players[0], observation == "own"
         view = OneAgent(env, self._agent)
         rules = OneAgentConventions(view, shield, state, cost)
         named = None if actions is None else {self._agent: actions}
-        handling = {"how": "product", "unsafe": unsafe, "surprise": surprise, "infos": "flat", "style": "pettingzoo"}
-        self._guard = Guarded(view, shield, rules, named, **handling)
+        handling = {"how": "product", "unsafe": unsafe, "surprise": surprise}
+        shape = {"observation": "dict" if self._own else observation, "infos": "flat", "style": "pettingzoo"}
+        self._guard = Guarded(view, shield, rules, named, **handling, **shape)
         self.constraint_names = self._guard.constraint_names  # {label: name in the keys of infos}
-        if self._dict:
+        if not self._own:
             self.observation_space = self._guard.observation_space(self._agent)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -189,7 +190,7 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         return self._guard.surprise
 
     def _shown(self, seen: Mapping[Any, Any]) -> Any:
-        return seen[self._agent] if self._dict else self._guard.own_observations[self._agent]
+        return self._guard.own_observations[self._agent] if self._own else seen[self._agent]
 
     def _told(self, infos: Mapping[Any, Any]) -> dict[str, Any]:
         """The environment's own info, with what the shield tells."""
