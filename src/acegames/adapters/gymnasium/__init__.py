@@ -116,8 +116,8 @@ def shielded(
             UnknownPair, "end" warns and truncates the episode. A `reset` to a state that the game
             excludes is always an error.
         observation: "dict": "observation" (or the entries of a dict), "action_mask", "remaining",
-            what is left of the budgets, and "steps_left". "vector": all of these but the mask as one
-            vector. "own": as the environment gives it.
+            what is left of the budgets, and "steps_left". "vector": all of these but the mask, as
+            one vector. "own": as the environment gives it.
 
     Raises:
         InvalidOption: the environment does not fit the shield's game; the message says where.
