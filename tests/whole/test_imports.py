@@ -151,14 +151,12 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "benchmarl",
     }
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
-    own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
-    own_place |= {
-        "acegames.adapters.environments.environment": {"gymnasium"},
-        "acegames.adapters.gymnasium.playing": {"gymnasium"},
-    }
+    used = ("environments.environment", "environments.guarding", "environments.telling")  # loaded when they are used
+    used += ("gymnasium.playing", "gymnasium.shielding", "gymnasium.vector", "pettingzoo.vector")
+    own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
+    own_place |= {"acegames.adapters.pettingzoo.shielded_env": {"pettingzoo"}}
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
     own_place |= {
-        "acegames.adapters.pettingzoo.telling": {"gymnasium"},
         "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
     }

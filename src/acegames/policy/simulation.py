@@ -165,11 +165,11 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
-    state[:, 0] = start[_pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
+    state[:, 0] = start[pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
     for t in range(game.horizon):
         layer = game.layer(t)
         row = asked.choose(t, state[:, t].astype(np.int64), counted, rng.random(e))
-        out = _pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
+        out = pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         true, seen = costs.draw(layer, out, rng)
         before, total = total, costs.after(total, true)
         counted = total if costs.exact else costs.after(counted, seen)
@@ -201,7 +201,7 @@ def _check_policy(policy: Any) -> None:
         check_function("policy.lookup", policy.lookup, ("t", "state", "total"))
 
 
-def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
+def pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
     """Draw an index from first[e] : first[e] + count[e] for each e, in proportion to the weights.
 
     It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times
@@ -240,7 +240,7 @@ class _Asked:
         member, group = _groups(state, total)
         state, total = state[member], total[member]
         ptr, row, prob = self._at_once(t, state, total) or self._one_by_one(t, state, total)
-        return row[_pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
+        return row[pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
 
     def _one_by_one(self, t: int, state: Ints, total: Ints) -> Answers:
         ptr, row, prob = [0], [], []

@@ -75,6 +75,9 @@ class Shield(Shown, Sealed):
         TooLarge: costs have too many digits for 64-bit integers, or there are too many situations.
     """
 
+    idle: tuple[Label | None, ...] = ()
+    """For `of_actions`: an action of each player that is free of charge, None where it has none."""
+
     @within_memory("the shield", REMEDY)
     def __init__(
         self,
@@ -94,12 +97,50 @@ class Shield(Shown, Sealed):
         if not space.feasible:
             raise infeasible_as_counted(game, within)
         self.game, self.criterion = game, criterion
+        self._counted, self._lattice = counted.game, whole
         self.feasibility = Feasibility(counted.game, whole, space)
         self.tracker = CostTracker(game.constraints, whole.units, counted.rounding, game.reservoirs)
         self._place = number_pairs(space)
         self._dims = frozen(np.array(space.dims, dtype=np.int64))  # the constraint that each axis of boxes counts
         self._sets = find_safe_sets(space, self.first)
         self._products: dict[int, tuple[Bools, ...]] = {}
+
+    @classmethod
+    def of_actions(cls, agents: Any, *, horizon: int, price: Any, budget: Any, criterion: str = "largest") -> Shield:
+        """Make the shield of an environment of which only the actions and their prices are known.
+
+
+        Args:
+            agents: {agent: its actions}, each a number of actions, a Discrete space or a list of
+                labels; or an environment of PettingZoo or Gymnasium, whose agents and spaces are
+                taken; or a list of agents, whose actions are those that `price` lists; or the
+                actions of a single agent, which is called "agent".
+            horizon: steps of an episode, at least 1; it may end sooner.
+            price: what an action costs: {action: cost}, where others are free, or one cost per
+                action, for every agent alike; {agent: either}; or a function price(agent, action).
+                A function of one argument gets the joint action. A cost is a number, one number per
+                constraint, or {constraint: number}. The costs of all agents are added up.
+            budget: as in `MarkovGame.from_functions`.
+            criterion: as for `Shield`.
+
+        Raises:
+            InvalidOption, InvalidGame: an argument breaks a rule.
+            Infeasible: even the cheapest actions exceed a budget.
+            TooLarge: there are more than a million joint actions.
+        """
+        from acegames.shield.action_shield import ActionShield, least_cost
+        from acegames.shield.pricing import read_priced
+
+        priced = read_priced(agents, horizon, price, budget)
+        game = priced.game
+        least = least_cost(lattice(game).costs(game.layers[0].cost))
+        shield: Shield = (
+            cls(game, criterion=criterion)
+            if least is None or any(game.reservoirs)
+            else ActionShield(game, least, criterion=criterion)
+        )
+        shield.idle = priced.idle
+        return shield
 
     @property
     def feasible(self) -> bool:
@@ -195,13 +236,12 @@ class Shield(Shown, Sealed):
             cost: as in `MarkovGame.from_functions`.
             next_state: the state that followed; left out, any.
         """
-        counted, game = self.feasibility, self.game
-        layer = counted.game.layer(t)
+        game, layer = self.game, self._counted.layer(t)
         row = layer.row_of(game.state_index(state), game.action_indices(action))
         if row is None:
             return False
         outs = layer.outcomes(row)
-        fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.whole(cost)).all(axis=1)
+        fits = (self._lattice.costs(layer.cost[outs]) == self.tracker.whole(cost)).all(axis=1)
         return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
 
     # -- batches, in whole numbers ----------------------------------------------------------------
@@ -243,9 +283,11 @@ class Shield(Shown, Sealed):
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
         """Time (B,), state index (B,) and spent units (B, M), by number; t = -1 if none has it."""
+        return self._situations(_whole("pairs", pairs, None))
+
+    def _situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
         from acegames.kernels.shielding import find_pairs
 
-        number = _whole("pairs", pairs, None)
         t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
         spent = np.zeros((len(number), len(self.game.constraints)), dtype=np.int64)
         find_pairs(frozen(number), self._dims, self._place, t, state, spent)
@@ -275,7 +317,7 @@ class Shield(Shown, Sealed):
             fits = np.asarray(((action >= 0) & (action < self.shape)).all(axis=1))
             held = np.where(fits[:, None], action, 0)
             going &= fits & self.masks[(self.mask_of[np.where(going, pair, -1)], *held.T)]
-        after = self.feasibility.lattice.after(spent, cost)
+        after = self._lattice.after(spent, cost)
         return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, after), -1)
 
     def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from acegames.adapters.environments.batch_play import BatchPlay
 from acegames.adapters.environments.keys import STYLES
 from acegames.adapters.environments.options import MASKS, Options, metadata
 from acegames.adapters.environments.play import Play
@@ -54,7 +55,7 @@ class GameEnvironment:
             self.render()
 
 
-def vector_space(play: Play) -> spaces.Box:
+def vector_space(play: Play | BatchPlay) -> spaces.Box:
     """Vectors as in `observing`; only features and remaining budgets can be negative."""
     low = np.zeros(play.layout.size, dtype=np.float32)
     low[play.layout.time + 1 :] = -1.0
@@ -63,7 +64,7 @@ def vector_space(play: Play) -> spaces.Box:
     return spaces.Box(low, np.float32(1.0), dtype=np.float32)
 
 
-def observation_space(play: Play, i: int) -> spaces.Space[object]:
+def observation_space(play: Play | BatchPlay, i: int) -> spaces.Space[object]:
     """The observations of player i."""
     if play.options.observation == "vector":
         return vector_space(play)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from acegames.adapters.environments.episode import bounds_in_force
 from acegames.approximate.rounding import upper
 from acegames.errors import InvalidOption
-from acegames.model.arrays import frozen
+from acegames.model.arrays import Floats, Ints, frozen
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import nearest_float
@@ -56,6 +56,17 @@ class Layout:
         seen[self.time] = t / self.horizon
         for k, (left, scale) in enumerate(zip(remaining, self.scales, strict=True), self.time + 1):
             seen[k] = min(1.0, max(-1.0, nearest_float(left) / scale))
+        return seen
+
+    def vectors(self, t: Ints, state: Ints, remaining: Floats) -> NDArray[np.float32]:
+        """The vectors of a batch of situations, (B, size); `remaining` (B, M)."""
+        seen = np.zeros((len(t), self.size), dtype=np.float32)
+        if self.table is None:
+            seen[np.arange(len(t)), state] = 1.0
+        else:
+            seen[:, self.state] = self.table[state]
+        seen[:, self.time] = t / self.horizon
+        seen[:, self.time + 1 :] = np.clip(remaining / np.array(self.scales), -1.0, 1.0)
         return seen
 
 

@@ -23,10 +23,7 @@ class SingleAgentEnv(GameEnvironment, gymnasium.Env[Any, Any]):
     metadata = metadata()
 
     def __init__(self, game: MarkovGame, **options: Any) -> None:
-        check_game(game)
-        if len(game.players) != 1:
-            rule = "must have one; for several there is acegames.adapters.pettingzoo.parallel_env"
-            raise InvalidOption(f"the game has {len(game.players)} players {game.players!r}, {rule}")
+        check_one_player(game)
         super().__init__(game, read_options(options))
         self.observation_space = observation_space(self.play, 0)
         self.action_space = spaces.Discrete(len(game.actions[0]))
@@ -60,3 +57,11 @@ class SingleAgentEnv(GameEnvironment, gymnasium.Env[Any, Any]):
     def decode(self, action: Any) -> JointAction:
         """What `step` takes as a (joint) action in the words of the game."""
         return self.play.decode([action])
+
+
+def check_one_player(game: MarkovGame) -> None:
+    """InvalidOption for a game of several players."""
+    check_game(game)
+    if len(game.players) != 1:
+        rule = "must have one; for several there is acegames.adapters.pettingzoo.parallel_env"
+        raise InvalidOption(f"the game has {len(game.players)} players {game.players!r}, {rule}")

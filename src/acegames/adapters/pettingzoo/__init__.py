@@ -1,6 +1,7 @@
 """PettingZoo (`pip install 'acegames[pettingzoo]'`): games as environments, environments as games.
 
 parallel_env(game), aec_env(game)                  ->  an environment of a game
+vector_env(game, num_envs=...)                     ->  a batch of them, in arrays
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
 sb3_vec_env(make_env), benchmarl_task(make_env)    ->  environments for their learners
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
     from acegames.adapters.pettingzoo.playing import GameParallelEnv, TurnEnv
     from acegames.adapters.pettingzoo.sb3 import AgentsVecEnv
-    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
     from acegames.shield import Shield
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "sb3_vec_env",
     "shielded",
     "shielded_aec",
+    "vector_env",
 ]
 
 
@@ -123,12 +126,47 @@ def aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "t
     return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(raw))
 
 
+def vector_env(
+    game: MarkovGame,
+    *,
+    num_envs: int,
+    autoreset_mode: Any = "NextStep",
+    mask: Literal["safe", "available"] = "safe",
+    **options: Any,
+) -> GameVectorParallelEnv:
+    """Make a batch of parallel environments of a game, in which a step plays all of them.
+
+    The interface is that of `parallel_env`, {agent: ...} in and out, with a leading axis of
+    `num_envs` on every array; PettingZoo itself has none for batches and is not needed. Agents do
+    not leave: an episode that is over begins anew. `observation_space(agent)` and
+    `action_space(agent)` are those of the batch, `single_observation_space(agent)` and
+    `single_action_space(agent)` those of one environment.
+
+    Args:
+        game: the game.
+        num_envs: how many environments.
+        autoreset_mode: how episodes begin anew, in Gymnasium's words. "NextStep": the step after
+            the end ignores the actions and begins. "SameStep": at once, with `final_obs` and
+            `final_info` in the infos. "Disabled": by reset(options={"reset_mask": booleans}).
+        mask: as for `parallel_env`.
+        options: `shield`, `illegal`, `owners`, `features` and `observation` as for `parallel_env`.
+
+    Raises:
+        Infeasible, InvalidOption: as for `parallel_env`.
+        MissingExtra: Gymnasium is not installed.
+    """
+    optional("gymnasium", "environments", "gymnasium")
+    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
+
+    return GameVectorParallelEnv(game, num_envs, autoreset_mode, mask=mask, **options)
+
+
 def shielded(
     env: Any,
     shield: Shield,
     *,
     state: Callable[[Any, Any], Any] | None = None,
-    cost: CostRule = "cost",
+    cost: CostRule | None = None,
     actions: Any = None,
     how: str = "product",
     unsafe: str = "repair",
@@ -150,10 +188,13 @@ def shielded(
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
         shield: the shield of a game that models the environment: every state and cost that can
-            occur must occur in the game. The game's rewards do not matter.
+            occur must occur in the game. The game's rewards do not matter. A shield from
+            `Shield.of_actions` fits any environment with these agents and actions; an agent that
+            has left is taken to play an action that is free of charge.
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the
             tuple of all observations.
-        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.
+        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`; by default
+            the key "cost", and for a shield from `Shield.of_actions` the price of what was played.
         actions: {agent: [the game's label of each action]}; by default labels that are numbers are
             the actions themselves, and others follow the game's order. (Numbers that are not the
             environment's own must be given.)
@@ -178,7 +219,7 @@ def shielded(
         InvalidOption: the environment does not fit the shield's game; the message says where.
     """
     optional("pettingzoo", WHO, EXTRA)
-    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
 
     handling = {"how": how, "unsafe": unsafe, "surprise": surprise}
     shape = {"observation": observation, "infos": infos, "style": style}

@@ -70,6 +70,13 @@ class Conventions:
             raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
         return label
 
+    @property
+    def source(self) -> str:
+        """Where the state comes from, and what helps if the game calls it otherwise."""
+        by = "env.state() or else all observations together"
+        told = by if self.state_of is joint_state else "state(env, observations)"
+        return f"{told}: if the game calls it otherwise, give state=, a function of (env, observations)"
+
     def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
         """The next state and the cost, as the user gives it, of a step that was just played."""
         next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")

@@ -1,4 +1,4 @@
-"""A shield around a parallel environment: no unsafe joint action reaches it.
+"""A shield around an environment: no unsafe joint action reaches it.
 
     actions of the agents  ->  safe? else the nearest safe ones  ->  env.step
                            ->  state and cost  ->  the shield's runner  ->  masks
@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from pettingzoo.utils import BaseParallelWrapper
 
 from acegames.adapters.environments.keys import INFOS, NO_DICT, STYLES
-from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
-from acegames.adapters.pettingzoo.telling import Account, Mask, Telling
+from acegames.adapters.environments.telling import Account, Mask, Telling
+from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
-from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
+from acegames.learn.stepping import EnvAnswer, agents_of, step_env
 from acegames.model.amounts import read_amounts
 from acegames.model.budgets import spent_after
 from acegames.model.checks import check_choice
@@ -36,6 +35,7 @@ from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
 from acegames.model.written import check_known, show
 from acegames.shield import Shield, ShieldRunner
+from acegames.shield.pricing import ANY_STATE
 from acegames.shield.product_sets import product_sets
 
 CHOICES = {
@@ -48,25 +48,26 @@ CHOICES = {
 }
 
 
-class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
-    """The environment that `acegames.adapters.pettingzoo.shielded` makes, with its options.
+class Guarded:
+    """An environment with PettingZoo's parallel interface behind a shield, with that interface.
 
-    `own_infos` is what the environment inside told last, `surprise` a sentence about its last step
-    if the game excludes what it did, `constraint_names` the names of constraints in infos.
+    `rules` say how it is read: who plays, what the state is, what a step costs. `own_observations`
+    and `own_infos` are what the environment inside told last, `surprise` is a sentence about its
+    last step if the game excludes what it did, `constraint_names` the names of constraints in
+    infos.
     """
 
-    def __init__(self, env: Any, shield: Shield, *, state: Any, cost: CostRule, actions: Any, **handling: str) -> None:
-        if not isinstance(shield, Shield):
-            raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
-        rules = Conventions(env, shield.game.constraints, state, cost, shield.players)
+    def __init__(self, env: Any, shield: Shield, rules: Conventions, actions: Any, **handling: str) -> None:
         for what, known in CHOICES.items():
             check_choice(what, handling[what], known)
         if (handling["style"], handling["observation"]) == ("rllib", "vector"):
             raise InvalidOption(NO_DICT)
-        super().__init__(env)
-        self.shield, self.handling, self._rules = shield, handling, rules
+        self.env, self.shield, self.handling, self._rules = env, shield, handling, rules
         self._labels = _read_numbering(rules, shield, actions)
         self._index = {p: i for i, p in enumerate(rules.players)}
+        # what those who have left are taken to play
+        idle = shield.idle or (None,) * len(rules.players)
+        self._gone = tuple(NO_ACTION if a is None else a for a in idle)
         self._at = tuple(
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
@@ -75,6 +76,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._telling = Telling(env, shield.game, rules.players, **shape)
         self.constraint_names = self._telling.names
         self.own_infos: Any = {}
+        self.own_observations: Any = {}
         self.surprise: str | None = None
         self._known: dict[Any, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by what is safe and allowed
         self._masks = self._free()
@@ -103,10 +105,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         try:
             self._runner: ShieldRunner = self.shield.start(state=state)
         except UnknownPair as error:
-            by = "env.state() or else all observations together"
-            source = by if self._rules.state_of is joint_state else "state(env, observations)"
-            rule = "if the game calls it otherwise, give state=, a function of (env, observations)"
-            raise UnknownPair(f"{error}; the environment began there, by {source}: {rule}") from None
+            raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}") from None
         self._t, self._spent = 0, self._runner.spent
         self._look(observations, infos)
         self._over = False
@@ -121,7 +120,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             raise InvalidOption(f"t={self._runner.t}: actions {show(actions)}, must be {{agent: action}}")
         playing = [p for p in self._rules.players if p in self.env.agents]
         chosen = {p: self._number(p, actions) for p in playing}
-        wanted = tuple(self._labels[i][chosen[p]] if p in chosen else NO_ACTION for p, i in self._index.items())
+        wanted = tuple(self._labels[i][chosen[p]] if p in chosen else self._gone[i] for p, i in self._index.items())
         played = self._safe(wanted)
         given = {p: self._given(i, played[i], chosen[p]) for p, i in self._index.items() if p in chosen}
         answer = step_env(self.env, given, self._runner.t)
@@ -133,12 +132,16 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         seen, infos = self._tell(answer.observations, answer.infos, account)
         return seen, answer.rewards, answer.terminations, truncations, infos
 
+    def mask(self, agent: Any) -> Mask:
+        """The mask of an agent now; all ones where nothing is chosen."""
+        return self._masks[agent].copy()
+
     def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
         """The mask of an agent after others have chosen {agent: action}: the rest can stay safe.
 
         No mask where somebody chose against one: what comes together will be repaired.
         """
-        labels = {p: NO_ACTION for p in self._rules.players if p not in self.env.agents}
+        labels = {p: self._gone[i] for p, i in self._index.items() if p not in self.env.agents}
         try:
             labels |= {p: self._labels[self._index[p]][self._number(p, chosen)] for p in chosen}
             return {MASK: self._on_own(self._index[agent], self._here.turn(labels, player=agent))}
@@ -219,8 +222,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             return
         self._own = self._rules.masks(observations, infos)
         free = [  # the environment's own masks, over the players' actions in the game
-            np.isin(np.arange(len(labels)), at[own]) if p in there else np.array([a == NO_ACTION for a in labels])
-            for p, labels, at, own in zip(self._rules.players, self.shield.actions, self._at, self._own, strict=True)
+            np.isin(np.arange(len(labels)), at[own]) if p in there else np.array([a == gone for a in labels])
+            for p, labels, at, own, gone in zip(
+                self._rules.players, self.shield.actions, self._at, self._own, self._gone, strict=True
+            )
         ]
         safe = runner.situation.safe
         allowed = np.all([mask[safe[:, i]] for i, mask in enumerate(free)], axis=0)
@@ -258,9 +263,42 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
     def _tell(self, observations: Any, infos: Any, account: Account) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Observations and infos, by agent."""
-        self.own_infos, self.surprise = infos, account.surprise
+        self.own_observations, self.own_infos, self.surprise = observations, infos, account.surprise
         seen = self._telling.observations(observations, account, self._masks)
         return seen, self._telling.infos(infos, self.agents, account, self._masks)
+
+
+def check_shield(shield: Any) -> None:
+    """InvalidOption for what is no shield."""
+    if not isinstance(shield, Shield):
+        raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
+
+
+def knows_only_actions(shield: Shield) -> bool:
+    """Whether a shield comes from `Shield.of_actions`: its game has a state that stands for all."""
+    return shield.game.states == (ANY_STATE,)
+
+
+def any_state(env: Any, observations: Any) -> Label:
+    """The state where only actions matter."""
+    return ANY_STATE
+
+
+class Price:
+    """`cost(step)` where only actions matter: what they cost in the shield's game."""
+
+    def __init__(self, shield: Shield) -> None:
+        self.game, self.shape = shield.game, shield.shape
+
+    def __call__(self, step: Any) -> dict[Label, Any]:
+        """The cost of a step."""
+        return self.of(step.action)
+
+    def of(self, action: JointAction) -> dict[Label, Any]:
+        """The cost of a joint action; every one is a row of the only state, in order."""
+        row = int(np.ravel_multi_index(self.game.action_indices(action), self.shape))
+        ((_, _, cost),) = self.game.outcomes(0, row)
+        return dict(zip(self.game.constraints, cost, strict=True))
 
 
 def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[dict[Any, Label], ...]:
