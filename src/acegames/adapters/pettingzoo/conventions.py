@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from acegames.adapters.environments.spaces import MASK, action_labels, action_mask
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
-from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
+from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_from_infos, joint_state
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
@@ -46,6 +46,7 @@ class Conventions:
         agents = getattr(env, "possible_agents", None)
         if isinstance(env, type):
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+        check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
             raise InvalidOption(
