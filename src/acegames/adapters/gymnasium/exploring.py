@@ -14,7 +14,7 @@ Time O(situations * hidden values * actions * ways * what chance can do) steps o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -35,6 +35,7 @@ FEW, CLOSELY = 8, 20
 
 A = TypeVar("A")
 Belief = dict[Label, Fraction]
+Outcomes = list[tuple[Fraction, "Played"]]
 
 
 class Played(NamedTuple):
@@ -81,7 +82,8 @@ class Explorer:
     repeats: int
     most: int
     known: dict[int, dict[Label, Situation]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
-    played: dict[tuple[int, Label, Label], list[tuple[Fraction, Played]]] = field(default_factory=dict)
+    # what each action leads to, by what is hidden, and the number of ways in which it was played
+    played: dict[tuple[int, Label, Label], dict[Label, tuple[int, Outcomes]]] = field(default_factory=dict)
     count: int = 0  # of situations
     plays: int = 0
     now: int = 0
@@ -97,7 +99,7 @@ class Explorer:
             state, hidden, choices = leaf.answer
             for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
                 again = self.generator.replay(leaf.script, lambda: None, self._reset)
-                self._same("reset", "state", leaf.answer[:2], again[:2])
+                self._same("reset", "the state, and what is hidden,", leaf.answer[:2], again[:2])
             if wanted is None or state in wanted:
                 self._arrive(env, 0, (state, hidden), choices, leaf.script)
                 belief = shares.setdefault(state, {})
@@ -145,27 +147,32 @@ class Explorer:
             self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
         return self.known.setdefault(t, {})
 
-    def _law(self, t: int, state: Label, action: Label) -> list[tuple[Fraction, Played]]:
+    def _law(self, t: int, state: Label, action: Label) -> Outcomes:
         """What an action can lead to, the hidden values averaged over."""
-        key = 0 if self.stationary else t, state, action
-        if key not in self.played:
-            here = self._at(t)[state]
-            found: list[tuple[Fraction, Played]] = []
-            for hidden, share in here.belief.items():
-                found += [(share * p, x) for p, x in self._agreed(t, state, action, here.ways[hidden])]
-            self._believe(t + 1, place(t, state, (action,)), found)
-            self.played[key] = found
-        return self.played[key]
+        here, where = self._at(t)[state], place(t, state, (action,))
+        laws = self.played.setdefault((0 if self.stationary else t, state, action), {})
+        fresh = False
+        for hidden in here.belief:
+            known, law = laws.get(hidden, (0, []))
+            ways = here.ways[hidden]
+            if known < len(ways):  # or every time is read at once, and there is a new way since
+                laws[hidden] = len(ways), self._agreed(where, state, action, ways[known:], law)
+                fresh = True
+        found = [(share * p, x) for hidden, share in here.belief.items() for p, x in laws[hidden][1]]
+        if fresh:
+            self._believe(t + 1, where, found)
+        return found
 
-    def _agreed(self, t: int, state: Label, action: Label, ways: list[Way]) -> list[tuple[Fraction, Played]]:
+    def _agreed(self, where: str, state: Label, action: Label, ways: Sequence[Way], law: Outcomes) -> Outcomes:
         """What follows, the same in all ways and whenever it is played."""
-        where, laws = place(t, state, (action,)), []
-        for k in range(max(FEW if self.count <= CLOSELY and self.repeats > 1 else self.repeats, len(ways))):
-            laws.append(self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways)))
-            self._compare(where, laws[0], laws[k])
-        return laws[0]
+        least = FEW if self.count <= CLOSELY and self.repeats > 1 else self.repeats
+        for k in range(max(least, len(ways)) if not law else len(ways)):
+            found = self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways))
+            law = law or found
+            self._compare(where, law, found)
+        return law
 
-    def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> list[tuple[Fraction, Played]]:
+    def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> Outcomes:
         """Everything that follows an action in one way; `again` is the same way once more."""
         found = []
         begin, play = partial(self._back, way), partial(self._step, way.t, state, action)
@@ -201,7 +208,8 @@ class Explorer:
     def _step(self, t: int, state: Label, action: Label, env: Any) -> tuple[Any, Played, tuple[Label, ...]]:
         rules, where = self.rules, place(t, state, (action,))
         observation, reward, end, cut, info = step_of(env, rules.actions[action], where)
-        if cut and not end and self.stationary and t + 1 < self.horizon and t + 1 != self.limit:
+        early = self.limit is None or t + 1 < self.limit  # else it is the TimeLimit, which `outcomes` heeds
+        if cut and not end and self.stationary and t + 1 < self.horizon and early:
             raise InvalidOption(
                 f"{where}: the environment cuts the episode off after {t + 1} steps, so that it depends on time: leave out "
                 f"stationary=True, or take a shorter horizon than {self.horizon}"
@@ -231,12 +239,20 @@ class Explorer:
         if not choices:
             raise InvalidOption(f"{place(t, state)}: the action mask allows nothing, must allow an action")
         if known[state].choices != choices:
-            self._same(place(t, state), "actions", known[state].choices, choices)
+            self._same(place(t, state), "the tuple of actions", known[state].choices, choices)
         ways = known[state].ways.setdefault(hidden, [])
-        if t < self.horizon and len(ways) < self.repeats and all(way.by[:2] != by[:2] for way in ways):
+        if t < self.horizon and self._one_more(ways, t, by):
             ways.append(Way(t, by, self.places.keep(env, state)))
 
-    def _believe(self, t: int, by: str, found: list[tuple[Fraction, Played]]) -> None:
+    def _one_more(self, ways: list[Way], t: int, by: Any) -> bool:
+        """Whether a way by another action, or at another time, is to be kept."""
+        if not ways or self.repeats == 1:
+            return not ways
+        if t > ways[0].t:
+            return ways[-1].t == ways[0].t
+        return len(ways) < self.repeats and all(way.by[:2] != by[:2] for way in ways)
+
+    def _believe(self, t: int, by: str, found: Outcomes) -> None:
         """The hidden values that follow must be as likely as after other actions."""
         shares: dict[tuple[Label, str], Belief] = {}
         for chance, x in found:
@@ -255,14 +271,19 @@ class Explorer:
                     "the state: a state that says more (state=) makes it a game"
                 )
 
-    def _compare(self, where: str, one: list[tuple[Fraction, Played]], other: list[tuple[Fraction, Played]]) -> None:
+    def _compare(self, where: str, one: Outcomes, other: Outcomes) -> None:
         laws: list[dict[Any, Fraction]] = [{}, {}]
         for law, found in zip(laws, (one, other), strict=True):
             for chance, x in found:
                 law[x.key] = law.get(x.key, Fraction(0)) + chance
-        if laws[0] != laws[1]:
-            shown = [{k: str(v) for k, v in law.items() if laws[1 - i].get(k) != v} for i, law in enumerate(laws)]
-            self._same(where, "(next state, hidden, cost, reward): probability", *shown)
+        for key in (*laws[0], *laws[1]):
+            had = [law.get(key, Fraction(0)) for law in laws]
+            if had[0] != had[1]:
+                following, hidden, cost, reward = key
+                more = f", hidden {hidden!r}" if self.rules.hidden_of else ""
+                priced = f", cost {cost}" if self.rules.constraints else ""
+                event = f"the probability of the next state {following!r} with the reward {reward}{priced}{more}"
+                self._same(where, event, *(float(p) for p in had))
 
     def _same(self, where: str, what: str, one: Any, other: Any) -> None:
         if one != other:

@@ -121,14 +121,14 @@ def from_env(
     table = carried(env) if law and is_bare(env) and (state, hidden, set_state) == (None, None, None) else None
     timeless = table is not None or set_state is not None
     timeless = timeless if stationary is None else check_flag("stationary", stationary)
-    generator = Branching(branches)
+    generator, limit = Branching(branches), time_limit(env)
     with _standing_in(env, generator, itself=set_state is not None) as world:
         places = Places(world, set_state, lambda own, seed: own.reset(), _constant(world))
-        explorer = Explorer(rules, places, generator, horizon, timeless, time_limit(env), repeats, most)
+        explorer = Explorer(rules, places, generator, horizon, timeless, limit, repeats, most)
         reader: Law | Explorer = explorer
         start: dict[Label, Any] | None = None
         if table is not None:
-            reader = Law(read_table(table, rules.actions), rules, horizon, explorer.limit, timeless)
+            reader = Law(read_table(table, rules.actions), rules, horizon, limit, timeless)
             start = reader.initial(env, initial)
             reader.compare(duplicate(world, {}), start if initial is None and start else {})
         game = MarkovGame.from_functions(
@@ -141,7 +141,7 @@ def from_env(
             outcomes=reader.outcomes,
             reward=reader.reward,
             legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a[0]),
-            stationary=timeless and legal is None and (explorer.limit is None or explorer.limit >= horizon),
+            stationary=table is not None and timeless and legal is None and (limit is None or limit >= horizon),
             name=name or name_of(env),
             progress=progress,
         )
@@ -181,7 +181,9 @@ def _with_generator(env: Any, generator: Branching) -> Any:
 
 
 def _constant(env: Any) -> list[Any]:
-    """The parts of an environment that never change: its spaces, and how it is made."""
+    """The parts of an environment that never change: its spaces, how it is made, and its law."""
     spaces = optional("gymnasium.spaces", WHO, EXTRA)
     kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
-    return [part for layer in layers(env) for part in vars(layer).values() if isinstance(part, kept)]
+    found = [part for layer in layers(env) for part in vars(layer).values() if isinstance(part, kept)]
+    table = carried(env)
+    return found if table is None else [*found, table]
