@@ -20,7 +20,7 @@ from gymnasium.envs.toy_text import blackjack
 import acegames as ace
 from acegames.adapters.gymnasium import from_env
 from acegames.learn import END
-from gym_envs import Corridor, Drawing, Elsewhere, Forgetful, OwnGenerator, Tiring, TwoSwitches, Urn
+from gym_envs import Corridor, Drawing, Elsewhere, Forgetful, Keeping, Liar, OwnGenerator, Tiring, TwoSwitches, Urn
 
 
 def law(game, t, state, action):
@@ -139,8 +139,10 @@ def test_taxi_is_read_with_its_many_starts_and_play_stays_in_the_game():
 
 
 def test_an_environment_that_does_not_follow_its_own_law_is_refused():
+    assert same(from_env(Liar(0.0), 5), from_env(Corridor(0.0), 5))
     with pytest.raises(ace.InvalidOption, match=r"which P excludes; with law=False"):
-        from_env(toy("Taxi", fickle_passenger=True), 200)
+        from_env(Liar(0.25), 5)
+    assert same(from_env(Liar(0.25), 5, law=False), from_env(Corridor(0.25), 5))
 
 
 def test_a_law_that_breaks_a_rule_is_named():
@@ -203,6 +205,13 @@ def test_continuous_starts_are_refused():
         ace.InvalidOption, match=r"reset: a number drawn by np_random.uniform\(-0.05, 0.05\) is used as a number"
     ):
         from_env(gymnasium.make("CartPole-v1"), 3)
+
+
+def test_a_number_that_is_kept_for_later_is_refused():
+    with pytest.raises(
+        ace.InvalidOption, match=r"reset: a number drawn by np_random.random\(\) is kept by the environment"
+    ):
+        from_env(Keeping(), 3)
 
 
 def test_too_many_branches_say_where():

@@ -61,6 +61,26 @@ class Tiring(Corridor):
         return super().step(action if self.steps <= 2 else 0)
 
 
+class Liar(Corridor):
+    """Carries the law of a corridor without wind."""
+
+    def __init__(self, wind):
+        super().__init__(wind)
+        self.P = {c: {a: [(1.0, c + a, float(c + a == 4), c + a == 4)] for a in (0, 1)} for c in range(4)}
+
+
+class Keeping(Corridor):
+    """Draws a number at `reset`, and compares it later."""
+
+    def reset(self, *, seed=None, options=None):
+        found = super().reset(seed=seed)
+        self.threshold = self.np_random.random()
+        return found
+
+    def step(self, action):
+        return super().step(int(self.threshold < 0.5))
+
+
 class TwoSwitches(gymnasium.Env):
     """Two switches are set at once (MultiDiscrete actions); both on pays."""
 

@@ -13,15 +13,16 @@ Time O(situations * hidden values * actions * ways * what chance can do) steps o
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from acegames.adapters.environments.places import Places
-from acegames.adapters.gymnasium.branching import Branching, Leaf, TooManyBranches
+from acegames.adapters.gymnasium.branching import Branching, TooManyBranches
 from acegames.adapters.gymnasium.conventions import Conventions, GymStep, step_of
 from acegames.adapters.gymnasium.drawn import CannotEnumerate
 from acegames.errors import InvalidOption, TooLarge
@@ -33,7 +34,6 @@ from acegames.model.written import show
 FEW, CLOSELY = 8, 20
 """The first situations, CLOSELY, are played FEW times each, to meet numbers drawn elsewhere."""
 
-A = TypeVar("A")
 Belief = dict[Label, Fraction]
 Outcomes = list[tuple[Fraction, "Played"]]
 
@@ -95,15 +95,16 @@ class Explorer:
         wanted = None if initial is None else read_initial(initial)
         shares: dict[Label, Belief] = {}
         env = self.places.env
-        for n, leaf in enumerate(self._leaves("reset", lambda: None, self._reset)):
-            state, hidden, choices = leaf.answer
-            for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
-                again = self.generator.replay(leaf.script, lambda: None, self._reset)
-                self._same("reset", "the state, and what is hidden,", leaf.answer[:2], again[:2])
-            if wanted is None or state in wanted:
-                self._arrive(env, 0, (state, hidden), choices, leaf.script)
-                belief = shares.setdefault(state, {})
-                belief[hidden] = belief.get(hidden, Fraction(0)) + leaf.chance
+        with _enumerating("reset"):
+            for n, leaf in enumerate(self.generator.leaves(lambda: None, self._reset)):
+                state, hidden, choices = leaf.answer
+                for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
+                    again = self.generator.replay(leaf.script, lambda: None, self._reset)
+                    self._same("reset", "the state, and what is hidden,", leaf.answer[:2], again[:2])
+                if wanted is None or state in wanted:
+                    self._arrive(env, 0, (state, hidden), choices, leaf.script)
+                    belief = shares.setdefault(state, {})
+                    belief[hidden] = belief.get(hidden, Fraction(0)) + leaf.chance
         for state, belief in shares.items():
             self.known[0][state].belief = _normalised(belief)
         missing = None if wanted is None else next((s for s in wanted if s not in shares), None)
@@ -175,23 +176,14 @@ class Explorer:
     def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> Outcomes:
         """Everything that follows an action in one way; `again` is the same way once more."""
         found = []
-        begin, play = partial(self._back, way), partial(self._step, way.t, state, action)
-        for leaf in self._leaves(where, begin, play):
-            env, step, choices = leaf.answer
-            if step.next_state != END and not again:
-                self._arrive(env, way.t + 1, (step.next_state, step.hidden), choices, (state, action, leaf.script))
-            found.append((leaf.chance, step))
+        with _enumerating(where):
+            for leaf in self.generator.leaves(partial(self._back, way), partial(self._step, way.t, state, action)):
+                env, step, choices = leaf.answer
+                if step.next_state != END and not again:
+                    by = state, action, leaf.script
+                    self._arrive(env, way.t + 1, (step.next_state, step.hidden), choices, by)
+                found.append((leaf.chance, step))
         return found
-
-    def _leaves(self, where: str, begin: Callable[[], Any], play: Callable[[Any], A]) -> Iterator[Leaf]:
-        """Everything that chance can do in a play; errors say where."""
-        try:
-            yield from self.generator.leaves(begin, play)
-        except CannotEnumerate as reason:
-            raise CannotEnumerate(f"{where}: {reason}. {INSTEAD}") from None
-        except TooManyBranches as reason:
-            rule = "a larger branches= takes longer; or an environment that draws less (such as for pictures alone)"
-            raise TooManyBranches(f"{where}: {reason}; {rule}") from None
 
     def _reset(self, _: None) -> tuple[Label, Label, tuple[Label, ...]]:
         env = self.places.env
@@ -292,6 +284,18 @@ class Explorer:
                 "than self.np_random, which alone can be listed. Or the state does not tell everything that matters: then "
                 "give state=, a function of (env, observation) that does, or hidden=, a function of env that tells the rest"
             )
+
+
+@contextlib.contextmanager
+def _enumerating(where: str) -> Iterator[None]:
+    """Make errors about what cannot be listed say where."""
+    try:
+        yield
+    except CannotEnumerate as reason:
+        raise CannotEnumerate(f"{where}: {reason}. {INSTEAD}") from None
+    except TooManyBranches as reason:
+        rule = "a larger branches= takes longer; or an environment that draws less (such as for pictures alone)"
+        raise TooManyBranches(f"{where}: {reason}; {rule}") from None
 
 
 def _normalised(belief: Belief) -> Belief:

@@ -184,6 +184,8 @@ def _constant(env: Any) -> list[Any]:
     """The parts of an environment that never change: its spaces, how it is made, and its law."""
     spaces = optional("gymnasium.spaces", WHO, EXTRA)
     kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
-    found = [part for layer in layers(env) for part in vars(layer).values() if isinstance(part, kept)]
+    found = [
+        part for layer in layers(env) for part in getattr(layer, "__dict__", {}).values() if isinstance(part, kept)
+    ]
     table = carried(env)
     return found if table is None else [*found, table]
