@@ -11,7 +11,15 @@ from showing import panels, save
 
 import acegames as ace
 
-EXAMPLES = ("drone_relief", "warehouse", "medium_access", "intersection", "dose_scheduling", "network_slicing")
+EXAMPLES = (
+    "drone_relief",
+    "warehouse",
+    "medium_access",
+    "intersection",
+    "dose_scheduling",
+    "network_slicing",
+    "frozen_lake",
+)
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- table: made by `make gallery` -->\n).*?(\n<!-- end of the table -->)", re.DOTALL)
 

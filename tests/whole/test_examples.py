@@ -18,7 +18,9 @@ SMALL = {
     "intersection": {"horizon": 5},
     "dose_scheduling": {"weeks": 4},
     "network_slicing": {"epsilon": 0.8},
+    "frozen_lake": {"horizon": 40},
 }
+ALONE = ("frozen_lake",)  # one player, and a budget of zero: a team and averages say nothing new
 
 
 @pytest.fixture
@@ -40,11 +42,14 @@ def test_an_example_runs_and_draws(name, example, tmp_path, capsys):
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     by_name = {row.name: row for row in found.rows}
     safe = by_name["at every moment, in equilibrium"]
-    assert safe.rollouts.beyond == 0 and by_name["at every moment, as a team"].rollouts.beyond == 0
+    assert safe.rollouts.beyond == 0 and "Run: python examples/" in module.__doc__
+    if name in ALONE:
+        assert safe.total < max(row.total for row in found.rows)
+        return
+    assert by_name["at every moment, as a team"].rollouts.beyond == 0
     assert ("budgets kept on average" in by_name) == (not any(found.game.reservoirs))
     if "budgets kept on average" in by_name:
         assert by_name["budgets kept on average"].total >= by_name["at every moment, as a team"].total - 1e-6
-    assert "Run: python examples/" in module.__doc__
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "network_slicing"])

@@ -10,7 +10,15 @@ import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, drawn, facts_of
-from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state, reset_env, step_env
+from acegames.learn.stepping import (
+    EnvAnswer,
+    check_env,
+    check_parallel,
+    cost_from_infos,
+    joint_state,
+    reset_env,
+    step_env,
+)
 from acegames.model.checks import check_labels, plain_label
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
@@ -112,6 +120,8 @@ def conventions(source: Any) -> Facts:
     Then also the numbers of its action spaces, if these are discrete.
     """
     own, players = getattr(source, "facts", None), getattr(source, "possible_agents", None)
+    if is_env(source):
+        check_parallel(source)
     if isinstance(own, Facts):
         return own
     if players is None or not is_env(source):

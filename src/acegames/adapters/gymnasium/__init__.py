@@ -1,6 +1,7 @@
-"""Gymnasium (`pip install 'acegames[gymnasium]'`): games of one player, and shields.
+"""Gymnasium (`pip install 'acegames[gymnasium]'`): games of one player, environments as games, shields.
 
 env(game), vector_env(game, num_envs=...)    ->  an environment of a game, or a batch of them
+from_env(env, horizon, budget=..., ...)      ->  MarkovGame, to be solved or shielded
 shielded(env, shield)                        ->  an environment in which budgets always hold
 gymnasium.make("acegames/knapsack-v0")       ->  a catalog game, once this module is imported
 """
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from acegames.adapters.gymnasium.ids import register
+from acegames.adapters.gymnasium.reading import from_env
 from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from acegames.model.game import Label
     from acegames.shield import Shield
 
-__all__ = ["env", "shielded", "vector_env"]
+__all__ = ["env", "from_env", "shielded", "vector_env"]
 
 if find_spec("gymnasium") is not None:
     register()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.adapters.environments.spaces import MASK, action_labels, action_mask
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
-from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
+from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_from_infos, joint_state
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
-from acegames.system.extras import optional
+
+__all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
-MASK = "action_mask"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,7 @@ class Conventions:
         agents = getattr(env, "possible_agents", None)
         if isinstance(env, type):
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+        check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
             raise InvalidOption(
@@ -60,7 +61,7 @@ class Conventions:
         if set(self.players) != set(known):
             rule = f"the game's players {list(self.players)!r}; they must be the same"
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
-        self.actions = tuple(_action_labels(p, env.action_space(p)) for p in self.players)
+        self.actions = tuple(action_labels(f"agent {p!r}", env.action_space(p), WHO, EXTRA) for p in self.players)
         self.constraints, self.state_of, self.cost = tuple(constraints), state or joint_state, cost
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
@@ -90,31 +91,12 @@ class Conventions:
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
-        return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
+        return tuple(
+            action_mask(f"agent {p!r}", len(a), _told(observations, p), _told(infos, p))
+            for p, a in zip(self.players, self.actions, strict=True)
+        )
 
 
-def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
-    """The label of every action of a space, and what the environment is given for it."""
-    spaces = optional("gymnasium.spaces", WHO, EXTRA)
-    if isinstance(space, spaces.Discrete):
-        return {int(space.start) + k: int(space.start) + k for k in range(int(space.n))}
-    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
-        start = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
-        parts = [range(int(s), int(s + n)) for s, n in zip(start, space.nvec, strict=True)]
-        return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
-    rule = "must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
-    raise InvalidOption(f"agent {agent!r}: action space {space}, {rule}")
-
-
-def _mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.bool_]:
-    """`action_mask` of an agent in its observation, in its info, or in both."""
-    mask = np.ones(n, dtype=bool)
-    for where, told in (("observation", observations), ("infos", infos)):
-        mine = told.get(agent) if isinstance(told, Mapping) else None
-        if isinstance(mine, Mapping) and mine.get(MASK) is not None:
-            found = np.asarray(mine[MASK])
-            if found.shape != (n,):
-                rule = f"must be one entry for each of the {n} actions"
-                raise InvalidOption(f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, {rule}")
-            mask &= found.astype(bool)
-    return mask
+def _told(told: Any, agent: Label) -> Any:
+    """What a mapping by agent says to one of them."""
+    return told.get(agent) if isinstance(told, Mapping) else None

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from acegames.adapters.environments.places import Places
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
-from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env

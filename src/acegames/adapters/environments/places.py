@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from acegames.learn.stepping import reset_env
 from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
-"""Where PettingZoo's wrappers keep what they wrap."""
+"""Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,18 +24,20 @@ class Places:
 
     env: Any
     set_state: Callable[[Any, Any], Any] | None
+    reset: Callable[[Any, int], Any] = reset_env
+    shared: Sequence[Any] = ()  # parts that never change: all copies share them
 
     def keep(self, env: Any, state: Label) -> Any:
         """What is needed to come back to where `env` is now: a copy of it, or the state."""
-        return duplicate(env, {}) if self.set_state is None else state
+        return duplicate(env, self._memo()) if self.set_state is None else state
 
     def back(self, kept: Any, seed: int) -> Any:
         """An environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
-            reset_env(self.env, seed)
+            self.reset(self.env, seed)
             self.set_state(self.env, kept)
             return self.env
-        memo: dict[int, Any] = {}
+        memo = self._memo()
         env = duplicate(kept, memo)  # so that what is kept can be used again
         for part in memo.values():
             if isinstance(part, np.random.Generator):
@@ -43,6 +45,9 @@ class Places:
             elif isinstance(part, (np.random.RandomState, random.Random)):
                 part.seed(seed)
         return env
+
+    def _memo(self) -> dict[int, Any]:
+        return {id(part): part for part in self.shared}
 
 
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:

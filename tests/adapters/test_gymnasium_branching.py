@@ -1,0 +1,147 @@
+"""The generator that lists what can be drawn, against known laws and against numpy's own draws."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from acegames.adapters.gymnasium.branching import Branching, TooManyBranches
+from acegames.adapters.gymnasium.drawn import CannotEnumerate
+
+CUMULATED = np.array([0.2, 0.5, 1.0])
+DRAWS = {
+    "integers": lambda g: int(g.integers(3)),
+    "integers between": lambda g: int(g.integers(-1, 2, endpoint=True)),
+    "integers, several": lambda g: tuple(g.integers(0, [2, 3]).tolist()),
+    "integers, size": lambda g: tuple(g.integers(2, size=3).tolist()),
+    "choice of a number": lambda g: int(g.choice(4)),
+    "choice of equal entries": lambda g: str(g.choice(["a", "b", "b"])),
+    "choice with probabilities": lambda g: int(g.choice([5, 6, 7], p=[0.1, 0.0, 0.9])),
+    "choice of several": lambda g: tuple(g.choice(["x", "y"], size=2).tolist()),
+    "choice of rows": lambda g: tuple(g.choice([[1, 2], [3, 4], [3, 4]]).tolist()),
+    "choice without replacement": lambda g: tuple(g.choice(3, 2, replace=False).tolist()),
+    "choice without replacement, weighted": lambda g: tuple(g.choice(3, 2, replace=False, p=[0.5, 0.3, 0.2]).tolist()),
+    "permutation": lambda g: tuple(g.permutation(3).tolist()),
+    "permutation of rows": lambda g: tuple(map(tuple, g.permutation([[1, 2], [3, 4]]).tolist())),
+    "permuted": lambda g: tuple(g.permuted([1, 1, 2]).tolist()),
+    "shuffle": lambda g: shuffled(g, [1, 2, 3]),
+    "shuffle an array": lambda g: shuffled(g, np.array([1, 2, 2])),
+    "random below": lambda g: bool(g.random() < 0.1),
+    "random above numpy's number": lambda g: bool(np.float64(0.3) > g.random()),
+    "random against an array": lambda g: int(np.argmax(g.random() < CUMULATED)),
+    "an array against random": lambda g: int(np.argmax(g.random() < CUMULATED)),
+    "random, searched": lambda g: int(np.searchsorted(CUMULATED, g.random())),
+    "random, bisected": lambda g: bisect.bisect(CUMULATED.tolist(), g.random()),
+    "random, asked twice": lambda g: asked(g.random()),
+    "random, several": lambda g: int((g.random(3) < 0.25).sum()),
+    "random, turned around": lambda g: bool(1 - g.random() < 0.2),
+    "random, cut": lambda g: int(3 * g.random()),
+    "uniform": lambda g: bool(g.uniform(-1, 3) < 0),
+    "uniform, cut": lambda g: int(g.uniform(-1.5, 1.5)),
+    "uniform, floor": lambda g: math.floor(g.uniform(-1.5, 1.5)),
+    "uniform, ceil": lambda g: math.ceil(g.uniform(-1.5, 1.5)),
+    "uniform, several bounds": lambda g: tuple((g.uniform([0, 1], 2) < 1.5).tolist()),
+    "binomial": lambda g: int(g.binomial(3, 0.25)),
+    "two draws": lambda g: (int(g.integers(2)), bool(g.random() < 0.5)),
+    "one draw decides about the next": lambda g: int(g.integers(3)) if g.random() < 0.5 else -1,
+}
+
+
+def shuffled(g, given):
+    g.shuffle(given)
+    return tuple(int(x) for x in given)
+
+
+def asked(x):
+    return "low" if x < 0.25 else "middle" if x <= 0.5 else "high" if x > 0.75 else "upper"
+
+
+def law(draw, most=10_000):
+    generator, found = Branching(most), {}
+    for leaf in generator.leaves(lambda: generator, draw):
+        found[leaf.answer] = found.get(leaf.answer, 0) + leaf.chance
+    return found
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_what_can_be_drawn_is_what_numpy_draws_as_often(name):
+    found, rng, number = law(DRAWS[name]), np.random.default_rng(7), 2000
+    assert sum(found.values()) == 1 and all(isinstance(p, Fraction) and p > 0 for p in found.values())
+    seen = Counter(DRAWS[name](rng) for _ in range(number))
+    assert set(seen) == set(found)
+    for event, p in found.items():  # five standard deviations
+        assert abs(seen[event] - number * p) < 5 * math.sqrt(number * p * (1 - p)) + 1e-9, event
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("random below", {True: "1/10", False: "9/10"}),
+        ("choice with probabilities", {5: "1/10", 7: "9/10"}),
+        ("choice of equal entries", {"a": "1/3", "b": "2/3"}),
+        ("random against an array", {0: "1/5", 1: "3/10", 2: "1/2"}),
+        ("random, asked twice", dict.fromkeys(["low", "middle", "upper", "high"], "1/4")),
+        ("random, several", {0: "27/64", 1: "27/64", 2: "9/64", 3: "1/64"}),
+        ("permutation", dict.fromkeys([(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)], "1/6")),
+    ],
+)
+def test_probabilities_are_exact(name, expected):
+    assert law(DRAWS[name]) == {event: Fraction(p) for event, p in expected.items()}
+
+
+def test_a_bound_that_excludes_an_event_leaves_it_out():
+    assert law(lambda g: bool(g.random() < 0)) == {False: 1}
+    assert law(lambda g: bool(g.random() < 1)) == {True: 1}
+    assert law(lambda g: bool(g.random() < math.inf)) == {True: 1}
+    assert law(lambda g: bool(g.random() < 1e-300)) == {True: Fraction(1, 10**300), False: 1 - Fraction(1, 10**300)}
+
+
+@pytest.mark.parametrize(
+    ("draw", "reason"),
+    [
+        (lambda g: g.normal(0, 1), r"np_random.normal\(0, 1\)"),
+        (lambda g: g.standard_normal(size=3), r"np_random.standard_normal\(size=3\)"),
+        (lambda g: g.poisson(2), r"np_random.poisson"),
+        (lambda g: g.bytes(2), r"np_random.bytes"),
+        (lambda g: float(g.random()), "used as a number"),
+        (lambda g: np.array([g.uniform(0, 1)], dtype=np.float32), r"np_random.uniform\(0, 1\) is used as a number"),
+        (lambda g: np.sin(g.random()), "numpy's sin"),
+        (lambda g: g.random() ** 2, "__pow__"),
+        (lambda g: g.random() + g.random(), "added to Drawn"),
+        (lambda g: g.random() < g.random(), "compared with another number that was drawn"),
+        (lambda g: g.random(3).sum(), "added to Drawn"),
+        (lambda g: {g.random(): 1}, "label or a key"),
+        (lambda g: bool(g.random()), "truth value"),
+        (lambda g: g.random() == 0.5, "equal"),
+        (lambda g: g.choice(3, 2, replace=False, shuffle=False), "shuffle=False"),
+    ],
+)
+def test_what_cannot_be_listed_is_refused_with_the_reason(draw, reason):
+    with pytest.raises(CannotEnumerate, match=reason):
+        law(draw)
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda g: g.integers(10**9), lambda g: tuple(g.permutation(8)), lambda g: g.choice(101)]
+)
+def test_too_many_branches_are_refused(draw):
+    with pytest.raises(TooManyBranches, match="more than 100 ways"):
+        law(draw, most=100)
+
+
+def test_outside_of_plays_it_draws_as_numpy_does():
+    generator, plain = Branching(10), np.random.Generator(np.random.PCG64(0))
+    for draw in ("random", "normal", "standard_exponential"):
+        assert getattr(generator, draw)() == getattr(plain, draw)()
+    assert generator.integers(1000) == plain.integers(1000)
+    assert isinstance(generator, np.random.Generator)
+
+
+def test_every_method_of_numpys_generator_is_listed_or_refused():
+    names = [name for name in dir(np.random.Generator) if not name.startswith("_") and name != "bit_generator"]
+    assert len(names) > 30 and not [name for name in names if name not in vars(Branching)]

@@ -1,0 +1,151 @@
+"""Small Gymnasium environments for tests of how environments are read."""
+
+from __future__ import annotations
+
+import random
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Drawing(gymnasium.Env):
+    """Each step draws by one function of the generator; the observation is what was drawn."""
+
+    observation_space = spaces.Discrete(100)
+
+    def __init__(self, draw, actions=1):
+        self.draw, self.action_space = draw, spaces.Discrete(actions)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        found = self.draw(self.np_random)
+        return found, float(action), False, False, {}
+
+
+class Corridor(gymnasium.Env):
+    """Cells 0 to 4; 1 goes right, which takes a unit of fuel, 0 stays. The end is cell 4."""
+
+    observation_space, action_space = spaces.Discrete(5), spaces.Discrete(2)
+
+    def __init__(self, wind=0.0, masked=False):
+        self.wind, self.masked, self.cell = wind, masked, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return self.cell, self.told(0)
+
+    def step(self, action):
+        blown = action == 1 and self.wind and self.np_random.random() < self.wind
+        self.cell += int(action) - int(blown)
+        over = self.cell == 4
+        return self.cell, float(over), over, False, self.told(int(action))
+
+    def told(self, fuel):
+        return {"cost": {"fuel": fuel}} | ({"action_mask": np.array([self.cell < 2, 1])} if self.masked else {})
+
+
+class Tiring(Corridor):
+    """A corridor that can be walked for two steps only, which the observation does not tell."""
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.steps += 1
+        return super().step(action if self.steps <= 2 else 0)
+
+
+class Liar(Corridor):
+    """Carries the law of a corridor without wind."""
+
+    def __init__(self, wind):
+        super().__init__(wind)
+        self.P = {c: {a: [(1.0, c + a, float(c + a == 4), c + a == 4)] for a in (0, 1)} for c in range(4)}
+
+
+class Keeping(Corridor):
+    """Draws a number at `reset`, and compares it later."""
+
+    def reset(self, *, seed=None, options=None):
+        found = super().reset(seed=seed)
+        self.threshold = self.np_random.random()
+        return found
+
+    def step(self, action):
+        return super().step(int(self.threshold < 0.5))
+
+
+class TwoSwitches(gymnasium.Env):
+    """Two switches are set at once (MultiDiscrete actions); both on pays."""
+
+    observation_space, action_space = spaces.Discrete(4), spaces.MultiDiscrete([2, 2])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, dtype=np.int8), {}
+
+    def step(self, action):
+        assert isinstance(action, np.ndarray)
+        return action.astype(np.int8), float(action.all()), False, False, {}
+
+
+class Elsewhere(Drawing):
+    """Draws from Python's own generator."""
+
+    def __init__(self):
+        super().__init__(lambda rng: random.randrange(2))
+
+
+class OwnGenerator(Drawing):
+    """Draws from a generator that `reset` makes."""
+
+    def __init__(self, at_reset=False):
+        super().__init__(None)
+        self.at_reset = at_reset
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.own = np.random.default_rng(seed)
+        return int(self.own.integers(1000)) if self.at_reset else 0, {}
+
+    def step(self, action):
+        return int(self.own.integers(2)), 0.0, False, False, {}
+
+
+class Urn(gymnasium.Env):
+    """One of two coins is put into the urn, face down; betting shows it and ends the episode.
+
+    Waiting does nothing. Peeking, where it is allowed, shows heads by another observation.
+    """
+
+    observation_space, action_space = spaces.Discrete(2), spaces.Discrete(3)
+
+    def __init__(self, peeking=False):
+        self.peeking = peeking
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.coin, self.seen = str(self.np_random.choice(["heads", "tails"], p=[0.25, 0.75])), 0
+        return 0, {}
+
+    def step(self, action):
+        if action == 1:
+            return self.seen, 2.0 if self.coin == "heads" else -1.0, True, False, {}
+        if action == 2 and self.peeking and self.np_random.random() < 0.5 and self.coin == "heads":
+            self.seen = 1
+        return self.seen, 0.0, False, False, {}
+
+
+class Forgetful(Urn):
+    """Changes the coin when it is touched, which the observation does not tell."""
+
+    def step(self, action):
+        if action == 2:
+            self.coin = "heads"
+        return super().step(0 if action == 2 else action)
