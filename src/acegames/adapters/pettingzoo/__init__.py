@@ -2,6 +2,7 @@
 
 parallel_env(game), aec_env(game)                  ->  an environment of a game
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
+from_aec_env(env, horizon=..., budget=...)         ->  the same where agents take turns
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
 """
 
@@ -11,7 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, CostRule
+from acegames.adapters.pettingzoo.pace import OnReading, Reading
 from acegames.adapters.pettingzoo.reading import from_parallel_env
+from acegames.adapters.pettingzoo.turn_reading import from_aec_env
 from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
 
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
     from acegames.shield import Shield
 
-__all__ = ["aec_env", "from_parallel_env", "parallel_env", "raw_aec_env", "shielded", "shielded_aec"]
+__all__ = ["OnReading", "Reading", "aec_env", "from_aec_env", "from_parallel_env", "parallel_env", "raw_aec_env"]
+__all__ += ["shielded", "shielded_aec"]
 
 
 def parallel_env(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.learn.facts import END
+from acegames.learn.facts import END, NO_ACTION
+from acegames.learn.masks import own_mask
 from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
+from acegames.learn.turns import AT_ONCE, Turns, chosen_at_once, takes_turns, turn_state, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
 from acegames.system.extras import optional
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
-MASK = "action_mask"
+TURN_BY_TURN = "pettingzoo.utils.conversions.turn_based_aec_to_parallel"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class EnvStep:
 
     t: int
     state: Label
-    action: JointAction  # one entry per player; "(none)" for an agent that was gone
+    action: JointAction  # one entry per player; "(none)" for one that was gone or had nothing to do
     next_state: Label  # "(episode over)" after the last step
     infos: Any  # by agent
 
@@ -47,11 +49,11 @@ class Conventions:
         if isinstance(env, type):
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
-        if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
-            raise InvalidOption(
-                f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
-                "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"
-            )
+        if takes_turns(env):
+            raise InvalidOption(f"env: got the AEC environment {show(env)}, must be a parallel one; {_parallel(env)}")
+        if not agents or not parallel:
+            rule = "must be a parallel environment with reset, step, action_space and possible_agents"
+            raise InvalidOption(f"env: got {show(env)}, {rule}")
         if not isinstance(cost, str) and not callable(cost):
             raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
         check_env(env, state, cost, "step")
@@ -61,11 +63,12 @@ class Conventions:
             rule = f"the game's players {list(self.players)!r}; they must be the same"
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
         self.actions = tuple(_action_labels(p, env.action_space(p)) for p in self.players)
-        self.constraints, self.state_of, self.cost = tuple(constraints), state or joint_state, cost
+        self.constraints, self.cost = tuple(constraints), cost
+        self.state_of = state or (turn_state if isinstance(env, Turns) else joint_state)
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
-        label = plain_label(f"{when}: state", self.state_of(env, observations))
+        label = plain_label(f"{when}: state", self.state_of(user_env(env), observations))
         if label is None:
             raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
         return label
@@ -83,7 +86,29 @@ class Conventions:
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
-        return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
+        return tuple(own_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
+
+    def choices(self, there: Sequence[Label], observations: Any, infos: Any) -> tuple[tuple[Label, ...], ...]:
+        """The allowed actions of each player; only NO_ACTION for one who has nothing to do."""
+        masks = self.masks(observations, infos)
+        return tuple(
+            tuple(itertools.compress(own, mask)) if p in there and mask.any() else (NO_ACTION,)
+            for p, own, mask in zip(self.players, self.actions, masks, strict=True)
+        )
+
+    def given(self, action: JointAction) -> dict[Label, Any]:
+        """What the environment is given for a joint action; something from who has nothing to do."""
+        return {
+            p: next(iter(own.values())) if a == NO_ACTION else own[a]
+            for p, own, a in zip(self.players, self.actions, action, strict=True)
+        }
+
+
+def _parallel(env: Any) -> str:
+    """What makes a parallel environment of an AEC environment, or reads it as it is."""
+    if chosen_at_once(env):
+        return f"{AT_ONCE}(env) is one"
+    return f"from_aec_env reads it turn by turn, and {TURN_BY_TURN}(env) can be shielded"
 
 
 def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
@@ -97,17 +122,3 @@ def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
         return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
     rule = "must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
     raise InvalidOption(f"agent {agent!r}: action space {space}, {rule}")
-
-
-def _mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.bool_]:
-    """`action_mask` of an agent in its observation, in its info, or in both."""
-    mask = np.ones(n, dtype=bool)
-    for where, told in (("observation", observations), ("infos", infos)):
-        mine = told.get(agent) if isinstance(told, Mapping) else None
-        if isinstance(mine, Mapping) and mine.get(MASK) is not None:
-            found = np.asarray(mine[MASK])
-            if found.shape != (n,):
-                rule = f"must be one entry for each of the {n} actions"
-                raise InvalidOption(f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, {rule}")
-            mask &= found.astype(bool)
-    return mask

@@ -12,6 +12,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import reset_env
+from acegames.learn.turns import user_env
 from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
@@ -33,7 +34,7 @@ class Places:
         """An environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
             reset_env(self.env, seed)
-            self.set_state(self.env, kept)
+            self.set_state(user_env(self.env), kept)
             return self.env
         memo: dict[int, Any] = {}
         env = duplicate(kept, memo)  # so that what is kept can be used again

@@ -20,14 +20,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
+from acegames.adapters.pettingzoo.pace import OnReading, Pace, check_time_limit
 from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
+from acegames.learn.turns import user_env
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import check_count, check_horizon, read_initial
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
@@ -62,10 +65,11 @@ class Way(NamedTuple):
 class ReachedState(NamedTuple):
     """One (t, state): who may do what there, and how to get back to it."""
 
-    choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; only NO_ACTION for one who is gone
+    choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; NO_ACTION where there is nothing to do
     ways: list[Way]  # the first of them is not later than the others
 
 
+@takes_progress("playing", "resetting the environment")
 def from_parallel_env(
     env: Any,
     *,
@@ -81,6 +85,8 @@ def from_parallel_env(
     stationary: bool = False,
     repeats: int = 2,
     most: int = 100_000,
+    time_limit: float | None = None,
+    progress: OnReading | bool | None = None,
     name: str = "",
 ) -> MarkovGame:
     """Build a game from a parallel environment by playing every joint action in every (t, state).
@@ -88,7 +94,12 @@ def from_parallel_env(
     Players are `possible_agents`, actions the numbers of their discrete spaces (tuples for
     `MultiDiscrete`). Actions that an `action_mask`, in the observation or in `infos`, excludes are
     not legal. Once all agents are terminated or truncated the state is "(episode over)": nothing
-    costs or pays there. An agent that is gone while others play on has the one action "(none)".
+    costs or pays there. An agent that has nothing to do has the one action "(none)": one that is
+    gone while others play on, and one whose mask allows nothing, as where agents take turns. (The
+    environment is then given the agent's first action, as a learner would.)
+
+    How many states there are shows only while playing. Before each time, `progress` and the log
+    (`logging.getLogger("acegames")`, level INFO) are told how much there is to play then.
 
     Args:
         env: the environment. It is reset, and left where the last play ended.
@@ -117,13 +128,19 @@ def from_parallel_env(
             times, to meet what `reset` draws. Plays that differ are an error; with 1 the
             environment is trusted to be deterministic.
         most: the most (t, state) to visit, or states if `stationary`.
+        time_limit: the most seconds to play. What takes longer is an error that says how far it
+            came, as soon as that can be foreseen.
+        progress: True for a bar, or a function that is called with a `Reading` now and then, and
+            before each time.
         name: a name for people; by default that of the environment.
 
     Raises:
         InvalidOption: the environment does not fit, or is random although `chances` is not given.
         InvalidGame: the environment breaks a rule of the model; the message names place and value.
-        TooLarge: there are more (t, state) than `most`.
+        TooLarge: there are more (t, state) than `most`, far too many joint actions, or the
+            `time_limit` does not suffice.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = Conventions(env, labels, state, cost)
@@ -133,7 +150,8 @@ def from_parallel_env(
     check_optional("legal", legal, ("t", "state", "action"))
     check_optional("chances", chances if callable(chances) else None, ("t", "state", "action"))
     stationary = stationary or set_state is not None
-    reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most)
+    pace = Pace(name or str(env), horizon, progress, check_time_limit(time_limit))
+    reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most, pace)
     game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
@@ -146,6 +164,7 @@ def from_parallel_env(
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
+    pace.finish()
     warn_of_costless(game)
     return game
 
@@ -161,18 +180,19 @@ class _Reader:
     chances: Chances
     repeats: int
     most: int
+    pace: Pace
     known: dict[int, dict[Label, ReachedState]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
     played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Transition]]]] = field(
         default_factory=dict  # the number of ways in which it was played, and its outcomes
     )
     count: int = 0  # of situations
-    plays: int = 0
-    now: int = 0
+    now: int = -1  # the time that is played
 
     def begin(self, env: Any, initial: Any) -> dict[Label, float]:
         """Find the initial states by `reset` with many seeds, and compare them with `initial`."""
         wanted = None if initial is None else read_initial(initial)
         for seed in range(FEW if wanted is None else SEEDS):
+            self.pace.check()
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
             self._reach(env, 0, seed, label, observations, infos)
@@ -208,11 +228,18 @@ class _Reader:
 
     def _at(self, t: int) -> dict[Label, ReachedState]:
         """The situations of a time; those of times before it are forgotten."""
-        if self.stationary:
-            return self.known[0]
         if t > self.now:
-            self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
-        return self.known.setdefault(t, {})
+            self.now = t
+            if not self.stationary:
+                self.known, self.played = {k: v for k, v in self.known.items() if k >= t}, {}
+            self._begin_time(t)
+        return self.known[0] if self.stationary else self.known.setdefault(t, {})
+
+    def _begin_time(self, t: int) -> None:
+        """Say what there is to play at a time, all states of which are known now."""
+        here = self.known[0 if self.stationary else t].values()
+        new = [math.prod(map(len, x.choices)) for x in here if x.ways[0].t == t]
+        self.pace.begin(t, len(new), sum(new), self.repeats)
 
     def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Transition]]:
         """The outcomes of a joint action, one for everything that chance can do."""
@@ -226,13 +253,15 @@ class _Reader:
             tried = [self._agreed(where, state, action, here.ways[ways:now], force) for _, force in listed]
             for (_, before), new in zip(found, tried, strict=False):
                 self._compare(where, before, new)
-            found = found or [(p, new) for (p, _), new in zip(listed, tried, strict=True)]
+            if not found:
+                found = [(p, new) for (p, _), new in zip(listed, tried, strict=True)]
+                self.pace.pair()
             self.played[key] = now, found
         return found
 
     def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Transition:
         """The outcome of a joint action, the same in all ways and in at least `repeats` plays."""
-        first, tries = self.plays, []
+        first, tries = self.pace.plays, []
         for k in range(max(self.repeats, len(ways))):  # another way first each time: what it leads to is kept
             again = k > 0 if self.count > CLOSELY else k >= len(ways)
             tries.append(self._try(ways[(first + k) % len(ways)], state, action, force, again))
@@ -256,12 +285,11 @@ class _Reader:
                 )
 
     def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Transition:
-        self.plays += 1  # every play has a seed of its own: rare luck shows somewhere
-        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.plays)
+        self.pace.play()  # every play has a seed of its own: rare luck shows somewhere
+        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.pace.plays)
         if force is not None:
-            force(env)
-        acts = zip(rules.players, rules.actions, action, strict=True)
-        answer = step_env(env, {p: own.get(a) for p, own, a in acts}, t)
+            force(user_env(env))
+        answer = step_env(env, rules.given(action), t)
         if answer.cut and self.stationary and self.places.set_state is None and t < self.horizon - 1:
             raise InvalidOption(
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
@@ -277,11 +305,7 @@ class _Reader:
     ) -> None:
         """Remember a situation and the way into it; `again` is the same way once more."""
         there = agents_of(env, self.rules.players)
-        masks = self.rules.masks(observations, infos)
-        choices = tuple(
-            tuple(a for a, free in zip(acts, mask, strict=True) if free) if p in there else (NO_ACTION,)
-            for p, acts, mask in zip(self.rules.players, self.rules.actions, masks, strict=True)
-        )
+        choices = self.rules.choices(there, observations, infos)
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self.count += 1
