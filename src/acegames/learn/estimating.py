@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.empirical import Empirical
-from acegames.learn.facts import END
+from acegames.learn.facts import END, Offer
 from acegames.learn.known import Known
 from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
@@ -102,7 +102,22 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     tally.starts[state] = tally.starts.get(state, 0) + 1
     episode = sum(tally.starts.values()) - 1
     for t in range(facts.horizon):
-        action = choose(t, state, facts.to_sample(t, state))
+        if world.offers is not None:
+            tally.offer(t, state, world.offers)
+        action = choose(t, state, _offered(t, state, facts.to_sample(t, state), world.offers))
         state = tally.add(f"episode {episode}, t={t}", Sample(t, state, action, *world.step(t, action)))
         if state == END:
             return
+
+
+def _offered(
+    t: int, state: Label, legal: tuple[JointAction, ...], offers: Sequence[Offer] | None
+) -> tuple[JointAction, ...]:
+    """Of the legal joint actions, those that the environment's masks allow at the moment."""
+    if offers is None or not any(offers):
+        return legal
+    found = tuple(a for a in legal if all(o is None or x in o for x, o in zip(a, offers, strict=True)))
+    if not found:
+        rule = "the environment's masks leave none of the legal joint actions"
+        raise InvalidGame(f"{place(t, state)}: {rule}, such as {legal[0]!r}")
+    return found

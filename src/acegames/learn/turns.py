@@ -9,13 +9,12 @@ agent, also those who wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import joint_state
 from acegames.model.game import Label
-from acegames.model.written import show
 
 AT_ONCE = "pettingzoo.utils.conversions.aec_to_parallel"
 TURN_INTERFACE = ("agent_iter", "observe", "last", "reset", "step", "action_space")
@@ -38,8 +37,8 @@ class Turns:
     def __init__(self, env: Any) -> None:
         if chosen_at_once(env):
             raise InvalidOption(
-                f"env: the agents of {show(env)} choose at once (its metadata says is_parallelizable), so that none may "
-                f"know what the others choose: give {AT_ONCE}(env) where a parallel environment is read"
+                f"env: the agents of {env} choose at once (is_parallelizable in its metadata), so that none may know what the "
+                f"others choose, as it would if each choice were a step: give {AT_ONCE}(env), as a parallel environment"
             )
         self.aec_env = env
         self.possible_agents = list(getattr(env, "possible_agents", None) or ())
@@ -88,10 +87,15 @@ def in_turns(env: Any) -> Any:
 
 
 def user_env(env: Any) -> Any:
-    """What a user's function is given as the environment: of `Turns`, the AEC environment itself."""
+    """What the user's functions are given: of `Turns`, the AEC environment itself."""
     return env.aec_env if isinstance(env, Turns) else env
 
 
 def turn_state(env: Any, observations: Any) -> Label:
     """By convention, whose turn it is, and the usual state of all."""
     return env.agent_selection, joint_state(env, observations)
+
+
+def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
+    """The function of the user's environment and the observations that gives the state."""
+    return turn_state if isinstance(env, Turns) else joint_state

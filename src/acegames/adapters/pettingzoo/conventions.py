@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.masks import own_mask
-from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
-from acegames.learn.turns import AT_ONCE, Turns, chosen_at_once, takes_turns, turn_state, user_env
+from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos
+from acegames.learn.turns import AT_ONCE, chosen_at_once, state_by_convention, takes_turns, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
@@ -50,7 +50,7 @@ class Conventions:
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if takes_turns(env):
-            raise InvalidOption(f"env: got the AEC environment {show(env)}, must be a parallel one; {_parallel(env)}")
+            raise InvalidOption(f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env)}")
         if not agents or not parallel:
             rule = "must be a parallel environment with reset, step, action_space and possible_agents"
             raise InvalidOption(f"env: got {show(env)}, {rule}")
@@ -64,7 +64,7 @@ class Conventions:
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
         self.actions = tuple(_action_labels(p, env.action_space(p)) for p in self.players)
         self.constraints, self.cost = tuple(constraints), cost
-        self.state_of = state or (turn_state if isinstance(env, Turns) else joint_state)
+        self.state_of = state or state_by_convention(env)
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
@@ -97,7 +97,7 @@ class Conventions:
         )
 
     def given(self, action: JointAction) -> dict[Label, Any]:
-        """What the environment is given for a joint action; something from who has nothing to do."""
+        """What the environment is given; the first action from one who has nothing to do."""
         return {
             p: next(iter(own.values())) if a == NO_ACTION else own[a]
             for p, own, a in zip(self.players, self.actions, action, strict=True)
@@ -107,7 +107,7 @@ class Conventions:
 def _parallel(env: Any) -> str:
     """What makes a parallel environment of an AEC environment, or reads it as it is."""
     if chosen_at_once(env):
-        return f"{AT_ONCE}(env) is one"
+        return f"it becomes one by {AT_ONCE}(env)"
     return f"from_aec_env reads it turn by turn, and {TURN_BY_TURN}(env) can be shielded"
 
 

@@ -22,7 +22,7 @@ log = logging.getLogger("acegames")
 HOPELESS = 10**8
 """Plays of one time that are refused: the quickest of environments would take an hour."""
 TRIED, PATIENCE = 50, 3
-"""After TRIED plays, a time that takes PATIENCE times as long as there is left is not begun."""
+"""After TRIED plays, what takes PATIENCE times as long as the limit is not waited for."""
 LESS = (
     "A state that says less (state=), a shorter horizon and repeats=1 take fewer plays; set_state=, or a copy that is "
     "made faster (__deepcopy__), makes each play faster"
@@ -129,13 +129,13 @@ class Pace:
             raise TooLarge(f"{self._far()} within the time_limit of {self.time_limit:g} seconds. {LESS}", t=self.t)
 
     def _look_ahead(self) -> None:
-        """TooLarge where the rest of this time alone takes far longer than there is time."""
+        """TooLarge where the rest of this time alone takes far longer than the limit."""
         if self.time_limit is None or self.plays < TRIED:
             return
-        left, spent = self._seconds_left(), time.perf_counter() - self.begun
-        if left is not None and left > PATIENCE * (self.time_limit - spent):
+        left = self._seconds_left()
+        if left is not None and left > PATIENCE * self.time_limit:
             rule = f"the rest of this time alone would take about {left:,.0f} seconds, the time_limit is {self.time_limit:g}"
-            raise TooLarge(f"{self._far()} in {spent:.3g} seconds; {rule}. {LESS}", t=self.t)
+            raise TooLarge(f"{self._far()}; {rule}. {LESS}", t=self.t)
 
     def _far(self) -> str:
         return (
