@@ -14,8 +14,8 @@ from pettingzoo.utils.env import ParallelEnv
 from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
 from acegames.adapters.environments.options import MASKS, Options
+from acegames.adapters.pettingzoo.conventions import MASK
 from acegames.errors import InvalidOption
-from acegames.learn.masks import MASK
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.written import check_known
 

@@ -22,10 +22,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
+from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
-from acegames.learn.masks import MASK
 from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
 from acegames.model.amounts import read_amounts
 from acegames.model.budgets import spent_after
