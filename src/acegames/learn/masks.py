@@ -18,27 +18,22 @@ from acegames.model.game import Label
 MASK = "action_mask"
 
 
-def own_mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.bool_]:
-    """(n,) the actions that an agent's masks allow, in its observation, its info, or both.
-
-    All are allowed where there is no mask.
-    """
+def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.bool_]:
+    """`action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
     mask = np.ones(n, dtype=bool)
-    for where, told in (("observation", observations), ("infos", infos)):
-        mine = told.get(agent) if isinstance(told, Mapping) else None
-        if isinstance(mine, Mapping) and mine.get(MASK) is not None:
-            found = np.asarray(mine[MASK])
+    for where, told in (("observation", observation), ("infos", info)):
+        if _tells(told):
+            found = np.asarray(told[MASK])
             if found.shape != (n,):
                 rule = f"must be one entry for each of the {n} actions"
-                raise InvalidOption(f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, {rule}")
+                raise InvalidOption(f"{whose}: {MASK} in {where} has the shape {found.shape}, {rule}")
             mask &= found.astype(bool)
     return mask
 
 
-def has_mask(agent: Label, observations: Any, infos: Any) -> bool:
-    """Whether an agent is told a mask."""
-    told = [x.get(agent) for x in (observations, infos) if isinstance(x, Mapping)]
-    return any(isinstance(mine, Mapping) and mine.get(MASK) is not None for mine in told)
+def told_to(agent: Label, told: Any) -> Any:
+    """What a mapping by agent says to one of them."""
+    return told.get(agent) if isinstance(told, Mapping) else None
 
 
 def offer_of(agent: Label, numbers: range | None, there: bool, observations: Any, infos: Any) -> Offer:
@@ -52,7 +47,12 @@ def offer_of(agent: Label, numbers: range | None, there: bool, observations: Any
     """
     if not there:
         return frozenset({NO_ACTION})
-    if numbers is None or not has_mask(agent, observations, infos):
+    observation, info = told_to(agent, observations), told_to(agent, infos)
+    if numbers is None or not (_tells(observation) or _tells(info)):
         return None
-    mask = own_mask(agent, len(numbers), observations, infos)
+    mask = action_mask(f"agent {agent!r}", len(numbers), observation, info)
     return frozenset(numbers[int(k)] for k in np.flatnonzero(mask)) or frozenset({NO_ACTION})
+
+
+def _tells(told: Any) -> bool:
+    return isinstance(told, Mapping) and told.get(MASK) is not None

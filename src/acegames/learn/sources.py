@@ -11,7 +11,15 @@ import numpy as np
 from acegames.errors import InvalidGame, InvalidOption, UnknownPair
 from acegames.learn.facts import END, NO_ACTION, Facts, Offer, drawn, facts_of
 from acegames.learn.masks import offer_of
-from acegames.learn.stepping import EnvAnswer, agents_of, check_env, cost_from_infos, reset_env, step_env
+from acegames.learn.stepping import (
+    EnvAnswer,
+    agents_of,
+    check_env,
+    check_parallel,
+    cost_from_infos,
+    reset_env,
+    step_env,
+)
 from acegames.learn.turns import in_turns, state_by_convention, user_env
 from acegames.model.checks import check_labels, plain_label
 from acegames.model.costs.random import RandomCost
@@ -141,6 +149,8 @@ def conventions(source: Any) -> Facts:
     Then also the numbers of its action spaces, if these are discrete.
     """
     own, players = getattr(source, "facts", None), getattr(source, "possible_agents", None)
+    if is_env(source):
+        check_parallel(source)
     if isinstance(own, Facts):
         return own
     if players is None or not is_env(source):

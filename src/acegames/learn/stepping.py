@@ -34,6 +34,17 @@ class EnvAnswer:
         return tuple(float(self.rewards.get(p, 0.0)) for p in players)
 
 
+def check_parallel(env: Any) -> None:
+    """InvalidOption for a Gymnasium environment, which has one agent and none of their names."""
+    listed = any(getattr(env, name, None) is not None for name in ("possible_agents", "agents"))
+    space = getattr(env, "action_space", None)
+    if not listed and space is not None and not callable(space):
+        raise InvalidOption(
+            f"env: got {show(env)}, an environment of Gymnasium, with one agent; "
+            "acegames.adapters.gymnasium.from_env reads it"
+        )
+
+
 def agents_of(env: Any, players: Sequence[Label]) -> Sequence[Label]:
     """Who plays now; all players where the environment does not say."""
     listed = getattr(env, "agents", None)

@@ -1,16 +1,21 @@
-"""Gymnasium: a game of one player as an environment."""
+"""Gymnasium: a game of one player as an environment, an environment as a game of one player.
+
+env(game)                                   ->  an environment of a game
+from_env(env, horizon, budget=..., ...)     ->  MarkovGame, to be solved or shielded
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from acegames.adapters.gymnasium.reading import from_env
 from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
-__all__ = ["env"]
+__all__ = ["env", "from_env"]
 
 
 def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **options: Any) -> SingleAgentEnv:

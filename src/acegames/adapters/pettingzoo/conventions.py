@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.adapters.environments.spaces import MASK, action_labels, action_mask
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END, NO_ACTION
-from acegames.learn.masks import own_mask
-from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos
+from acegames.learn.masks import told_to
+from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_from_infos
 from acegames.learn.turns import AT_ONCE, chosen_at_once, state_by_convention, takes_turns, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
-from acegames.system.extras import optional
+
+__all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
 TURN_BY_TURN = "pettingzoo.utils.conversions.turn_based_aec_to_parallel"
@@ -48,6 +50,7 @@ class Conventions:
         agents = getattr(env, "possible_agents", None)
         if isinstance(env, type):
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+        check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if takes_turns(env):
             raise InvalidOption(f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env)}")
@@ -62,7 +65,7 @@ class Conventions:
         if set(self.players) != set(known):
             rule = f"the game's players {list(self.players)!r}; they must be the same"
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
-        self.actions = tuple(_action_labels(p, env.action_space(p)) for p in self.players)
+        self.actions = tuple(action_labels(f"agent {p!r}", env.action_space(p), WHO, EXTRA) for p in self.players)
         self.constraints, self.cost = tuple(constraints), cost
         self.state_of = state or state_by_convention(env)
 
@@ -76,17 +79,24 @@ class Conventions:
     def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
         """The next state and the cost, as the user gives it, of a step that was just played."""
         next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")
+        return next_state, self.cost_of(t, state, action, next_state, answer)
+
+    def cost_of(self, t: int, state: Label, action: JointAction, next_state: Label, answer: EnvAnswer) -> Any:
+        """The cost of a step, as the user gives it."""
         if not callable(self.cost):
-            return next_state, cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
+            return cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
         try:
-            return next_state, self.cost(EnvStep(t, state, action, next_state, answer.infos))
+            return self.cost(EnvStep(t, state, action, next_state, answer.infos))
         except (AttributeError, TypeError) as error:
             rule = "it is given one step, with .t, .state, .action, .next_state and .infos"
             raise InvalidOption(f"cost(step): {error}; {rule}") from error
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
-        return tuple(own_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
+        return tuple(
+            action_mask(f"agent {p!r}", len(a), told_to(p, observations), told_to(p, infos))
+            for p, a in zip(self.players, self.actions, strict=True)
+        )
 
     def choices(self, there: Sequence[Label], observations: Any, infos: Any) -> tuple[tuple[Label, ...], ...]:
         """The allowed actions of each player; only NO_ACTION for one who has nothing to do."""
@@ -109,16 +119,3 @@ def _parallel(env: Any) -> str:
     if chosen_at_once(env):
         return f"it becomes one by {AT_ONCE}(env)"
     return f"from_aec_env reads it turn by turn, and {TURN_BY_TURN}(env) can be shielded"
-
-
-def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
-    """The label of every action of a space, and what the environment is given for it."""
-    spaces = optional("gymnasium.spaces", WHO, EXTRA)
-    if isinstance(space, spaces.Discrete):
-        return {int(space.start) + k: int(space.start) + k for k in range(int(space.n))}
-    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
-        start = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
-        parts = [range(int(s), int(s + n)) for s, n in zip(start, space.nvec, strict=True)]
-        return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
-    rule = "must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
-    raise InvalidOption(f"agent {agent!r}: action space {space}, {rule}")

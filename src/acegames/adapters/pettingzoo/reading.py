@@ -19,9 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from acegames.adapters.environments.places import Places
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
 from acegames.adapters.pettingzoo.pace import OnReading, Pace, check_time_limit
-from acegames.adapters.pettingzoo.places import Places
+from acegames.adapters.pettingzoo.recall import Arrival, Played, Recall
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
@@ -60,6 +61,7 @@ class Way(NamedTuple):
     t: int
     seed: int  # with which the episode was reset
     kept: Any  # what is needed to come back
+    condition: bytes | None  # of the environment there
 
 
 class ReachedState(NamedTuple):
@@ -151,7 +153,9 @@ def from_parallel_env(
     check_optional("chances", chances if callable(chances) else None, ("t", "state", "action"))
     stationary = stationary or set_state is not None
     pace = Pace(name or str(env), horizon, progress, check_time_limit(time_limit))
-    reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most, pace)
+    recall = Recall(on=not stationary and not callable(chances) and horizon > 1)
+    said = (chances or [(1.0, None)], repeats, most)
+    reader = _Reader(rules, Places(env, set_state), horizon, stationary, *said, pace, recall)
     game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
@@ -181,6 +185,7 @@ class _Reader:
     repeats: int
     most: int
     pace: Pace
+    recall: Recall
     known: dict[int, dict[Label, ReachedState]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
     played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Transition]]]] = field(
         default_factory=dict  # the number of ways in which it was played, and its outcomes
@@ -195,7 +200,7 @@ class _Reader:
             self.pace.check()
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
-            self._reach(env, 0, seed, label, observations, infos)
+            self._reach(0, seed, label, self._arrival(env, self.places.keep(env, label), observations, infos))
             if wanted is not None and label not in wanted:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
@@ -230,6 +235,7 @@ class _Reader:
         """The situations of a time; those of times before it are forgotten."""
         if t > self.now:
             self.now = t
+            self.recall.begin(t)
             if not self.stationary:
                 self.known, self.played = {k: v for k, v in self.known.items() if k >= t}, {}
             self._begin_time(t)
@@ -285,6 +291,18 @@ class _Reader:
                 )
 
     def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Transition:
+        """Play a joint action, or recall what happened in the same condition at an earlier time."""
+        t, rules = way.t, self.rules
+        played = self.recall.earlier(way.condition, action, force, t)
+        if played is None:
+            played = self._step(way, state, action, force)
+            self.recall.note(way.condition, action, force, t, played)
+        cost = rules.cost_of(t, state, action, played.next_state, played.answer)
+        if played.arrival is not None:
+            self._reach(t + 1, way.seed, played.next_state, played.arrival, again)
+        return Transition(played.next_state, cost, played.answer.rewards_of(rules.players), t)
+
+    def _step(self, way: Way, state: Label, action: JointAction, force: Any) -> Played:
         self.pace.play()  # every play has a seed of its own: rare luck shows somewhere
         t, rules, env = way.t, self.rules, self.places.back(way.kept, self.pace.plays)
         if force is not None:
@@ -295,17 +313,19 @@ class _Reader:
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
                 f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
             )
-        next_state, cost = rules.read(env, t, state, action, answer)
-        if next_state != END:
-            self._reach(env, t + 1, way.seed, next_state, answer.observations, answer.infos, again)
-        return Transition(next_state, cost, answer.rewards_of(rules.players), t)
+        if answer.over:
+            return Played(answer, END, None)
+        next_state = rules.state(env, answer.observations, f"t={t + 1}")
+        kept = env if self.places.set_state is None else next_state  # what was played is a copy already
+        return Played(answer, next_state, self._arrival(env, kept, answer.observations, answer.infos))
 
-    def _reach(
-        self, env: Any, t: int, seed: int, state: Label, observations: Any, infos: Any, again: bool = False
-    ) -> None:
-        """Remember a situation and the way into it; `again` is the same way once more."""
+    def _arrival(self, env: Any, kept: Any, observations: Any, infos: Any) -> Arrival:
         there = agents_of(env, self.rules.players)
-        choices = self.rules.choices(there, observations, infos)
+        return Arrival(self.rules.choices(there, observations, infos), kept, self.recall.condition(env))
+
+    def _reach(self, t: int, seed: int, state: Label, arrival: Arrival, again: bool = False) -> None:
+        """Remember a situation and the way into it; `again` is the same way once more."""
+        choices, way = arrival.choices, Way(t, seed, arrival.kept, arrival.condition)
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self.count += 1
@@ -314,7 +334,7 @@ class _Reader:
                 here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
                 rule = "A state that says less (state=), a shorter horizon, or a larger most="
                 raise TooLarge(f"more than {self.most:,} {what}: stopped at t={t} of {self.horizon}{here}. {rule}")
-            known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
+            known[state] = ReachedState(choices, [way])
             return
         if known[state].choices != choices:
             raise InvalidOption(
@@ -322,7 +342,7 @@ class _Reader:
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
         if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
-            known[state].ways.append(Way(t, seed, self.places.keep(env, state)))
+            known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
         """Whether a way at another time, after another seed, or by another action is to be kept."""

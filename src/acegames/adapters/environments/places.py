@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from acegames.learn.turns import user_env
 from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
-"""Where PettingZoo's wrappers keep what they wrap."""
+"""Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
 SHARED = ("pygame", "gymnasium.spaces")
 """What copies of an environment share is made by these packages."""
 
@@ -27,18 +27,20 @@ class Places:
 
     env: Any
     set_state: Callable[[Any, Any], Any] | None
+    reset: Callable[[Any, int], Any] = reset_env
+    shared: Sequence[Any] = ()  # parts that never change: all copies share them
 
     def keep(self, env: Any, state: Label) -> Any:
         """What is needed to come back to where `env` is now: a copy of it, or the state."""
-        return duplicate(env, {}) if self.set_state is None else state
+        return duplicate(env, self._memo()) if self.set_state is None else state
 
     def back(self, kept: Any, seed: int) -> Any:
         """An environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
-            reset_env(self.env, seed)
+            self.reset(self.env, seed)
             self.set_state(user_env(self.env), kept)
             return self.env
-        memo: dict[int, Any] = {}
+        memo = self._memo()
         env = duplicate(kept, memo)  # so that what is kept can be used again
         for part in memo.values():
             if isinstance(part, np.random.Generator):
@@ -46,6 +48,9 @@ class Places:
             elif isinstance(part, (np.random.RandomState, random.Random)):
                 part.seed(seed)
         return env
+
+    def _memo(self) -> dict[int, Any]:
+        return {id(part): part for part in self.shared}
 
 
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:

@@ -1,0 +1,120 @@
+"""Whether two copies of an environment are in the same condition, and so will do the same.
+
+The condition of an environment is the graph of all objects that it holds: their values, and which
+of them are the same object (a game may point to the one of two equal players whose turn it is).
+Random generators do not count, as every play seeds them anew. An object that could hide something,
+such as an iterator, has no condition that can be compared: then None is known.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import random
+import types
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic)
+CONSTANT = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum, np.dtype)
+"""Copies share these."""
+RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
+MADE_IN_PYTHON = 1 << 9
+"""The flag of classes that Python code has made; what others hide in C is not known."""
+CONTAINERS = (list, tuple, deque, dict, set, frozenset)
+
+
+class _Unknown(Exception):
+    """An object whose condition cannot be told."""
+
+
+def condition(env: Any, shared: tuple[str, ...]) -> bytes | None:
+    """A digest that is the same for environments in the same condition; None if it is not known.
+
+    Args:
+        env: the environment.
+        shared: packages whose objects copies share.
+    """
+    walk = _Walk(shared)
+    try:
+        walk.visit(env)
+    except (_Unknown, RecursionError):
+        return None
+    return hashlib.blake2b(b"".join(walk.found), digest_size=16).digest()
+
+
+class _Walk:
+    """Goes through all objects, in an order that depends on nothing but the graph."""
+
+    def __init__(self, shared: tuple[str, ...]) -> None:
+        self.found: list[bytes] = []
+        self.shared = shared
+        self.met: dict[int, tuple[int, Any]] = {}  # the object is kept, so that no other gets its number
+
+    def put(self, *what: Any) -> None:
+        self.found.append(repr(what).encode())
+
+    def visit(self, x: Any) -> None:
+        """Add an object."""
+        kind = type(x)
+        if isinstance(x, PLAIN) and kind.__module__ in ("builtins", "numpy"):
+            self.put(kind.__name__, x)
+        elif isinstance(x, CONSTANT) or kind.__module__.startswith(self.shared):
+            self.put("constant", id(x))
+        elif isinstance(x, RANDOM):
+            self.put("random")
+        elif id(x) in self.met:
+            self.put("again", self.met[id(x)][0])
+        else:
+            self.met[id(x)] = len(self.met), x
+            self.put(id(kind))
+            self._inside(x, kind)
+
+    def _inside(self, x: Any, kind: type) -> None:
+        if isinstance(x, np.ndarray):
+            self.put(x.dtype.str, x.shape)
+            self.visit(x.tolist()) if x.dtype.hasobject else self.found.append(x.tobytes())
+        elif isinstance(x, types.MethodType):
+            self.visit([x.__func__, x.__self__])
+        elif isinstance(x, functools.partial):
+            self.visit([x.func, x.args, x.keywords])
+        elif isinstance(x, CONTAINERS):
+            self._contents(x)
+        if kind.__module__ not in ("builtins", "collections", "functools", "numpy"):
+            self._attributes(x, kind)
+
+    def _contents(self, x: Any) -> None:
+        self.put(len(x))
+        if isinstance(x, (set, frozenset)):
+            if not all(isinstance(part, PLAIN) for part in x):
+                raise _Unknown
+            self.put(sorted(map(repr, x)))
+            return
+        for part in x.items() if isinstance(x, dict) else x:
+            for entry in part if isinstance(x, dict) else (part,):
+                self.visit(entry)
+
+    def _attributes(self, x: Any, kind: type) -> None:
+        bases = [k for k in kind.__mro__ if not k.__flags__ & MADE_IN_PYTHON]
+        if hasattr(kind, "__deepcopy__") or not {object, *CONTAINERS, np.ndarray, Exception}.issuperset(bases):
+            raise _Unknown
+        slots = [name for k in kind.__mro__ for name in _slots(k) if hasattr(x, name)]
+        for name in slots:
+            self.put(name)
+            self.visit(getattr(x, name))
+        for name, value in getattr(x, "__dict__", {}).items():
+            self.put(name)
+            self.visit(value)
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    listed = kind.__dict__.get("__slots__", ())
+    names = (listed,) if isinstance(listed, str) else tuple(listed)
+    return tuple(
+        f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for name in names
+        if name not in ("__dict__", "__weakref__")
+    )

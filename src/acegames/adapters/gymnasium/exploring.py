@@ -1,0 +1,284 @@
+"""A Gymnasium environment read by playing every action, with everything that chance can do.
+
+    reset, with all that it can draw  ->  states at t = 0;  for each: go back to it, play an action
+    with all that it can draw  ->  (probability, next state, cost, reward), states at t + 1;  ...
+
+A situation is reached in several *ways*, by other actions and other draws; what happens must not
+depend on the way, else the state does not tell everything. What it does not tell can be named
+(`hidden`). Then a situation has a *belief*: how likely each hidden value is. It must be the same
+whatever led there, because a policy knows only the state.
+
+Time O(situations * hidden values * actions * ways * what chance can do) steps of the environment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from acegames.adapters.environments.places import Places
+from acegames.adapters.gymnasium.branching import Branching, Leaf, TooManyBranches
+from acegames.adapters.gymnasium.conventions import Conventions, GymStep, step_of
+from acegames.adapters.gymnasium.drawn import CannotEnumerate
+from acegames.errors import InvalidOption, TooLarge
+from acegames.learn.facts import END, NO_ACTION
+from acegames.model.checks import read_initial
+from acegames.model.game import JointAction, Label, place
+from acegames.model.written import show
+
+FEW, CLOSELY = 8, 20
+"""The first situations, CLOSELY, are played FEW times each, to meet numbers drawn elsewhere."""
+
+A = TypeVar("A")
+Belief = dict[Label, Fraction]
+
+
+class Played(NamedTuple):
+    """What one play of an action led to."""
+
+    next_state: Label
+    hidden: Label
+    cost: Any
+    reward: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells plays apart; costs may be arrays."""
+        return self.next_state, self.hidden, repr(self.cost), repr(self.reward)
+
+
+class Way(NamedTuple):
+    """One of the ways in which a situation was reached."""
+
+    t: int
+    by: Any  # what was played before
+    kept: Any  # what is needed to come back
+
+
+@dataclass(eq=False)
+class Situation:
+    """One (t, state): what may be done there, what is hidden, and how to get back."""
+
+    choices: tuple[Label, ...]
+    ways: dict[Label, list[Way]] = field(default_factory=dict)  # by hidden value
+    belief: Belief = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Explorer:
+    """Answers the questions of `MarkovGame.from_functions`, time after time, by playing."""
+
+    rules: Conventions
+    places: Places
+    generator: Branching
+    horizon: int
+    stationary: bool
+    limit: int | None  # steps after which a TimeLimit cuts episodes off
+    repeats: int
+    most: int
+    known: dict[int, dict[Label, Situation]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
+    played: dict[tuple[int, Label, Label], list[tuple[Fraction, Played]]] = field(default_factory=dict)
+    count: int = 0  # of situations
+    plays: int = 0
+    now: int = 0
+
+    # -- the questions
+
+    def begin(self, initial: Any) -> dict[Label, Fraction | float]:
+        """Find the states after `reset`; those that the user gives must be among them."""
+        wanted = None if initial is None else read_initial(initial)
+        shares: dict[Label, Belief] = {}
+        env = self.places.env
+        for n, leaf in enumerate(self._leaves("reset", lambda: None, self._reset)):
+            state, hidden, choices = leaf.answer
+            for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
+                again = self.generator.replay(leaf.script, lambda: None, self._reset)
+                self._same("reset", "state", leaf.answer[:2], again[:2])
+            if wanted is None or state in wanted:
+                self._arrive(env, 0, (state, hidden), choices, leaf.script)
+                belief = shares.setdefault(state, {})
+                belief[hidden] = belief.get(hidden, Fraction(0)) + leaf.chance
+        for state, belief in shares.items():
+            self.known[0][state].belief = _normalised(belief)
+        missing = None if wanted is None else next((s for s in wanted if s not in shares), None)
+        if missing is not None:
+            raise InvalidOption(f"initial: {missing!r} is no state in which reset leaves the environment")
+        return dict(wanted) if wanted is not None else {s: sum(b.values(), Fraction(0)) for s, b in shares.items()}
+
+    def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...]]:
+        """The actions that may be chosen."""
+        return ((NO_ACTION,),) if state == END else (self._at(t)[state].choices,)
+
+    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[Any, Label, Any]]:
+        """(probability, next state, cost) of everything that can happen."""
+        if state == END:
+            return [(Fraction(1), END, None)]
+        cut = self.stationary and self.limit is not None and t + 1 >= self.limit
+        merged: dict[tuple[Label, str], tuple[Fraction, Label, Any]] = {}
+        for chance, found in self._law(t, state, action[0]):
+            following = END if cut else found.next_state
+            key = following, repr(found.cost)
+            before = merged[key][0] if key in merged else Fraction(0)
+            merged[key] = before + chance, following, found.cost
+        return list(merged.values())
+
+    def reward(self, t: int, state: Label, action: JointAction) -> tuple[float]:
+        """The expected reward."""
+        if state == END:
+            return (0.0,)
+        found = self._law(t, state, action[0])
+        if len({x.reward for _, x in found}) == 1:
+            return (found[0][1].reward,)
+        return (math.fsum(float(chance) * x.reward for chance, x in found),)
+
+    # -- playing
+
+    def _at(self, t: int) -> dict[Label, Situation]:
+        """The situations of a time; those of times before it are forgotten."""
+        if self.stationary:
+            return self.known[0]
+        if t > self.now:
+            self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
+        return self.known.setdefault(t, {})
+
+    def _law(self, t: int, state: Label, action: Label) -> list[tuple[Fraction, Played]]:
+        """What an action can lead to, the hidden values averaged over."""
+        key = 0 if self.stationary else t, state, action
+        if key not in self.played:
+            here = self._at(t)[state]
+            found: list[tuple[Fraction, Played]] = []
+            for hidden, share in here.belief.items():
+                found += [(share * p, x) for p, x in self._agreed(t, state, action, here.ways[hidden])]
+            self._believe(t + 1, place(t, state, (action,)), found)
+            self.played[key] = found
+        return self.played[key]
+
+    def _agreed(self, t: int, state: Label, action: Label, ways: list[Way]) -> list[tuple[Fraction, Played]]:
+        """What follows, the same in all ways and whenever it is played."""
+        where, laws = place(t, state, (action,)), []
+        for k in range(max(FEW if self.count <= CLOSELY and self.repeats > 1 else self.repeats, len(ways))):
+            laws.append(self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways)))
+            self._compare(where, laws[0], laws[k])
+        return laws[0]
+
+    def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> list[tuple[Fraction, Played]]:
+        """Everything that follows an action in one way; `again` is the same way once more."""
+        found = []
+        begin, play = partial(self._back, way), partial(self._step, way.t, state, action)
+        for leaf in self._leaves(where, begin, play):
+            env, step, choices = leaf.answer
+            if step.next_state != END and not again:
+                self._arrive(env, way.t + 1, (step.next_state, step.hidden), choices, (state, action, leaf.script))
+            found.append((leaf.chance, step))
+        return found
+
+    def _leaves(self, where: str, begin: Callable[[], Any], play: Callable[[Any], A]) -> Iterator[Leaf]:
+        """Everything that chance can do in a play; errors say where."""
+        try:
+            yield from self.generator.leaves(begin, play)
+        except CannotEnumerate as reason:
+            raise CannotEnumerate(f"{where}: {reason}. {INSTEAD}") from None
+        except TooManyBranches as reason:
+            rule = "a larger branches= takes longer; or an environment that draws less (such as for pictures alone)"
+            raise TooManyBranches(f"{where}: {reason}; {rule}") from None
+
+    def _reset(self, _: None) -> tuple[Label, Label, tuple[Label, ...]]:
+        env = self.places.env
+        answer = env.reset()
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observation, info)")
+        choices = self.rules.choices(*answer)
+        return self.rules.state(env, answer[0], "reset"), self.rules.hidden(env, "reset"), choices
+
+    def _back(self, way: Way) -> Any:
+        self.plays += 1  # every play has a seed of its own: what is drawn elsewhere shows somewhere
+        return self.places.back(way.kept, self.plays)
+
+    def _step(self, t: int, state: Label, action: Label, env: Any) -> tuple[Any, Played, tuple[Label, ...]]:
+        rules, where = self.rules, place(t, state, (action,))
+        observation, reward, end, cut, info = step_of(env, rules.actions[action], where)
+        if cut and not end and self.stationary and t + 1 < self.horizon and t + 1 != self.limit:
+            raise InvalidOption(
+                f"{where}: the environment cuts the episode off after {t + 1} steps, so that it depends on time: leave out "
+                f"stationary=True, or take a shorter horizon than {self.horizon}"
+            )
+        following = rules.state(env, observation, f"t={t + 1}")
+        at = None if self.stationary else t
+        cost = rules.cost(GymStep(at, state, action, following, reward, end, cut, info))
+        if end or (cut and not self.stationary):
+            return env, Played(END, None, cost, reward), ()
+        hidden, choices = rules.hidden(env, f"t={t + 1}"), rules.choices(observation, info)
+        return env, Played(following, hidden, cost, reward), choices
+
+    # -- what is known
+
+    def _arrive(self, env: Any, t: int, at: tuple[Label, Label], choices: tuple[Label, ...], by: Any) -> None:
+        """Remember a situation and the way into it."""
+        state, hidden = at
+        known = self.known[0] if self.stationary else self.known.setdefault(t, {})
+        if state not in known:
+            self.count += 1
+            if self.count > self.most:
+                what = "states" if self.stationary else "situations (t, state)"
+                here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
+                rule = "A state that says less (state=), a shorter horizon, or a larger most="
+                raise TooLarge(f"more than {self.most:,} {what}: stopped at t={t} of {self.horizon}{here}. {rule}")
+            known[state] = Situation(choices)
+        if not choices:
+            raise InvalidOption(f"{place(t, state)}: the action mask allows nothing, must allow an action")
+        if known[state].choices != choices:
+            self._same(place(t, state), "actions", known[state].choices, choices)
+        ways = known[state].ways.setdefault(hidden, [])
+        if t < self.horizon and len(ways) < self.repeats and all(way.by[:2] != by[:2] for way in ways):
+            ways.append(Way(t, by, self.places.keep(env, state)))
+
+    def _believe(self, t: int, by: str, found: list[tuple[Fraction, Played]]) -> None:
+        """The hidden values that follow must be as likely as after other actions."""
+        shares: dict[tuple[Label, str], Belief] = {}
+        for chance, x in found:
+            if x.next_state != END:  # a policy knows the state and what was spent
+                belief = shares.setdefault((x.next_state, repr(x.cost)), {})
+                belief[x.hidden] = belief.get(x.hidden, Fraction(0)) + chance
+        for (state, _), belief in shares.items():
+            situation = (self.known[0] if self.stationary else self.known[t])[state]
+            new = _normalised(belief)
+            situation.belief = situation.belief or new
+            if situation.belief != new:
+                value = next(v for v in (*new, *situation.belief) if new.get(v) != situation.belief.get(v))
+                raise InvalidOption(
+                    f"{place(t, state)}: the hidden value {show(value)} has probability {situation.belief.get(value, 0)} after "
+                    f"one way there and {new.get(value, 0)} after another ({by}), so that what is hidden depends on more than "
+                    "the state: a state that says more (state=) makes it a game"
+                )
+
+    def _compare(self, where: str, one: list[tuple[Fraction, Played]], other: list[tuple[Fraction, Played]]) -> None:
+        laws: list[dict[Any, Fraction]] = [{}, {}]
+        for law, found in zip(laws, (one, other), strict=True):
+            for chance, x in found:
+                law[x.key] = law.get(x.key, Fraction(0)) + chance
+        if laws[0] != laws[1]:
+            shown = [{k: str(v) for k, v in law.items() if laws[1 - i].get(k) != v} for i, law in enumerate(laws)]
+            self._same(where, "(next state, hidden, cost, reward): probability", *shown)
+
+    def _same(self, where: str, what: str, one: Any, other: Any) -> None:
+        if one != other:
+            raise InvalidOption(
+                f"{where}: played twice, {what} was {show(one)} and {show(other)}. Either random numbers come from elsewhere "
+                "than self.np_random, which alone can be listed. Or the state does not tell everything that matters: then "
+                "give state=, a function of (env, observation) that does, or hidden=, a function of env that tells the rest"
+            )
+
+
+def _normalised(belief: Belief) -> Belief:
+    total = sum(belief.values())
+    return {value: share / total for value, share in belief.items()}
+
+
+INSTEAD = (
+    "Write the law down (MarkovGame.from_functions), or estimate it from recorded steps (acegames.learn.estimate takes "
+    "(state, action, next_state, cost, reward) records)"
+)
