@@ -49,7 +49,9 @@ class Facts:
     name: str = ""
     may_start: tuple[Label, ...] | None = None  # initial states whose probabilities are not known
     _listed: dict[tuple[int, Label], tuple[JointAction, ...]] = field(default_factory=dict, init=False, repr=False)
-    _offered: dict[tuple[int | None, Label], tuple[Offer, ...]] = field(default_factory=dict, init=False, repr=False)
+    _offered: dict[tuple[int | None, Label], list[tuple[Offer, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
         """The legal joint actions; None when they are not known."""
@@ -71,10 +73,9 @@ class Facts:
         Legal in a state is what was offered there at least once: masks may depend on more than the
         state, as those of a shield do.
         """
-        before = self._offered.get((t, state))
-        both = tuple(offers) if before is None else tuple(map(_either, before, offers))
-        if both != before:
-            self._offered[t, state] = both
+        known = self._offered.setdefault((t, state), [])
+        if tuple(offers) not in known:
+            known.append(tuple(offers))
             for time in range(self.horizon) if t is None else (t,):
                 self._listed.pop((time, state), None)
 
@@ -101,30 +102,23 @@ class Facts:
         if len(choices) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
         sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
-        sets = self._offered_of(sets, t, state)
-        found = tuple(a for a in itertools.product(*sets) if self.legal is None or self.legal(t, state, a))
+        every = itertools.product(*sets)
+        if offered := self._offered.get((t, state), self._offered.get((None, state))):
+            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, place(t, state)))
+        found = tuple(a for a in every if self.legal is None or self.legal(t, state, a))
         if not found:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
         return found
 
-    def _offered_of(self, sets: list[tuple[Label, ...]], t: int, state: Label) -> list[tuple[Label, ...]]:
-        """The actions of each player that it was offered."""
-        offers = self._offered.get((t, state), self._offered.get((None, state)))
-        if offers is None:
-            return sets
+    def _among(self, sets: Sequence[Sequence[Label]], offers: Sequence[Offer], spot: str) -> Iterable[JointAction]:
+        """The joint actions that are offered at once."""
         found = []
         for player, own, offer in zip(self.players, sets, offers, strict=True):
-            found.append(own if offer is None else tuple(a for a in (*own, NO_ACTION) if a in offer))
+            found.append(own if offer is None else [a for a in (*own, NO_ACTION) if a in offer])
             if not found[-1]:
                 rule = "none of them is among the actions given; masks are over the numbers of the action space"
-                raise InvalidGame(
-                    f"{place(t, state)}: masks allow player {player!r} {show(sorted(offer or (), key=str))}, {rule}"
-                )
-        return found
-
-
-def _either(one: Offer, other: Offer) -> Offer:
-    return None if one is None or other is None else one | other
+                raise InvalidGame(f"{spot}: masks allow player {player!r} {show(sorted(offer or (), key=str))}, {rule}")
+        return itertools.product(*found)
 
 
 def facts_of(game: MarkovGame) -> Facts:

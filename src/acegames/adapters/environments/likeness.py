@@ -13,7 +13,7 @@ import functools
 import hashlib
 import random
 import types
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
 MADE_IN_PYTHON = 1 << 9
 """The flag of classes that Python code has made; what others hide in C is not known."""
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
+OPEN = {*CONTAINERS, defaultdict, OrderedDict, np.ndarray, types.MethodType, functools.partial}
+"""Built-in classes that hide nothing."""
 
 
 class _Unknown(Exception):
@@ -83,7 +85,7 @@ class _Walk:
             self.visit([x.func, x.args, x.keywords])
         elif isinstance(x, CONTAINERS):
             self._contents(x)
-        if kind.__module__ not in ("builtins", "collections", "functools", "numpy"):
+        if kind not in OPEN:
             self._attributes(x, kind)
 
     def _contents(self, x: Any) -> None:
@@ -98,8 +100,8 @@ class _Walk:
                 self.visit(entry)
 
     def _attributes(self, x: Any, kind: type) -> None:
-        bases = [k for k in kind.__mro__ if not k.__flags__ & MADE_IN_PYTHON]
-        if hasattr(kind, "__deepcopy__") or not {object, *CONTAINERS, np.ndarray, Exception}.issuperset(bases):
+        built_in = {k for k in kind.__mro__ if not k.__flags__ & MADE_IN_PYTHON}
+        if hasattr(kind, "__deepcopy__") or not built_in <= {object, *OPEN}:
             raise _Unknown
         slots = [name for k in kind.__mro__ for name in _slots(k) if hasattr(x, name)]
         for name in slots:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.building import PAUSE
-from acegames.model.numbers import is_scalar
 from acegames.model.words import counted
 
 log = logging.getLogger("acegames")
@@ -71,7 +72,7 @@ def check_time_limit(seconds: Any) -> float | None:
     """A number of seconds, or None; InvalidOption for anything else."""
     if seconds is None:
         return None
-    if not is_scalar(seconds) or isinstance(seconds, bool) or not float(seconds) > 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)) or not seconds > 0:
         raise InvalidOption(f"time_limit: got {seconds!r}, must be a positive number of seconds, or None")
     return float(seconds)
 
