@@ -105,9 +105,11 @@ def test_who_has_nothing_to_do_still_hands_in_an_action():
 
 def test_errors_name_the_right_door():
     turns, at_once = Sticks(), parallel_to_aec(Rovers())
-    with pytest.raises(ace.InvalidOption, match=r"AEC environment sticks.*from_aec_env reads it turn by turn"):
+    with pytest.raises(
+        ace.InvalidOption, match=r"AEC environment sticks.*from_aec_env reads it as a game, turn by turn"
+    ):
         pz.from_parallel_env(turns, horizon=2)
-    with pytest.raises(ace.InvalidOption, match=r"turn_based_aec_to_parallel\(env\) can be shielded"):
+    with pytest.raises(ace.InvalidOption, match="AEC environment sticks, must be a parallel one"):
         pz.shielded(turns, ace.Shield(sticks_game(budget={"effort": 5})))
     with pytest.raises(ace.InvalidOption, match=r"rovers choose at once.*give pettingzoo.*aec_to_parallel\(env\)"):
         pz.from_aec_env(at_once, horizon=2)

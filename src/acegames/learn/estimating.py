@@ -39,7 +39,8 @@ def estimate(
             `MarkovGame` serves as one.
             *an environment*: `reset(seed=...) -> (observations, infos)` and `step({agent: action})
             -> (observations, rewards, terminations, truncations, infos)`, as in PettingZoo's
-            parallel interface; `episodes` are played at random.
+            parallel interface, or its AEC interface, where one turn is one step; `episodes` are
+            played at random, within the masks (`action_mask` in observations or infos).
         samples_per_pair: for a model, the number of samples of each (t, state, joint action).
         episodes: for an environment, the number of episodes.
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same

@@ -102,7 +102,7 @@ class Facts:
         if len(choices) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
         sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
-        every = itertools.product(*sets)
+        every: Iterable[JointAction] = itertools.product(*sets)
         if offered := self._offered.get((t, state), self._offered.get((None, state))):
             every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, place(t, state)))
         found = tuple(a for a in every if self.legal is None or self.legal(t, state, a))

@@ -23,7 +23,6 @@ from acegames.model.written import show
 __all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
-TURN_BY_TURN = "pettingzoo.utils.conversions.turn_based_aec_to_parallel"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,4 +117,4 @@ def _parallel(env: Any) -> str:
     """What makes a parallel environment of an AEC environment, or reads it as it is."""
     if chosen_at_once(env):
         return f"it becomes one by {AT_ONCE}(env)"
-    return f"from_aec_env reads it turn by turn, and {TURN_BY_TURN}(env) can be shielded"
+    return "from_aec_env reads it as a game, turn by turn"

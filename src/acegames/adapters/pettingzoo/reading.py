@@ -7,9 +7,10 @@ What the state does not tell, such as something drawn at `reset`, is found by co
 in several *ways*: after other seeds, by other actions, at other times. The outcome of an action
 must not depend on the way.
 
-Time O(situations * joint actions * ways) steps of the environment, memory a copy of it for each way
-into the situations of two times. There are `repeats` ways into a situation, into each of the first
-CLOSELY about FEW.
+Time O(situations * joint actions * ways) steps of the environment, less those that were played
+before in the same condition of it (`recall`); memory a copy of it for each way into the situations
+of two times, and for each condition remembered. There are `repeats` ways into a situation, into
+each of the first CLOSELY about FEW.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ def from_parallel_env(
             that gives them.
         initial: {state: probability} where the environment starts at random; by default the one
             state in which it starts.
-        stationary: True plays in each state once, not once for each time: faster, for an
-            environment that keeps no count of steps.
+        stationary: True says that time does not matter: each state is played once, not once for
+            each time, whatever else differs. By default that is so where the environment is found
+            in the same condition as at an earlier time, which one that counts steps never is.
         repeats: how often each action is played, with different seeds; more often at the first
             times, to meet what `reset` draws. Plays that differ are an error; with 1 the
             environment is trusted to be deterministic.
