@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import random
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pettingzoo")
@@ -14,7 +16,7 @@ from gymnasium import spaces
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.likeness import condition
+from acegames.adapters.environments.likeness import condition, drawn_from
 from acegames.adapters.environments.places import SHARED, duplicate
 from acegames.adapters.pettingzoo import pace
 from parallel_envs import Rovers
@@ -165,6 +167,52 @@ def test_a_cost_may_depend_on_time_all_the_same():
     for t in range(4):
         layer = game.layer(t)
         assert {game.cost_values[0][c] for c in layer.cost[:, 0]} | {0} == {0, t}  # none once it is over
+
+
+class Idle(Counted):
+    """Draws a random number that changes nothing, from one generator or another."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def step(self, actions):
+        self.draw(self)
+        return super().step(actions)
+
+
+def own(env):
+    env.rng.random()
+
+
+def of_numpy(env):
+    np.random.random()
+
+
+def of_python(env):
+    random.random()
+
+
+def nothing(env):
+    random.getstate()
+
+
+def test_what_draws_random_numbers_is_played_at_every_time():
+    _, few = plays(Idle(nothing), horizon=4, repeats=1)
+    for draw in (own, of_numpy, of_python):
+        assert plays(Idle(draw), horizon=4, repeats=1)[1] > 1.5 * few
+
+
+def test_generators_know_whether_they_were_drawn_from():
+    for made in (random.Random, np.random.RandomState, np.random.default_rng, mersenne):
+        generator = made(7)
+        assert not drawn_from(generator, 7)
+        generator.random()
+        assert drawn_from(generator, 7)
+
+
+def mersenne(seed):
+    return np.random.Generator(np.random.MT19937(seed))
 
 
 class Pair:

@@ -2,8 +2,9 @@
 
 The condition of an environment is the graph of all objects that it holds: their values, and which
 of them are the same object (a game may point to the one of two equal players whose turn it is).
-Random generators do not count, as every play seeds them anew. An object that could hide something,
-such as an iterator, has no condition that can be compared: then None is known.
+Random generators do not count, as every play seeds them anew; whether it has drawn from them is a
+question of its own. An object that could hide something, such as an iterator, has no condition that
+can be compared: then None is known.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ class _Unknown(Exception):
     """An object whose condition cannot be told."""
 
 
-def condition(env: Any, shared: tuple[str, ...]) -> bytes | None:
+def condition(env: Any, shared: tuple[str, ...], generators: list[Any] | None = None) -> bytes | None:
     """A digest that is the same for environments in the same condition; None if it is not known.
 
     Args:
         env: the environment.
         shared: packages whose objects copies share.
+        generators: a list to which the random generators are added that the environment holds.
     """
-    walk = _Walk(shared)
+    walk = _Walk(shared, [] if generators is None else generators)
     try:
         walk.visit(env)
     except (_Unknown, RecursionError):
@@ -48,12 +50,30 @@ def condition(env: Any, shared: tuple[str, ...]) -> bytes | None:
     return hashlib.blake2b(b"".join(walk.found), digest_size=16).digest()
 
 
+def drawn_from(generator: Any, seed: int) -> bool:
+    """Whether anything was drawn from a random generator since it was seeded."""
+    if isinstance(generator, random.Random):
+        return bool(generator.getstate() != random.Random(seed).getstate())
+    if isinstance(generator, np.random.RandomState):
+        now, then = generator.get_state(legacy=False), np.random.RandomState(seed).get_state(legacy=False)
+    else:
+        bits = generator.bit_generator
+        now, then = bits.state, type(bits)(seed).state
+    return condition(now, ()) != condition(then, ())
+
+
+def global_generators() -> tuple[Any, ...]:
+    """The state of the generators of `random` and `numpy.random` that belong to nobody."""
+    of_numpy: Any = np.random.get_state(legacy=False)
+    return random.getstate(), of_numpy["state"]["key"].tobytes(), of_numpy["state"]["pos"], of_numpy["gauss"]
+
+
 class _Walk:
     """Goes through all objects, in an order that depends on nothing but the graph."""
 
-    def __init__(self, shared: tuple[str, ...]) -> None:
+    def __init__(self, shared: tuple[str, ...], generators: list[Any]) -> None:
         self.found: list[bytes] = []
-        self.shared = shared
+        self.shared, self.generators = shared, generators
         self.met: dict[int, tuple[int, Any]] = {}  # the object is kept, so that no other gets its number
 
     def put(self, *what: Any) -> None:
@@ -68,6 +88,7 @@ class _Walk:
             self.put("constant", id(x))
         elif isinstance(x, RANDOM):
             self.put("random")
+            self.generators.append(x)
         elif id(x) in self.met:
             self.put("again", self.met[id(x)][0])
         else:

@@ -127,7 +127,8 @@ def from_parallel_env(
             state in which it starts.
         stationary: True says that time does not matter: each state is played once, not once for
             each time, whatever else differs. By default that is so where the environment is found
-            in the same condition as at an earlier time, which one that counts steps never is.
+            in the same condition as at an earlier time (which one that counts steps never is), and
+            drew no random numbers then.
         repeats: how often each action is played, with different seeds; more often at the first
             times, to meet what `reset` draws. Plays that differ are an error; with 1 the
             environment is trusted to be deterministic.
@@ -202,7 +203,8 @@ class _Reader:
             self.pace.check()
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
-            self._reach(0, seed, label, self._arrival(env, self.places.keep(env, label), observations, infos))
+            choices = self.rules.choices(agents_of(env, self.rules.players), observations, infos)
+            self._reach(0, seed, label, Arrival(choices, self.places.keep(env, label), self.recall.condition(env)))
             if wanted is not None and label not in wanted:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
@@ -306,24 +308,23 @@ class _Reader:
 
     def _step(self, way: Way, state: Label, action: JointAction, force: Any) -> Played:
         self.pace.play()  # every play has a seed of its own: rare luck shows somewhere
-        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.pace.plays)
+        t, rules, seed = way.t, self.rules, self.pace.plays
+        env, before = self.places.back(way.kept, seed), self.recall.before()
         if force is not None:
             force(user_env(env))
         answer = step_env(env, rules.given(action), t)
+        then, again = self.recall.after(env, seed, before)
         if answer.cut and self.stationary and self.places.set_state is None and t < self.horizon - 1:
             raise InvalidOption(
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
                 f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
             )
         if answer.over:
-            return Played(answer, END, None)
+            return Played(answer, END, None, again)
         next_state = rules.state(env, answer.observations, f"t={t + 1}")
         kept = env if self.places.set_state is None else next_state  # what was played is a copy already
-        return Played(answer, next_state, self._arrival(env, kept, answer.observations, answer.infos))
-
-    def _arrival(self, env: Any, kept: Any, observations: Any, infos: Any) -> Arrival:
-        there = agents_of(env, self.rules.players)
-        return Arrival(self.rules.choices(there, observations, infos), kept, self.recall.condition(env))
+        choices = rules.choices(agents_of(env, rules.players), answer.observations, answer.infos)
+        return Played(answer, next_state, Arrival(choices, kept, then), again)
 
     def _reach(self, t: int, seed: int, state: Label, arrival: Arrival, again: bool = False) -> None:
         """Remember a situation and the way into it; `again` is the same way once more."""

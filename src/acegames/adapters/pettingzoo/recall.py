@@ -1,7 +1,8 @@
 """Plays that need not be made again, because the environment was in the same condition before.
 
 An environment that keeps no count of steps comes back to conditions that it was in at earlier
-times, and does the same again. So it is played once in each, not once for each time.
+times, and does the same again. So it is played once in each, not once for each time. A play that
+has drawn random numbers is never recalled: every further play may show what chance can do.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from acegames.adapters.environments.likeness import condition
+from acegames.adapters.environments.likeness import condition, drawn_from, global_generators
 from acegames.adapters.environments.places import SHARED
 from acegames.learn.stepping import EnvAnswer
 from acegames.model.game import JointAction, Label
@@ -34,6 +35,7 @@ class Played(NamedTuple):
     answer: EnvAnswer
     next_state: Label
     arrival: Arrival | None  # None: the episode is over
+    again: bool = False  # whether the same would happen again
 
 
 Key = tuple[bytes, JointAction, int]
@@ -47,9 +49,22 @@ class Recall:
         self.plays: dict[Key, tuple[int, Played]] = {}
         self.copies: dict[bytes, Any] = {}
 
+    def before(self) -> tuple[Any, ...]:
+        """What is to be known before a play, to see what it draws."""
+        return global_generators() if self.on else ()
+
     def condition(self, env: Any) -> bytes | None:
         """The condition that an environment is in; None where it is not known or not needed."""
         return condition(env, SHARED) if self.on else None
+
+    def after(self, env: Any, seed: int, before: tuple[Any, ...]) -> tuple[bytes | None, bool]:
+        """The condition after a play, and whether nothing was drawn in it."""
+        if not self.on:
+            return None, False
+        generators: list[Any] = []
+        found = condition(env, SHARED, generators)
+        nothing = found is not None and before == global_generators()
+        return found, nothing and not any(drawn_from(generator, seed) for generator in generators)
 
     def begin(self, t: int) -> None:
         """A time begins: stop remembering where it was of no use."""
@@ -66,7 +81,7 @@ class Recall:
 
     def note(self, here: bytes | None, action: JointAction, force: Any, t: int, played: Played) -> None:
         """Remember what happened."""
-        if not self.on or here is None or len(self.copies) >= KEPT:
+        if not self.on or here is None or not played.again or len(self.copies) >= KEPT:
             return
         played = played._replace(answer=replace(played.answer, observations=None))
         if played.arrival is not None:
