@@ -295,7 +295,7 @@ class Lone(Rovers):
         (Lone(), {}, r'cost=lambda step: sum\(info\["cost"\] for info in step.infos.values\(\)\)'),
         (object(), {}, "must be a parallel environment"),
         (Rovers, {}, r"env: got the class Rovers, must be an environment: Rovers\(...\)"),
-        (parallel_to_aec(Rovers()), {}, "becomes one by pettingzoo.utils.conversions.aec_to_parallel"),
+        (parallel_to_aec(Rovers()), {}, "becomes one by pettingzoo.utils.conversions.aec_to_parallel\\("),
         (
             Rovers(),
             {"cost": lambda infos: infos["red"]["cost"]},

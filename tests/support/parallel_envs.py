@@ -39,7 +39,7 @@ class Rovers(ParallelEnv):
     def step(self, actions):
         who = list(self.agents)
         moves = np.array([actions[a] for a in who])
-        gust = self.rng.random() < self.gusts
+        gust = self.gusts > 0 and self.rng.random() < self.gusts
         battery = int(np.array([0, 1, 3])[moves].sum() + gust * (moves > 0).sum())
         before, self.at, self.steps = self.at, np.minimum(self.at + moves, 5), self.steps + 1
         found = (self.at - before) * np.where(self.at > self.at[::-1], 2.0, 1.0)

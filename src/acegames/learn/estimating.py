@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.empirical import Empirical
-from acegames.learn.facts import END
+from acegames.learn.facts import END, Offer
 from acegames.learn.known import Known
 from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
@@ -39,7 +39,8 @@ def estimate(
             `MarkovGame` serves as one.
             *an environment*: `reset(seed=...) -> (observations, infos)` and `step({agent: action})
             -> (observations, rewards, terminations, truncations, infos)`, as in PettingZoo's
-            parallel interface; `episodes` are played at random.
+            parallel interface, or its AEC interface, where one turn is one step; `episodes` are
+            played at random, within the masks (`action_mask` in observations or infos).
         samples_per_pair: for a model, the number of samples of each (t, state, joint action).
         episodes: for an environment, the number of episodes.
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same
@@ -102,7 +103,22 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     tally.starts[state] = tally.starts.get(state, 0) + 1
     episode = sum(tally.starts.values()) - 1
     for t in range(facts.horizon):
-        action = choose(t, state, facts.to_sample(t, state))
+        if world.offers is not None:
+            tally.offer(t, state, world.offers)
+        action = choose(t, state, _offered(t, state, facts.to_sample(t, state), world.offers))
         state = tally.add(f"episode {episode}, t={t}", Sample(t, state, action, *world.step(t, action)))
         if state == END:
             return
+
+
+def _offered(
+    t: int, state: Label, legal: tuple[JointAction, ...], offers: Sequence[Offer] | None
+) -> tuple[JointAction, ...]:
+    """Of the legal joint actions, those that the environment's masks allow at the moment."""
+    if offers is None or not any(offers):
+        return legal
+    found = tuple(a for a in legal if all(o is None or x in o for x, o in zip(a, offers, strict=True)))
+    if not found:
+        rule = "the environment's masks leave none of the legal joint actions"
+        raise InvalidGame(f"{place(t, state)}: {rule}, such as {legal[0]!r}")
+    return found

@@ -16,6 +16,7 @@ from acegames.model.checks import check_labels, plain_label
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact
+from acegames.model.written import show
 
 END = "(episode over)"
 """The state after an environment has terminated; samples may have it as next state.
@@ -23,12 +24,14 @@ END = "(episode over)"
 Nothing costs or pays there, and it is never left."""
 
 NO_ACTION = "(none)"
-"""Every player's only action once the episode is over."""
+"""The only action of a player who has nothing to do, and of all once the episode is over."""
 
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]
 Legal = Callable[[int, Any, JointAction], bool]
 Place = tuple[int, Label, JointAction]
+Offer = frozenset[Label] | None
+"""The actions that an environment offers to a player at the moment; None for all."""
 T = TypeVar("T")
 
 
@@ -46,6 +49,9 @@ class Facts:
     name: str = ""
     may_start: tuple[Label, ...] | None = None  # initial states whose probabilities are not known
     _listed: dict[tuple[int, Label], tuple[JointAction, ...]] = field(default_factory=dict, init=False, repr=False)
+    _offered: dict[tuple[int | None, Label], list[tuple[Offer, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
         """The legal joint actions; None when they are not known."""
@@ -60,6 +66,18 @@ class Facts:
     def to_sample(self, t: int, state: Label) -> tuple[JointAction, ...]:
         """The legal joint actions that are known, none once the episode is over."""
         return () if state == END else self.joint_actions(t, state) or ()
+
+    def offer(self, t: int | None, state: Label, offers: Sequence[Offer]) -> None:
+        """Note what an environment offers to each player; `t` is None if all times count together.
+
+        Legal in a state is what was offered there at least once: masks may depend on more than the
+        state, as those of a shield do.
+        """
+        known = self._offered.setdefault((t, state), [])
+        if tuple(offers) not in known:
+            known.append(tuple(offers))
+            for time in range(self.horizon) if t is None else (t,):
+                self._listed.pop((time, state), None)
 
     @property
     def starts(self) -> tuple[Label, ...] | None:
@@ -84,10 +102,23 @@ class Facts:
         if len(choices) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
         sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
-        found = tuple(a for a in itertools.product(*sets) if self.legal is None or self.legal(t, state, a))
+        every: Iterable[JointAction] = itertools.product(*sets)
+        if offered := self._offered.get((t, state), self._offered.get((None, state))):
+            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, place(t, state)))
+        found = tuple(a for a in every if self.legal is None or self.legal(t, state, a))
         if not found:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
         return found
+
+    def _among(self, sets: Sequence[Sequence[Label]], offers: Sequence[Offer], spot: str) -> Iterable[JointAction]:
+        """The joint actions that are offered at once."""
+        found = []
+        for player, own, offer in zip(self.players, sets, offers, strict=True):
+            found.append(own if offer is None else [a for a in (*own, NO_ACTION) if a in offer])
+            if not found[-1]:
+                rule = "none of them is among the actions given; masks are over the numbers of the action space"
+                raise InvalidGame(f"{spot}: masks allow player {player!r} {show(sorted(offer or (), key=str))}, {rule}")
+        return itertools.product(*found)
 
 
 def facts_of(game: MarkovGame) -> Facts:

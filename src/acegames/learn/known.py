@@ -32,7 +32,9 @@ class Known:
         budget, constraints: as in `MarkovGame.from_functions`.
         actions: one sequence of labels per player, or a function of (t, state) that gives them.
             With samples they may be left out: then what was sampled is legal. For an environment
-            whose `action_space(agent)` is discrete, its numbers by default.
+            whose `action_space(agent)` is discrete, its numbers by default. Of an environment with
+            masks, legal are the joint actions that masks allowed together in the state at least
+            once; "(none)" is the action of an agent that has nothing to do.
         legal: `legal(t, state, action)` says which joint actions are allowed. Of a game as source,
             only those that are legal there are asked about.
         stationary: True counts all times together. By default so for samples without `t` only.

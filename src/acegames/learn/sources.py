@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from acegames.errors import InvalidGame, InvalidOption
-from acegames.learn.facts import END, Facts, drawn, facts_of
+from acegames.errors import InvalidGame, InvalidOption, UnknownPair
+from acegames.learn.facts import END, NO_ACTION, Facts, Offer, drawn, facts_of
+from acegames.learn.masks import offer_of
 from acegames.learn.stepping import (
     EnvAnswer,
+    agents_of,
     check_env,
     check_parallel,
     cost_from_infos,
-    joint_state,
     reset_env,
     step_env,
 )
+from acegames.learn.turns import in_turns, state_by_convention, user_env
 from acegames.model.checks import check_labels, plain_label
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
@@ -35,6 +37,8 @@ Model = Callable[[int, Any, JointAction, np.random.Generator], Drawn]
 
 class ModelWorld:
     """Plays episodes of a generative model."""
+
+    offers: Sequence[Offer] | None = None  # a model has no masks
 
     def __init__(self, model: Model, initial: Mapping[Label, float]) -> None:
         check_function("model", model, ("t", "state", "action", "rng"))
@@ -61,28 +65,41 @@ class ModelWorld:
 
 
 class EnvWorld:
-    """Plays episodes of an environment with PettingZoo's parallel interface."""
+    """Plays episodes of an environment with PettingZoo's parallel or AEC interface."""
 
     def __init__(self, env: Any, facts: Facts, state: Any, cost: Any) -> None:
-        check_env(env, state, cost, "infos")
-        self.env, self.facts = env, facts
-        self.state, self.rule = state or joint_state, cost or "cost"
+        self.env, self.facts = in_turns(env), facts
+        check_env(self.env, state, cost, "infos")
+        self.state_of, self.rule = state or state_by_convention(self.env), cost or "cost"
+        self.numbers = tuple(_numbers(env, p) for p in facts.players)
 
     def reset(self, rng: np.random.Generator) -> Label:
         """Begin an episode with a seed drawn from `rng`."""
-        observations, _ = reset_env(self.env, int(rng.integers(2**31)))
-        return plain_label("reset: state", self.state(self.env, observations))
+        observations, infos = reset_env(self.env, int(rng.integers(2**31)))
+        return self._look("reset: state", observations, infos)
 
     def step(self, t: int, action: JointAction) -> Drawn:
-        """Hand each agent that is still there its action."""
-        answer = step_env(self.env, dict(zip(self.facts.players, action, strict=True)), t)
+        """Hand each agent that is still there its action; UnknownPair where a mask forbids it."""
+        for p, a, offer in zip(self.facts.players, action, self.offers, strict=True):
+            if offer is not None and a not in offer and p in agents_of(self.env, (p,)):
+                rule = f"is not among those that its mask allows, {show(sorted(offer, key=str))}"
+                raise UnknownPair(f"{place(t, self.state, action)}: action {a!r} of {p!r} {rule}")
+        answer = step_env(self.env, dict(zip(self.facts.players, map(_given, action, self.numbers), strict=True)), t)
         if answer.cut and t < self.facts.horizon - 1:
             raise InvalidOption(
                 f"t={t}: the environment cuts the episode off after {t + 1} steps, the horizon is {self.facts.horizon}; "
                 "give a shorter horizon, or the environment a longer limit"
             )
-        next_state = END if answer.over else self.state(self.env, answer.observations)
+        next_state = END if answer.over else self._look(f"t={t + 1}: state", answer.observations, answer.infos)
         return next_state, self._cost(answer), answer.rewards_of(self.facts.players)
+
+    def _look(self, where: str, observations: Any, infos: Any) -> Label:
+        """The state, and what each agent is offered in it."""
+        there = agents_of(self.env, self.facts.players)
+        each = zip(self.facts.players, self.numbers, strict=True)
+        self.offers: tuple[Offer, ...] = tuple(offer_of(p, own, p in there, observations, infos) for p, own in each)
+        self.state: Label = plain_label(where, self.state_of(user_env(self.env), observations))
+        return self.state
 
     def _cost(self, answer: EnvAnswer) -> Any:
         """The cost of a step, by the user's function or by a key."""
@@ -93,6 +110,18 @@ class EnvWorld:
         except AttributeError as error:
             given = "here it is given the infos, {agent: info} (from_parallel_env and shielded give a step)"
             raise InvalidOption(f"cost(infos): {error}; {given}") from error
+
+
+def _numbers(env: Any, player: Label) -> range | None:
+    """The numbers of a player's action space; None where it is not discrete."""
+    space: Any = env.action_space(player) if callable(getattr(env, "action_space", None)) else None
+    start = int(getattr(space, "start", 0))
+    return range(start, start + int(space.n)) if hasattr(space, "n") else None
+
+
+def _given(action: Label, numbers: range | None) -> Any:
+    """What the environment is given; the first action from one who has nothing to do."""
+    return numbers[0] if action == NO_ACTION and numbers else action
 
 
 World = ModelWorld | EnvWorld
@@ -126,9 +155,7 @@ def conventions(source: Any) -> Facts:
         return own
     if players is None or not is_env(source):
         return Facts()
-    space = getattr(source, "action_space", None)
-    spaces = [space(p) for p in players] if callable(space) else []
-    numbers = [range(getattr(s, "start", 0), getattr(s, "start", 0) + s.n) for s in spaces if hasattr(s, "n")]
+    numbers = [own for p in players if (own := _numbers(source, p)) is not None]
     actions = (lambda t, s: numbers) if numbers and len(numbers) == len(players) else None
     return Facts(check_labels("players", players), actions=actions)
 

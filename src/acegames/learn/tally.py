@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.learn.facts import END, Cost, Facts
+from acegames.learn.facts import END, Cost, Facts, Offer
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label, place
 from acegames.model.table_columns import column_lists, columns_of
@@ -142,6 +142,10 @@ class Tally:
                 raise InvalidGame(f"{where}: reward of player {player!r} is {r}, {rule}")
         self.pairs.setdefault(self.key(time, here, played), PairCounts(len(gained))).add(there, paid, gained)
         return there
+
+    def offer(self, t: int, state: Label, offers: Sequence[Offer]) -> None:
+        """Note what an environment offers to each player in a state."""
+        self.facts.offer(None if self.stationary else t, state, offers)
 
     def _time(self, where: str, t: Any) -> int | None:
         if t is None:

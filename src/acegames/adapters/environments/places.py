@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,13 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import reset_env
+from acegames.learn.turns import user_env
 from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
+SHARED = ("pygame", "gymnasium.spaces")
+"""What copies of an environment share is made by these packages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Places:
         """An environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
             self.reset(self.env, seed)
-            self.set_state(self.env, kept)
+            self.set_state(user_env(self.env), kept)
             return self.env
         memo = self._memo()
         env = duplicate(kept, memo)  # so that what is kept can be used again
@@ -55,8 +58,8 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
 
     `copy.deepcopy` alone makes a new environment, not a copy, of those that say how to be pickled
     (gymnasium's EzPickle), as most of PettingZoo's do. So the environment and what it wraps are
-    copied attribute by attribute; pygame's pictures and windows, which cannot be copied and are no
-    part of the state, are shared.
+    copied attribute by attribute; pygame's pictures and windows, which cannot be copied, and action
+    and observation spaces, which take long to copy, are no part of the state and are shared.
     """
     layers = [env] if hasattr(env, "__dict__") else []
     while layers and (inner := next((x for x in map(vars(layers[-1]).get, INNER) if _is_layer(x)), None)) is not None:
@@ -65,13 +68,21 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     try:
         for layer in layers:
             memo[id(layer)] = object.__new__(type(layer))
-            memo |= {id(x): x for x in vars(layer).values() if type(x).__module__.partition(".")[0] == "pygame"}
+            memo |= {id(x): x for x in _parts(layer) if type(x).__module__.startswith(SHARED)}
         for layer in layers:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)
     except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
         rule = "give set_state=, a function of (env, state) that puts it into a state"
         raise InvalidOption(f"the environment cannot be copied ({error}); {rule}") from error
+
+
+def _parts(layer: Any) -> Iterator[Any]:
+    """The attributes of a layer, and what lies in those that are dicts."""
+    for x in vars(layer).values():
+        yield x
+        if isinstance(x, dict):
+            yield from x.values()
 
 
 def _is_layer(x: Any) -> bool:

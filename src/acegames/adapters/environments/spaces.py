@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.learn.masks import MASK, action_mask
 from acegames.model.game import Label
 from acegames.system.extras import optional
 
-MASK = "action_mask"
+__all__ = ["MASK", "action_labels", "action_mask"]
 
 
 def action_labels(whose: str, space: Any, who: str, extra: str) -> dict[Label, Any]:
@@ -33,16 +32,3 @@ def action_labels(whose: str, space: Any, who: str, extra: str) -> dict[Label, A
         return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
     rule = "must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
     raise InvalidOption(f"{whose}: action space {space}, {rule}")
-
-
-def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.bool_]:
-    """`action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
-    mask = np.ones(n, dtype=bool)
-    for where, told in (("observation", observation), ("infos", info)):
-        if isinstance(told, Mapping) and told.get(MASK) is not None:
-            found = np.asarray(told[MASK])
-            if found.shape != (n,):
-                rule = f"must be one entry for each of the {n} actions"
-                raise InvalidOption(f"{whose}: {MASK} in {where} has the shape {found.shape}, {rule}")
-            mask &= found.astype(bool)
-    return mask

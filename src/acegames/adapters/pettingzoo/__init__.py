@@ -3,6 +3,7 @@
 parallel_env(game), aec_env(game)                  ->  an environment of a game
 vector_env(game, num_envs=...)                     ->  a batch of them, in arrays
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
+from_aec_env(env, horizon=..., budget=...)         ->  the same where agents take turns
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
 sb3_vec_env(make_env), benchmarl_task(make_env)    ->  environments for their learners
 """
@@ -13,7 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, CostRule
+from acegames.adapters.pettingzoo.pace import OnReading, Reading
 from acegames.adapters.pettingzoo.reading import from_parallel_env
+from acegames.adapters.pettingzoo.turn_reading import from_aec_env
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
 from acegames.model.written import show
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
     from acegames.shield import Shield
 
 __all__ = [
+    "OnReading",
+    "Reading",
     "aec_env",
     "benchmarl_task",
+    "from_aec_env",
     "from_parallel_env",
     "parallel_env",
     "raw_aec_env",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from acegames.adapters.environments.spaces import MASK, action_labels, action_mask
 from acegames.errors import InvalidOption
-from acegames.learn.facts import END
-from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_from_infos, joint_state
+from acegames.learn.facts import END, NO_ACTION
+from acegames.learn.masks import told_to
+from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_from_infos
+from acegames.learn.turns import AT_ONCE, chosen_at_once, state_by_convention, takes_turns, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.written import show
@@ -28,7 +31,7 @@ class EnvStep:
 
     t: int
     state: Label
-    action: JointAction  # one entry per player; "(none)" for an agent that was gone
+    action: JointAction  # one entry per player; "(none)" for one that was gone or had nothing to do
     next_state: Label  # "(episode over)" after the last step
     infos: Any  # by agent
 
@@ -48,11 +51,11 @@ class Conventions:
             raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
         check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
-        if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
-            raise InvalidOption(
-                f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
-                "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"
-            )
+        if takes_turns(env):
+            raise InvalidOption(f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env)}")
+        if not agents or not parallel:
+            rule = "must be a parallel environment with reset, step, action_space and possible_agents"
+            raise InvalidOption(f"env: got {show(env)}, {rule}")
         if not isinstance(cost, str) and not callable(cost):
             raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
         check_env(env, state, cost, "step")
@@ -62,11 +65,12 @@ class Conventions:
             rule = f"the game's players {list(self.players)!r}; they must be the same"
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
         self.actions = tuple(action_labels(f"agent {p!r}", env.action_space(p), WHO, EXTRA) for p in self.players)
-        self.constraints, self.state_of, self.cost = tuple(constraints), state or joint_state, cost
+        self.constraints, self.cost = tuple(constraints), cost
+        self.state_of = state or state_by_convention(env)
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
-        label = plain_label(f"{when}: state", self.state_of(env, observations))
+        label = plain_label(f"{when}: state", self.state_of(user_env(env), observations))
         if label is None:
             raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
         return label
@@ -81,10 +85,14 @@ class Conventions:
     def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
         """The next state and the cost, as the user gives it, of a step that was just played."""
         next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")
+        return next_state, self.cost_of(t, state, action, next_state, answer)
+
+    def cost_of(self, t: int, state: Label, action: JointAction, next_state: Label, answer: EnvAnswer) -> Any:
+        """The cost of a step, as the user gives it."""
         if not callable(self.cost):
-            return next_state, cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
+            return cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
         try:
-            return next_state, self.cost(EnvStep(t, state, action, next_state, answer.infos))
+            return self.cost(EnvStep(t, state, action, next_state, answer.infos))
         except (AttributeError, TypeError) as error:
             rule = "it is given one step, with .t, .state, .action, .next_state and .infos"
             raise InvalidOption(f"cost(step): {error}; {rule}") from error
@@ -92,11 +100,28 @@ class Conventions:
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
         return tuple(
-            action_mask(f"agent {p!r}", len(a), _told(observations, p), _told(infos, p))
+            action_mask(f"agent {p!r}", len(a), told_to(p, observations), told_to(p, infos))
             for p, a in zip(self.players, self.actions, strict=True)
         )
 
+    def choices(self, there: Sequence[Label], observations: Any, infos: Any) -> tuple[tuple[Label, ...], ...]:
+        """The allowed actions of each player; only NO_ACTION for one who has nothing to do."""
+        masks = self.masks(observations, infos)
+        return tuple(
+            tuple(itertools.compress(own, mask)) if p in there and mask.any() else (NO_ACTION,)
+            for p, own, mask in zip(self.players, self.actions, masks, strict=True)
+        )
 
-def _told(told: Any, agent: Label) -> Any:
-    """What a mapping by agent says to one of them."""
-    return told.get(agent) if isinstance(told, Mapping) else None
+    def given(self, action: JointAction) -> dict[Label, Any]:
+        """What the environment is given; the first action from one who has nothing to do."""
+        return {
+            p: next(iter(own.values())) if a == NO_ACTION else own[a]
+            for p, own, a in zip(self.players, self.actions, action, strict=True)
+        }
+
+
+def _parallel(env: Any) -> str:
+    """What makes a parallel environment of an AEC environment, or reads it as it is."""
+    if chosen_at_once(env):
+        return f"it becomes one by {AT_ONCE}(env)"
+    return "from_aec_env reads it as a game, turn by turn"

@@ -7,9 +7,10 @@ What the state does not tell, such as something drawn at `reset`, is found by co
 in several *ways*: after other seeds, by other actions, at other times. The outcome of an action
 must not depend on the way.
 
-Time O(situations * joint actions * ways) steps of the environment, memory a copy of it for each way
-into the situations of two times. There are `repeats` ways into a situation, into each of the first
-CLOSELY about FEW.
+Time O(situations * joint actions * ways) steps of the environment, less those that were played
+before in the same condition of it (`recall`); memory a copy of it for each way into the situations
+of two times, and for each condition remembered. There are `repeats` ways into a situation, into
+each of the first CLOSELY about FEW.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from typing import Any, NamedTuple
 
 from acegames.adapters.environments.places import Places
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
+from acegames.adapters.pettingzoo.pace import OnReading, Pace, check_time_limit
+from acegames.adapters.pettingzoo.recall import Arrival, Played, Recall
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
+from acegames.learn.turns import user_env
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import check_count, check_horizon, read_initial
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.user_functions import check_optional
+from acegames.model.watching import takes_progress
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
@@ -57,15 +62,17 @@ class Way(NamedTuple):
     t: int
     seed: int  # with which the episode was reset
     kept: Any  # what is needed to come back
+    condition: bytes | None  # of the environment there
 
 
 class ReachedState(NamedTuple):
     """One (t, state): who may do what there, and how to get back to it."""
 
-    choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; only NO_ACTION for one who is gone
+    choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; NO_ACTION where there is nothing to do
     ways: list[Way]  # the first of them is not later than the others
 
 
+@takes_progress("playing", "resetting the environment")
 def from_parallel_env(
     env: Any,
     *,
@@ -81,6 +88,8 @@ def from_parallel_env(
     stationary: bool = False,
     repeats: int = 2,
     most: int = 100_000,
+    time_limit: float | None = None,
+    progress: OnReading | bool | None = None,
     name: str = "",
 ) -> MarkovGame:
     """Build a game from a parallel environment by playing every joint action in every (t, state).
@@ -88,7 +97,12 @@ def from_parallel_env(
     Players are `possible_agents`, actions the numbers of their discrete spaces (tuples for
     `MultiDiscrete`). Actions that an `action_mask`, in the observation or in `infos`, excludes are
     not legal. Once all agents are terminated or truncated the state is "(episode over)": nothing
-    costs or pays there. An agent that is gone while others play on has the one action "(none)".
+    costs or pays there. An agent that has nothing to do has the one action "(none)": one that is
+    gone while others play on, and one whose mask allows nothing, as where agents take turns. (The
+    environment is then given the agent's first action, as a learner would.)
+
+    How many states there are shows only while playing. Before each time, `progress` and the log
+    (`logging.getLogger("acegames")`, level INFO) are told how much there is to play then.
 
     Args:
         env: the environment. It is reset, and left where the last play ended.
@@ -111,19 +125,27 @@ def from_parallel_env(
             that gives them.
         initial: {state: probability} where the environment starts at random; by default the one
             state in which it starts.
-        stationary: True plays in each state once, not once for each time: faster, for an
-            environment that keeps no count of steps.
+        stationary: True says that time does not matter: each state is played once, not once for
+            each time, whatever else differs. By default that is so where the environment is found
+            in the same condition as at an earlier time (which one that counts steps never is), and
+            drew no random numbers then.
         repeats: how often each action is played, with different seeds; more often at the first
             times, to meet what `reset` draws. Plays that differ are an error; with 1 the
             environment is trusted to be deterministic.
         most: the most (t, state) to visit, or states if `stationary`.
+        time_limit: the most seconds to play. What takes longer is an error that says how far it
+            came, as soon as that can be foreseen.
+        progress: True for a bar, or a function that is called with a `Reading` now and then, and
+            before each time.
         name: a name for people; by default that of the environment.
 
     Raises:
         InvalidOption: the environment does not fit, or is random although `chances` is not given.
         InvalidGame: the environment breaks a rule of the model; the message names place and value.
-        TooLarge: there are more (t, state) than `most`.
+        TooLarge: there are more (t, state) than `most`, far too many joint actions, or the
+            `time_limit` does not suffice.
     """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = Conventions(env, labels, state, cost)
@@ -133,7 +155,10 @@ def from_parallel_env(
     check_optional("legal", legal, ("t", "state", "action"))
     check_optional("chances", chances if callable(chances) else None, ("t", "state", "action"))
     stationary = stationary or set_state is not None
-    reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most)
+    pace = Pace(name or str(env), horizon, progress, check_time_limit(time_limit))
+    recall = Recall(on=not stationary and not callable(chances) and horizon > 1)
+    said = (chances or [(1.0, None)], repeats, most)
+    reader = _Reader(rules, Places(env, set_state), horizon, stationary, *said, pace, recall)
     game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
@@ -146,6 +171,7 @@ def from_parallel_env(
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
+    pace.finish()
     warn_of_costless(game)
     return game
 
@@ -161,21 +187,24 @@ class _Reader:
     chances: Chances
     repeats: int
     most: int
+    pace: Pace
+    recall: Recall
     known: dict[int, dict[Label, ReachedState]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
     played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Transition]]]] = field(
         default_factory=dict  # the number of ways in which it was played, and its outcomes
     )
     count: int = 0  # of situations
-    plays: int = 0
-    now: int = 0
+    now: int = -1  # the time that is played
 
     def begin(self, env: Any, initial: Any) -> dict[Label, float]:
         """Find the initial states by `reset` with many seeds, and compare them with `initial`."""
         wanted = None if initial is None else read_initial(initial)
         for seed in range(FEW if wanted is None else SEEDS):
+            self.pace.check()
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
-            self._reach(env, 0, seed, label, observations, infos)
+            choices = self.rules.choices(agents_of(env, self.rules.players), observations, infos)
+            self._reach(0, seed, label, Arrival(choices, self.places.keep(env, label), self.recall.condition(env)))
             if wanted is not None and label not in wanted:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
@@ -208,11 +237,19 @@ class _Reader:
 
     def _at(self, t: int) -> dict[Label, ReachedState]:
         """The situations of a time; those of times before it are forgotten."""
-        if self.stationary:
-            return self.known[0]
         if t > self.now:
-            self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
-        return self.known.setdefault(t, {})
+            self.now = t
+            self.recall.begin(t)
+            if not self.stationary:
+                self.known, self.played = {k: v for k, v in self.known.items() if k >= t}, {}
+            self._begin_time(t)
+        return self.known[0] if self.stationary else self.known.setdefault(t, {})
+
+    def _begin_time(self, t: int) -> None:
+        """Say what there is to play at a time, all states of which are known now."""
+        here = self.known[0 if self.stationary else t].values()
+        new = [math.prod(map(len, x.choices)) for x in here if x.ways[0].t == t]
+        self.pace.begin(t, len(new), sum(new), self.repeats)
 
     def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Transition]]:
         """The outcomes of a joint action, one for everything that chance can do."""
@@ -226,13 +263,15 @@ class _Reader:
             tried = [self._agreed(where, state, action, here.ways[ways:now], force) for _, force in listed]
             for (_, before), new in zip(found, tried, strict=False):
                 self._compare(where, before, new)
-            found = found or [(p, new) for (p, _), new in zip(listed, tried, strict=True)]
+            if not found:
+                found = [(p, new) for (p, _), new in zip(listed, tried, strict=True)]
+                self.pace.pair()
             self.played[key] = now, found
         return found
 
     def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Transition:
         """The outcome of a joint action, the same in all ways and in at least `repeats` plays."""
-        first, tries = self.plays, []
+        first, tries = self.pace.plays, []
         for k in range(max(self.repeats, len(ways))):  # another way first each time: what it leads to is kept
             again = k > 0 if self.count > CLOSELY else k >= len(ways)
             tries.append(self._try(ways[(first + k) % len(ways)], state, action, force, again))
@@ -256,32 +295,40 @@ class _Reader:
                 )
 
     def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Transition:
-        self.plays += 1  # every play has a seed of its own: rare luck shows somewhere
-        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.plays)
+        """Play a joint action, or recall what happened in the same condition at an earlier time."""
+        t, rules = way.t, self.rules
+        played = self.recall.earlier(way.condition, action, force, t)
+        if played is None:
+            played = self._step(way, state, action, force)
+            self.recall.note(way.condition, action, force, t, played)
+        cost = rules.cost_of(t, state, action, played.next_state, played.answer)
+        if played.arrival is not None:
+            self._reach(t + 1, way.seed, played.next_state, played.arrival, again)
+        return Transition(played.next_state, cost, played.answer.rewards_of(rules.players), t)
+
+    def _step(self, way: Way, state: Label, action: JointAction, force: Any) -> Played:
+        self.pace.play()  # every play has a seed of its own: rare luck shows somewhere
+        t, rules, seed = way.t, self.rules, self.pace.plays
+        env, before = self.places.back(way.kept, seed), self.recall.before()
         if force is not None:
-            force(env)
-        acts = zip(rules.players, rules.actions, action, strict=True)
-        answer = step_env(env, {p: own.get(a) for p, own, a in acts}, t)
+            force(user_env(env))
+        answer = step_env(env, rules.given(action), t)
+        then, again = self.recall.after(env, seed, before)
         if answer.cut and self.stationary and self.places.set_state is None and t < self.horizon - 1:
             raise InvalidOption(
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
                 f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
             )
-        next_state, cost = rules.read(env, t, state, action, answer)
-        if next_state != END:
-            self._reach(env, t + 1, way.seed, next_state, answer.observations, answer.infos, again)
-        return Transition(next_state, cost, answer.rewards_of(rules.players), t)
+        if answer.over:
+            return Played(answer, END, None, again)
+        next_state = rules.state(env, answer.observations, f"t={t + 1}")
+        kept = env if self.places.set_state is None else next_state  # what was played is a copy already
+        choices = rules.choices(agents_of(env, rules.players), answer.observations, answer.infos)
+        return Played(answer, next_state, Arrival(choices, kept, then), again)
 
-    def _reach(
-        self, env: Any, t: int, seed: int, state: Label, observations: Any, infos: Any, again: bool = False
-    ) -> None:
+    def _reach(self, t: int, seed: int, state: Label, arrival: Arrival, again: bool = False) -> None:
         """Remember a situation and the way into it; `again` is the same way once more."""
-        there = agents_of(env, self.rules.players)
-        masks = self.rules.masks(observations, infos)
-        choices = tuple(
-            tuple(a for a, free in zip(acts, mask, strict=True) if free) if p in there else (NO_ACTION,)
-            for p, acts, mask in zip(self.rules.players, self.rules.actions, masks, strict=True)
-        )
+        choices, way = arrival.choices, Way(t, seed, arrival.kept, arrival.condition)
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self.count += 1
@@ -290,7 +337,7 @@ class _Reader:
                 here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
                 rule = "A state that says less (state=), a shorter horizon, or a larger most="
                 raise TooLarge(f"more than {self.most:,} {what}: stopped at t={t} of {self.horizon}{here}. {rule}")
-            known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
+            known[state] = ReachedState(choices, [way])
             return
         if known[state].choices != choices:
             raise InvalidOption(
@@ -298,7 +345,7 @@ class _Reader:
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
         if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
-            known[state].ways.append(Way(t, seed, self.places.keep(env, state)))
+            known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
         """Whether a way at another time, after another seed, or by another action is to be kept."""
