@@ -13,16 +13,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from acegames.adapters.storm.building import Question, game_of
+from acegames.adapters.storm.building import Question, game_of, horizon_of
 from acegames.adapters.storm.explicit import read_explicit
 from acegames.adapters.storm.model import Model
-from acegames.adapters.storm.programs import PROGRAMS, read_drn, read_program
+from acegames.adapters.storm.programs import read_drn, read_program
 from acegames.adapters.storm.sparse import read_sparse
 from acegames.adapters.storm.umb import read_umb
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.written import show
 from acegames.system.container import naming
+from acegames.system.endings import MODELS, PROGRAMS
 
 __all__ = ["from_storm", "read_model"]
 
@@ -51,7 +52,8 @@ def read_model(
             every kind of budget of `MarkovGame.from_functions`.
         cost: {constraint: what is counted, written as `reward`}, for constraints of the budget that
             are not named as the reward structure that they count.
-        reach: a label. Coming to a state that has it pays one, once, and play is over there.
+        reach: a label. Coming to a state that has it pays one, once, and play is over there; with
+            "-crash" it pays minus one.
         until: a label. In states that have it play is over: nothing more is paid, nothing costs.
         constants: {name: value} of constants that a program leaves open.
         initial: where play begins: a state, or {state: probability}; by default the model's initial
@@ -63,6 +65,7 @@ def read_model(
         MissingExtra: stormpy or umbi is needed and not installed.
     """
     asked = Question(horizon, reward, budget, cost, reach, until, initial)
+    horizon_of(asked)  # before a model is built, which may take long
     model = _read(Path(path), {} if constants is None else dict(constants))
     with naming(path):
         return game_of(model, asked)
@@ -97,5 +100,5 @@ def _read(path: Path, constants: dict[str, Any]) -> Model:
         raise InvalidOption(f"constants: {show(next(iter(constants)))}: only programs (.prism, .jani) have constants")
     readers = {".drn": read_drn, ".umb": read_umb, ".tra": read_explicit}
     if ending not in readers:
-        raise InvalidOption(f"path: {path}: the ending must be one of {', '.join([*PROGRAMS, *readers])}")
+        raise InvalidOption(f"path: {path}: the ending must be one of {', '.join(MODELS)}")
     return readers[ending](path)

@@ -41,23 +41,21 @@ class Question:
 
 def game_of(model: Model, asked: Question) -> MarkovGame:
     """The game in which a question is asked of a model."""
-    if asked.horizon is None:
-        raise InvalidOption("horizon: missing; such a model has none of its own, so say how many steps are played")
-    horizon = check_horizon(asked.horizon)
+    horizon = horizon_of(asked)
     wanted = _rewards_of_players(model, asked.reward)
     limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon)[0])
     if any(not isinstance(c, str) for c in limits):
         raise InvalidOption("budget: must name what it bounds, as {'energy': 20}")
     prices = _costs(model, limits, asked.cost)
     start = _initial(model, asked.initial)
-    goal = _states_with(model, "reach", asked.reach)
+    sign, goal = _goal(model, asked.reach)
     over = goal | _states_with(model, "until", asked.until)
     begun = sorted(str(s) for s in start if model.states.index(s) in goal)
     if begun:
         raise InvalidOption(f"reach: play begins in {begun[0]}, which has this label already")
     model = _stopped(model, over)
     reward = np.stack([_expected(model, weights) for weights in wanted], axis=1)
-    reward += _arrivals(model, goal)[:, None]
+    reward += sign * _arrivals(model, goal)[:, None]
     actions, row_action = _numbered(model)
     game = MarkovGame.from_sparse(
         row_state=np.asarray(model.row_state, dtype=np.int64),
@@ -77,6 +75,13 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
     )
     warn_of_costless(game)
     return game
+
+
+def horizon_of(asked: Question) -> int:
+    """The number of steps."""
+    if asked.horizon is None:
+        raise InvalidOption("horizon: missing; such a model has none of its own, so say how many steps are played")
+    return check_horizon(asked.horizon)
 
 
 def read_weights(what: str, given: Any, model: Model) -> Weights:
@@ -100,7 +105,9 @@ def _term(what: str, term: Any, model: Model) -> tuple[str, Fraction]:
         return term, Fraction(1)
     read = _TERM.fullmatch(term) if isinstance(term, str) else None
     if read is None:
-        raise InvalidOption(f"{what}: got {term!r:.60}, must be the name of a reward structure, such as 'time' or '-time'")
+        raise InvalidOption(
+            f"{what}: got {term!r:.60}, must be the name of a reward structure, such as 'time' or '-time'"
+        )
     check_known("reward structure", [read["name"]], model.rewards, f"{what}: ")
     factor = f"{read['sign']}1" if read["sign"] else read["factor"] or "1"
     return read["name"], read_at(f"{what}: {term}", read_exact, factor, error=InvalidOption)
@@ -132,9 +139,21 @@ def _initial(model: Model, given: Any) -> dict[Label, float]:
         return dict(chances)
     if len(model.initial) != 1:
         some = ", ".join(str(model.states[s]) for s in model.initial[:3])
-        rule = f"the model has {len(model.initial)} initial states ({some}, ...)" if some else "the model has no initial state"
-        raise InvalidOption(f"initial: {rule}, and play begins in one, or by chance; name it, or give {{state: probability}}")
+        rule = (
+            f"the model has {len(model.initial)} initial states ({some}, ...)"
+            if some
+            else "the model has no initial state"
+        )
+        raise InvalidOption(
+            f"initial: {rule}, and play begins in one, or by chance; name it, or give {{state: probability}}"
+        )
     return {model.states[model.initial[0]]: 1.0}
+
+
+def _goal(model: Model, label: Any) -> tuple[int, frozenset[int]]:
+    """What coming to a state with a label pays, 1 or (for "-label") -1, and the states."""
+    negative = isinstance(label, str) and label.startswith("-") and label not in model.labels
+    return (-1, _states_with(model, "reach", label[1:])) if negative else (1, _states_with(model, "reach", label))
 
 
 def _states_with(model: Model, what: str, label: Any) -> frozenset[int]:
@@ -215,7 +234,7 @@ def _costs_of_outcomes(model: Model, prices: Sequence[Weights]) -> NDArray[Any]:
 
 
 def _numbered(model: Model) -> tuple[list[list[Label]], NDArray[np.int64]]:
-    """The actions of each player in order of first appearance, and the numbers (R, N) of each row's."""
+    """The actions of each player in order of appearance, and the numbers (R, N) of each row's."""
     names: list[list[Label]] = []
     numbers = np.empty((len(model.row_action), len(model.players)), dtype=np.int64)
     for i in range(len(model.players)):

@@ -1,4 +1,4 @@
-"""PRISM's explicit files: a model as lists of transitions, labels, states and rewards, in plain text.
+"""PRISM's explicit files: a model as lists of transitions, labels, states and rewards.
 
     coin.tra     the transitions; its first line has the numbers of states, choices and transitions
     coin.lab     the states that have each label; those labelled "init" are initial
@@ -133,7 +133,9 @@ def _rewards(path: Path, found: Transitions, outcomes: dict[Outcome, int]) -> di
                     outcome = _of_transitions(lines_of(text), found, outcomes)
         name = names[0] if names else f"{UNNAMED}{number}"
         if name in structures or len(set(names)) > 1:
-            raise BadFile(f"{of_states or of_transitions}: the reward structure {name!r:.60} has another name, or comes twice")
+            raise BadFile(
+                f"{of_states or of_transitions}: the reward structure {name!r:.60} has another name, or comes twice"
+            )
         structures[name] = Rewards(of_state=state, of_outcome=outcome)
     return structures
 

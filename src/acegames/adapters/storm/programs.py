@@ -15,8 +15,7 @@ from acegames.model.written import read_at, read_exact, read_text, unknown
 from acegames.system.container import naming
 from acegames.system.extras import optional
 
-PRISM, JANI = (".prism", ".nm", ".pm"), (".jani",)
-PROGRAMS = (*PRISM, *JANI)
+JANI = ".jani"
 
 _CONCURRENT = re.compile(r"(?:\s|//[^\n]*)*csg\b")
 _EXPORT = (
@@ -38,7 +37,7 @@ def read_program(path: Path, constants: Mapping[str, Any]) -> Model:
         if _CONCURRENT.match(text):
             raise InvalidGame(_EXPORT.format(name=path.name, stem=path.stem))
         with quietly(stormpy):
-            if path.suffix.lower() in JANI:
+            if path.suffix.lower() == JANI:
                 program, _ = stormpy.parse_jani_model(str(path))
             else:
                 program = stormpy.parse_prism_program(str(path), prism_compatibility=True)
@@ -46,7 +45,7 @@ def read_program(path: Path, constants: Mapping[str, Any]) -> Model:
             given = _constants(stormpy, program, constants)
             program, _ = stormpy.instantiate_constants(program, given)
             built = stormpy.build_model[stormpy.Rational](program, options=stormpy.BuilderOptions(build_full=True))
-            return read_sparse(built, _declared(text), path.stem)
+            return read_sparse(built, [v.name for v in getattr(program, "variables", ())], path.stem)
 
 
 def read_drn(path: Path) -> Model:
@@ -60,7 +59,9 @@ def read_drn(path: Path) -> Model:
         with quietly(stormpy):
             options = stormpy.io.DirectEncodingParserOptions()
             options.build_choice_labeling = True
-            return read_sparse(stormpy.build_model_from_drn[stormpy.Rational](str(path), options=options), (), path.stem)
+            return read_sparse(
+                stormpy.build_model_from_drn[stormpy.Rational](str(path), options=options), (), path.stem
+            )
 
 
 def read_text_of(path: Path) -> str:
@@ -119,8 +120,3 @@ def _value(stormpy: Any, name: str, value: Any, variable: Any) -> Any:
     if number.denominator != 1:
         raise InvalidOption(f"constants: {name}: got {value!r:.60}, must be a whole number")
     return int(number)
-
-
-def _declared(text: str) -> list[str]:
-    """The names of variables in the order of their declarations, for people."""
-    return re.findall(r"^\s*(?:global\s+)?([A-Za-z_]\w*)\s*:\s*(?:\[|bool\b|int\b)", text, flags=re.MULTILINE)

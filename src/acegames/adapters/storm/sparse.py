@@ -75,7 +75,9 @@ def read_sparse(model: Any, variables: Sequence[str] = (), name: str = "") -> Mo
 
 
 def _rows(matrix: Any, state: int, chain: bool) -> range:
-    return range(state, state + 1) if chain else range(matrix.get_row_group_start(state), matrix.get_row_group_end(state))
+    return (
+        range(state, state + 1) if chain else range(matrix.get_row_group_start(state), matrix.get_row_group_end(state))
+    )
 
 
 def _numbers() -> Number:

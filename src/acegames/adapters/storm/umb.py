@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tarfile
 from fractions import Fraction
 from pathlib import Path
@@ -75,8 +76,7 @@ def _model(path: Path, found: Any, system: Any) -> Model:
 
 def _pointers(what: str, given: list[int], count: int) -> list[int]:
     """Where the parts of each of `count` things begin, and where the last ends."""
-    pairs = zip(given, given[1:], strict=False)
-    if len(given) != count + 1 or given[0] != 0 or any(a > b for a, b in pairs):
+    if len(given) != count + 1 or given[0] != 0 or any(a > b for a, b in itertools.pairwise(given)):
         raise BadFile(f"{what}: must be {count + 1} numbers from 0 on that never fall")
     return given
 
@@ -91,7 +91,9 @@ def _joint_actions(found: Any, system: Any, first_row: list[int]) -> tuple[tuple
     """The players, and what they do in each row."""
     count = max(system.num_players, 1)
     players = tuple(system.player_to_name or player_names(count))
-    owners = [0] * system.num_states if count == 1 else _list("state-to-player", found.state_to_player, system.num_states)
+    owners = (
+        [0] * system.num_states if count == 1 else _list("state-to-player", found.state_to_player, system.num_states)
+    )
     if len(set(players)) != count or any(not 0 <= owner < count for owner in owners):
         raise BadFile("state-to-player: must name one of the players, who have different names")
     joint: list[JointAction] = []
