@@ -8,7 +8,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-storm test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -30,6 +30,10 @@ test: install  ## every test that is not marked slow
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
 	$(BIN)/python -m pytest tests/adapters/test_gambit.py
+
+test-storm: install  ## the tests that need Storm, whose wheel takes 50 MB (and 160 MB of disk)
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[storm]'
+	$(BIN)/python -m pytest tests/adapters/test_storm.py 'tests/whole/test_docs.py' -k 'storm'
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)

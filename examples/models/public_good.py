@@ -35,8 +35,12 @@ def main(folder: Path) -> None:
                     if own != share:
                         rewards.append(f"{here} {number} {there} {own - share}")
     choices = len(states) * len(COINS) ** 2
-    write(folder / "public_good.tra", "# Transitions (CSG)", f"{len(states)}:2 {choices} {len(transitions)}", transitions)
-    listed = [f"{k}:({str(market == 'slump').lower()},{str(success).lower()})" for k, (market, success) in enumerate(states)]
+    write(
+        folder / "public_good.tra", "# Transitions (CSG)", f"{len(states)}:2 {choices} {len(transitions)}", transitions
+    )
+    listed = [
+        f"{k}:({str(market == 'slump').lower()},{str(success).lower()})" for k, (market, success) in enumerate(states)
+    ]
     write(folder / "public_good.sta", "# States", "(slump,success)", listed)
     write(folder / "public_good.lab", "# Labels", '0="init" 1="deadlock"', ["0: 0"])
     for i, rewards in enumerate(paid, 1):

@@ -159,8 +159,8 @@ def frontier(
     from acegames.cli.answers import budgets_data, curve_data, game_data
     from acegames.cli.tables import show_curve, show_frontier
 
-    own = opt.read_game(game, given)
-    model, how = _rounded(own, epsilon, relative, rounding, any_budget=True)
+    as_given = opt.read_game(game, given)
+    model, how = _rounded(as_given, epsilon, relative, rounding, any_budget=True)
     wanted = opt.wanted_concept(game, concept, objective, model)
     worth = _curve(model, wanted, curve, constraint, points)
 
@@ -180,7 +180,7 @@ def frontier(
         out.print(f"\nWhat a budget is worth to the players: add --curve{whose}.")
     return Answer(
         {
-            "game": game_data(own),
+            "game": game_data(as_given),
             "costs": COSTS[how],
             "feasible": own.feasible,
             "minimal_budgets": budgets_data(model.constraints, budgets),

@@ -19,7 +19,8 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli.completion import concepts, games, objectives, offered, solutions
-from acegames.cli.given import NOTHING, Given
+from acegames.cli.given import NOTHING as NOTHING
+from acegames.cli.given import Given as Given
 from acegames.cli.given import Param as Param
 from acegames.cli.given import whole as whole
 from acegames.cli.screen import warning_in_words, working
