@@ -23,7 +23,7 @@ from acegames.model.written import check_known, read_at, read_exact
 Weights = dict[str, Fraction]
 """Reward structures that are added up, each with its factor."""
 
-_TERM = re.compile(r"(?:(?P<sign>[+-])|(?P<factor>[+-]?[0-9./eE+-]+)\*)?(?P<name>.+)", flags=re.DOTALL)
+_TERM = re.compile(r"(?:(?P<factor>[0-9./eE+-]+)\*|(?P<sign>[+-]))?(?P<name>.+)", flags=re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def read_weights(what: str, given: Any, model: Model) -> Weights:
         check_known("reward structure", given, model.rewards, f"{what}: ")
         return {name: read_at(f"{what}: {name}", read_exact, x, error=InvalidOption) for name, x in given.items()}
     found: Weights = {}
-    for term in [given] if isinstance(given, str) else list(given):
+    for term in given if isinstance(given, (list, tuple)) else [given]:
         name, factor = _term(what, term, model)
         found[name] = found.get(name, Fraction(0)) + factor
     return found
@@ -123,7 +123,7 @@ def _rewards_of_players(model: Model, given: Any) -> list[Weights]:
     return [read_weights("reward", given, model)] * len(model.players)
 
 
-def _costs(model: Model, limits: list[str], given: Any) -> list[Weights]:
+def _costs(model: Model, limits: list[Any], given: Any) -> list[Weights]:
     """What each constraint counts: by default the reward structure of the same name."""
     named = {} if given is None else given
     if not isinstance(named, Mapping):

@@ -114,7 +114,7 @@ def in_order(found: Transitions) -> tuple[dict[Key, Choice], list[JointAction]]:
 
 def _check_sum(found: Transitions, state: int, choice: Choice) -> None:
     total = sum(choice.chances.values())
-    if choice.line is not None and abs(total - 1) > PROBABILITY_SUM:
+    if choice.line is not None and abs(float(total - 1)) > PROBABILITY_SUM:
         rates = "; are these the rates of a CTMC? Those cannot be read" if found.chain else ""
         what = f"state {state}: the probabilities{'' if found.chain else ' of a choice'} sum to {float(total):.12g}"
         raise BadFile(f"line {choice.line.number}: {what}, must be 1{rates}")
