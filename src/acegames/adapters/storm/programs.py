@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from acegames.system.extras import optional
 JANI = ".jani"
 
 _CONCURRENT = re.compile(r"(?:\s|//[^\n]*)*csg\b")
+_DECLARED = re.compile(r"^\s*(?:global\s+)?([A-Za-z_]\w*)\s*:\s*(?:\[|bool\b|int\b)", flags=re.MULTILINE)
+"""A variable; states show them in the order of their declarations."""
 _EXPORT = (
     "a concurrent stochastic game, whose programs Storm does not read; let PRISM-games write its explicit files "
     "(prism {name} -exportmodel {stem}.all) and read {stem}.tra"
@@ -41,11 +43,12 @@ def read_program(path: Path, constants: Mapping[str, Any]) -> Model:
                 program, _ = stormpy.parse_jani_model(str(path))
             else:
                 program = stormpy.parse_prism_program(str(path), prism_compatibility=True)
-            check_kind(program.model_type.name)
+            check_kind(_kind(program))
             given = _constants(stormpy, program, constants)
             program, _ = stormpy.instantiate_constants(program, given)
             built = stormpy.build_model[stormpy.Rational](program, options=stormpy.BuilderOptions(build_full=True))
-            return read_sparse(built, [v.name for v in getattr(program, "variables", ())], path.stem)
+            names = [*_DECLARED.findall(text), *(v.name for v in getattr(program, "variables", ()))]
+            return read_sparse(built, list(dict.fromkeys(names)), path.stem)
 
 
 def read_drn(path: Path) -> Model:
@@ -89,6 +92,13 @@ def quietly(stormpy: Any) -> Iterator[None]:
         raise BadFile(f"Storm cannot read it: {place}") from None
     finally:
         stormpy.developer.set_log_level(level)
+
+
+def _kind(program: Any) -> str:
+    """The kind of model that a program describes; stormpy 2.0 has no name for SMG."""
+    with suppress(ValueError):
+        return str(program.model_type.name)
+    return "SMG"
 
 
 def _constants(stormpy: Any, program: Any, given: Mapping[str, Any]) -> dict[str, Any]:
