@@ -32,14 +32,14 @@ _PARAM = (
 )
 Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
 
-_HORIZON = "Number of steps that are played; a model has none of its own."
+_HORIZON = "With a model of PRISM or Storm: number of steps, which it does not say itself."
 _REWARD = (
-    "Maximise this reward structure; -NAME minimises it, 0.5*NAME weighs it. Given several times, they are added up. "
+    "With a model: maximise this reward structure; -NAME minimises it, 0.5*NAME weighs it. Given several times, they are added up. "
     "Of several players, PLAYER= names the one who gets it."
 )
-_COST = "The total of this reward structure must never exceed the budget; may be given several times."
-_REACH = "Coming to a state with this label pays 1 (with -LABEL: -1), once, and play is over there."
-_UNTIL = "In states with this label play is over: nothing more is paid, and nothing costs."
+_COST = "With a model: the total of this reward structure must never exceed the budget; may be given several times."
+_REACH = "With a model: coming to a state with this label pays 1 (with -LABEL: -1), once, and play is over there."
+_UNTIL = "With a model: in states with this label play is over: nothing more is paid, and nothing costs."
 
 
 def _of_model(metavar: str, text: str, **more: Any) -> Any:
