@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import random
+import tarfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +20,7 @@ from acegames.adapters.storm.model import Model
 from acegames.adapters.storm.programs import read_drn, read_program
 from acegames.adapters.storm.umb import read_umb
 from acegames.cli import app
-from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 
 stormpy = pytest.importorskip("stormpy", reason="needs stormpy: make test-storm")
 pytest.importorskip("umbi", reason="needs umbi: make test-storm")
@@ -267,3 +271,45 @@ def test_the_command_line_takes_constants(walk):
     assert list(json.loads(told.stdout)["values"].values()) == pytest.approx(ace.solve(game).values.tolist())
     told = CliRunner().invoke(app, [*words, "--horizon", "4", "-p", "p=1"])
     assert told.exit_code == 2 and "-p: p has a value in the program already" in told.output
+
+
+@pytest.fixture
+def members(walk, tmp_path):
+    """The files inside a `.umb` file."""
+    program, _ = stormpy.instantiate_constants(stormpy.parse_prism_program(str(walk)), {"N": 2, "quick": True})
+    path = tmp_path / "walk.umb"
+    stormpy.io.export_to_umb(stormpy.build_model(program, options=stormpy.BuilderOptions(build_full=True)), str(path))
+    with tarfile.open(path) as archive:
+        return {m.name: archive.extractfile(m).read() for m in archive if m.isfile()}
+
+
+def packed(path, files):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in files.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(data)
+            archive.addfile(about, io.BytesIO(data))
+    return path
+
+
+def test_a_umb_file_cannot_ask_for_more_than_it_holds(members, tmp_path):
+    index = json.loads(members["index.json"])
+    index["transition-system"]["#states"] = 10**12
+    path = packed(tmp_path / "large.umb", {**members, "index.json": json.dumps(index).encode()})
+    with pytest.raises(BadFile, match="#states is 1000000000000, must be a number of things that the file can hold"):
+        storm.read_model(path, horizon=2)
+    with pytest.raises(TooLarge, match="unfolds to more than"):
+        storm.read_model(packed(tmp_path / "bomb.umb", {**members, "more": bytes(2**27)}), horizon=2)
+
+
+def test_whatever_is_in_a_umb_file_it_is_read_or_refused(members, tmp_path):
+    draw = random.Random(7)
+    for _ in range(60):
+        name = draw.choice(sorted(members))
+        data = bytearray(members[name])
+        for _ in range(draw.randint(1, 4)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        cut = draw.choice([len(data), draw.randrange(len(data))])
+        path = packed(tmp_path / "damaged.umb", {**members, name: bytes(data[:cut])})
+        with contextlib.suppress(BadFile, InvalidGame, InvalidOption, TooLarge):
+            storm.read_model(path, horizon=2, reward="time", budget={"effort": 3})

@@ -47,7 +47,12 @@ def concept_words() -> str:
 
 
 Game = Annotated[
-    str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)
+    str,
+    Argument(
+        metavar="GAME",
+        help="A game or solution file, a model of PRISM or Storm, or the name of a catalog game.",
+        autocompletion=games,
+    ),
 ]
 _SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file (policy.save in Python) with --game."
 SolutionFile = Annotated[Path, Argument(metavar="FILE", help=_SOLUTION, autocompletion=solutions)]

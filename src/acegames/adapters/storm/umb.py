@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 import tarfile
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from acegames.adapters.storm.model import INITIAL, NOTHING, UNLABELLED, Model, Rewards, distinct, moves, player_names
 from acegames.errors import BadFile, InvalidGame, TooLarge
 from acegames.model.checks import JointAction, Label
 from acegames.model.numbers import exact
+from acegames.model.written import show
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED
+
+INDEX = "index.json"
 
 
 def read_umb(path: Path) -> Model:
@@ -34,14 +38,22 @@ def read_umb(path: Path) -> Model:
 
 
 def _check_size(path: Path) -> None:
-    """TooLarge, before anything is unpacked, for what unfolds to far more than it is."""
+    """TooLarge, before memory is taken, for what unfolds to far more than it is, or says so."""
     limit = UNFOLDED.at(path.stat().st_size)
-    total = 0
+    total, index = 0, None
     with tarfile.open(path) as archive:
         for member in archive:
             total += member.size
             if total > limit:
                 raise TooLarge(f"unfolds to more than {limit} bytes")
+            if member.isfile() and PurePath(member.name).name == INDEX:
+                index = archive.extractfile(member)
+                counts = json.loads(index.read() if index is not None else b"{}")["transition-system"]
+    if index is None:
+        raise BadFile(f"there is no {INDEX} in it")
+    for what, count in counts.items():
+        if what.startswith("#") and not (isinstance(count, int) and 0 <= count <= 8 * total):
+            raise BadFile(f"{INDEX}: {what} is {show(count)}, must be a number of things that the file can hold")
 
 
 def _model(path: Path, found: Any, system: Any) -> Model:
@@ -51,6 +63,8 @@ def _model(path: Path, found: Any, system: Any) -> Model:
     first_out = _pointers("choice-to-branches", found.choice_to_branches or list(range(rows + 1)), rows)
     outcomes = first_out[-1]
     targets = _list("branch-to-target", found.branch_to_target, outcomes)
+    if any(not 0 <= target < states for target in targets):
+        raise BadFile(f"branch-to-target: must be numbers of states, below {states}")
     chances = [1] * outcomes if found.branch_to_probability is None else found.branch_to_probability
     row_state = [s for s in range(states) for _ in range(first_row[s], first_row[s + 1])]
     players, joint = _joint_actions(found, system, first_row)
