@@ -9,7 +9,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-learners test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -37,6 +37,10 @@ test-learners:  ## the tests that need Stable-Baselines3, BenchMARL with TorchRL
 	$(LEARNERS)/bin/python $(PIP) --constraint constraints/learners.txt --editable '.[benchmarl,learners,pettingzoo,plot]' \
 		'ray[rllib]' pytest
 	$(LEARNERS)/bin/python -m pytest tests/adapters/test_learners.py tests/whole/test_examples_learners.py
+
+test-storm: install  ## the tests that need Storm, whose wheel takes 50 MB (and 160 MB of disk)
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[storm]'
+	$(BIN)/python -m pytest tests/adapters/test_storm.py tests/whole/test_docs.py -k storm
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)

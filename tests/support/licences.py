@@ -30,6 +30,12 @@ REASONS = {
     "certifi": ("MPL-2.0", "a list of certificates, unchanged; the licence covers its own file only"),
     "quantecon": ("MIT", "its metadata names none; the licence file that it brings is MIT"),
     "sb3-contrib": ("MIT", "for vector environments of agents only; its licence file is MIT"),
+    "stormpy": (
+        "GPL-3.0",
+        "never a part of acegames: installed and imported only by who asks for the extra `storm`",
+    ),
+    "umbi": ("MIT", "may not be installed where the audit runs; its licence file is MIT"),
+    "bitstring": ("MIT", "brought along by umbi; its licence file is MIT"),
     "pygambit": (
         "GPL-2.0-or-later",
         "never a part of acegames: installed and imported only by who asks for the extra `gambit`",
@@ -40,7 +46,7 @@ REASONS = {
 IN_WORDS = {
     "MIT License": "MIT", "MIT Licence": "MIT", "BSD License": "BSD", "Apache Software License": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0", "Apache 2.0": "Apache-2.0", "Apache License 2.0": "Apache-2.0",
-    "ISC License (ISCL)": "ISC",
+    "ISC License (ISCL)": "ISC", "GNU GENERAL PUBLIC LICENSE": "GPL-3.0",
     "Python Software Foundation License": "PSF-2.0", "PSF": "PSF-2.0", "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "BSD 3-Clause": "BSD-3-Clause", "Historical Permission Notice and Disclaimer (HPND)": "HPND",
     "The Unlicense (Unlicense)": "Unlicense", "3-Clause BSD License": "BSD-3-Clause",

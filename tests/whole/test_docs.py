@@ -28,15 +28,18 @@ REFERENCE = DOCS / "reference" / "python"
 PAGES = sorted(DOCS.rglob("*.md"))
 NAMED = {"ids": lambda page: str(page.relative_to(DOCS))}
 
-ADAPTERS = ["gambit", "gymnasium", "openspiel", "pettingzoo", "safety_gymnasium"]
+ADAPTERS = ["gambit", "gymnasium", "openspiel", "pettingzoo", "safety_gymnasium", "storm"]
 
-BLOCK = re.compile(r"^(?:<!-- example: (\S+) -->\n)?```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-"""A code block with its language; an example is also a file that later blocks may read."""
+BLOCK = re.compile(r"^(?:<!-- (\w+: \S+) -->\n)?```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+"""A code block with its language. `<!-- example: FILE -->` before it makes it also a file that later blocks may read;
+`<!-- needs: PACKAGE -->` lets it run only where that package is installed."""
 
 
 @pytest.mark.parametrize("page", PAGES, **NAMED)
 def test_what_a_page_shows_runs_in_order_and_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if "examples/models" in page.read_text():
+        tmp_path.joinpath("examples").symlink_to(ROOT / "examples")
     run_page(page.read_text(), page.name)
 
 
@@ -45,13 +48,16 @@ def run_page(text, name):
     namespace = {"__name__": "docs"}
     printed, end = None, 0
     for block in BLOCK.finditer(text):
-        file, language, body = block.groups()
+        mark, language, body = block.groups()
+        what, _, named = (mark or "").partition(": ")
         if text[end : block.start()].strip():
             printed = None
         end = block.end()
-        if file:
-            Path(file).write_text(body)
-        if language == "python":
+        if what == "example":
+            Path(named).write_text(body)
+        if what == "needs" and importlib.util.find_spec(named) is None:
+            printed = None
+        elif language == "python":
             printed = run_python(body, name, namespace)
         elif language == "console":
             printed = "".join(map(run_command, body.splitlines()))

@@ -15,6 +15,7 @@ CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
 BROUGHT_ALONG = {"pyparsing"}  # by matplotlib; today's warns of what the oldest matplotlib does
 UNTESTED = {"benchmarl", "pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; with PyTorch
+UNTESTED |= {"stormpy", "umbi", "bitstring"}  # large: `make test-storm`
 
 
 def lower_bounds(lines):

@@ -23,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 import acegames as ace
 from acegames.cli import checking, judging, looking, showing, solving
 from acegames.cli import options as opt
+from acegames.cli.given import unfolded
 from acegames.cli.screen import Answer, err, escape, out, speaking, widen
 from acegames.cli.wording import in_option_words
 from acegames.errors import AceError, Infeasible, NoEquilibrium, TooLarge
@@ -143,11 +144,13 @@ def _without_types(params: list[Any]) -> list[Any]:
 def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
     """Give a verb --json and --quiet, print its answer, turn errors into one line and a code."""
 
+    own, call = unfolded(function)
+
     @functools.wraps(function)
     def wrapped(*args: Any, as_json: bool = False, quiet: bool = False, **kwargs: Any) -> None:
         try:
             with speaking(quiet=quiet, as_json=as_json):
-                answer = function(*args, **kwargs)
+                answer = call(*args, **kwargs)
             code = answer.code
             if as_json:
                 from acegames.cli.answers import print_json
@@ -166,7 +169,6 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
         if code:
             raise typer.Exit(code)
 
-    own = inspect.signature(function, eval_str=True)
     more = {"as_json": opt.Json, "quiet": opt.Quiet}
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in more.items()]
     wrapped.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])

@@ -23,7 +23,7 @@ SOON = 60.0  # seconds of a solve below which the time to compile is worth a wor
 
 def check(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
@@ -38,7 +38,7 @@ def check(
     from acegames.cli.tables import show_game
     from acegames.model.budgets import costless, costless_sentence
 
-    model = opt.read_game(game, param)
+    model = opt.read_game(game, given)
     rounded, how = _rounded(model, epsilon, relative, rounding)
     facts: dict[str, Any] = {"game": game_data(model), "costs": COSTS[how]}
     nothing = {"why": None, "situations": None, "estimate": None, "free": list(map(str, costless(model)))}
@@ -136,7 +136,7 @@ VARIED = "With --curve: the constraint whose budget varies; give it twice for a 
 
 def frontier(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     most: Annotated[
         int, Option("--most", parser=opt.whole(1), metavar="N", help="Show at most this many minimal budgets.")
     ] = 20,
@@ -159,8 +159,8 @@ def frontier(
     from acegames.cli.answers import budgets_data, curve_data, game_data
     from acegames.cli.tables import show_curve, show_frontier
 
-    given = opt.read_game(game, param)
-    model, how = _rounded(given, epsilon, relative, rounding, any_budget=True)
+    as_given = opt.read_game(game, given)
+    model, how = _rounded(as_given, epsilon, relative, rounding, any_budget=True)
     wanted = opt.wanted_concept(game, concept, objective, model)
     worth = _curve(model, wanted, curve, constraint, points)
 
@@ -180,7 +180,7 @@ def frontier(
         out.print(f"\nWhat a budget is worth to the players: add --curve{whose}.")
     return Answer(
         {
-            "game": game_data(given),
+            "game": game_data(as_given),
             "costs": COSTS[how],
             "feasible": own.feasible,
             "minimal_budgets": budgets_data(model.constraints, budgets),
@@ -225,7 +225,7 @@ def _quick_curve(game: ace.MarkovGame) -> bool:
 
 def reduce(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     output: Annotated[Path | None, opt.output("Write the reduced game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """Turn budgets into action masks: write the game without budgets whose joint actions are the
@@ -238,7 +238,7 @@ def reduce(
     if output is not None:
         opt.check_place(output)
         check_saving(output)
-    model = opt.read_game(game, param)
+    model = opt.read_game(game, given)
     with working("reducing"):
         reduced = ace.reduce(model).game
     if output is not None:

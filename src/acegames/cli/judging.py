@@ -23,7 +23,7 @@ VerifiedKind = Annotated[
 def verify(
     file: opt.SolutionFile,
     against: opt.Against = None,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     concept: VerifiedKind = None,
     tol: opt.Tol = None,
     threads: opt.Threads = None,
@@ -38,7 +38,7 @@ def verify(
     from acegames.cli.answers import certificate_data, game_data
     from acegames.files.stated import as_stated
 
-    model, policy, stated = opt.read_policy(file, against, param)
+    model, policy, stated = opt.read_policy(file, against, given)
     wanted = policy.concept if concept is None else opt.read_concept(concept, "welfare", model)
     options: dict[str, Any] = {"tol": tol, "engine": ace.LocalEngine(threads)}
     certificate = with_bar(lambda bar: ace.verify(model, policy, wanted, progress=bar, **options), "checking")
@@ -91,7 +91,7 @@ def certify(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer
 def simulate(
     file: opt.SolutionFile,
     against: opt.Against = None,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     episodes: opt.Episodes = 1000,
     seed: Annotated[int | None, Option(parser=opt.whole(0), metavar="N", help=SEED)] = None,
 ) -> Answer:
@@ -105,7 +105,7 @@ def simulate(
     from acegames.cli.answers import game_data, simulation_data
     from acegames.files.stated import check_played
 
-    model, policy, stated = opt.read_policy(file, against, param)
+    model, policy, stated = opt.read_policy(file, against, given)
     with working(f"playing {counted(episodes, 'episode')}"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))

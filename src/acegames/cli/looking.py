@@ -25,7 +25,7 @@ PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 def export(
     source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
     output: Annotated[Path, opt.output("Where to write it: .csv or .parquet for a table, .nfg for Gambit.")],
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     game: Annotated[bool, Option("--game", help="Write the game of a solution file, not its policy.")] = False,
     outside: Annotated[float | None, Option(metavar="NUMBER", help=OUTSIDE)] = None,
 ) -> Answer:
@@ -37,8 +37,8 @@ def export(
 
     opt.check_place(output)
     target = formats.exporting(source, output, game=game, outside=outside)
-    is_game = target.what == formats.GAME or param
-    written = opt.read_game(source, param) if is_game else ace.Policy.load(source)
+    is_game = target.what == formats.GAME or given.param
+    written = opt.read_game(source, given) if is_game else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
@@ -51,7 +51,7 @@ def report(
     file: opt.SolutionFile,
     output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
     game: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = 1000,
@@ -68,11 +68,11 @@ def report(
     opt.refuse_game(file)
     opt.check_place(output)
     if game is None:
-        opt.refuse_param(param)
+        opt.refuse_param(given)
     answer = opt.read_solution(file) if game is None else ace.Policy.load(file)
     options: dict[str, Any] = {"episodes": episodes, "rng": seed, "most": most, "render": pictures}
     if game is not None:
-        options["game"] = opt.read_game(game, param)
+        options["game"] = opt.read_game(game, given)
     if against is not None:
         options["against"] = opt.read_solution(against)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")

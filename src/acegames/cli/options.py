@@ -12,19 +12,22 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, BadParameter, Option
+from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli.completion import concepts, games, objectives, offered, solutions
+from acegames.cli.given import NOTHING as NOTHING
+from acegames.cli.given import Given as Given
+from acegames.cli.given import Param as Param
+from acegames.cli.given import whole as whole
 from acegames.cli.screen import warning_in_words, working
 from acegames.cli.words import counted, room
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.errors import BadFile, InvalidOption, TooLarge
-from acegames.system import atomic
+from acegames.system import atomic, endings
 
 if TYPE_CHECKING:
     from acegames.engines import Engine
@@ -32,19 +35,6 @@ if TYPE_CHECKING:
 ENGINES = ("local", "reference")
 PROOF = b"acegames-proof "  # what a proof begins with
 SAMPLED = 3  # an estimate by sampling is right within this factor
-
-
-def whole(least: int) -> Any:
-    """Reads a whole number from this one on, also written as 1e4 or 10_000."""
-
-    def read(text: str | int) -> int:
-        with contextlib.suppress(ValueError, OverflowError):
-            found = int(text) if str(text).lstrip("+-").replace("_", "").isdigit() else Fraction(text)
-            if found >= least and found == int(found):
-                return int(found)
-        raise BadParameter(f"{text} is no whole number of at least {least}")
-
-    return read
 
 
 def concept_words() -> str:
@@ -57,10 +47,13 @@ def concept_words() -> str:
 
 
 Game = Annotated[
-    str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)
+    str,
+    Argument(
+        metavar="GAME",
+        help="A game or solution file, a model of PRISM or Storm, or the name of a catalog game.",
+        autocompletion=games,
+    ),
 ]
-_PARAM = "Set a parameter of a catalog game, such as -p weights=3,1,1; may be given several times."
-Param = Annotated[list[str] | None, Option("-p", "--param", metavar="NAME=VALUE", help=_PARAM)]
 _SOLUTION = "A solution file (acegames solve GAME -o FILE), or a policy file (policy.save in Python) with --game."
 SolutionFile = Annotated[Path, Argument(metavar="FILE", help=_SOLUTION, autocompletion=solutions)]
 _AGAINST = "Use this game instead of the one in FILE; a policy file, which holds no game, needs it."
@@ -126,18 +119,26 @@ def output(text: str, metavar: str = "FILE") -> Any:
     return Option("-o", "--output", metavar=metavar, help=text)
 
 
-def read_game(name: str, param: list[str] | None = None) -> ace.MarkovGame:
+def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
     """A file if there is one of that name, else a catalog game, with parameters where given."""
-    path = Path(name)
+    path, param, option = Path(name), given.param, given.of_model()
     if path.is_file():
-        if param:
-            raise InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters")
+        options = {}
+        if path.suffix.lower() in endings.MODELS:
+            options = given.options_of_model()
+        elif param or option:
+            said, whose = (
+                (f"-p {param[0]}", "catalog games and models") if param else (option, "models of PRISM and Storm")
+            )
+            raise InvalidOption(f"{said}: {name} is a file of another kind; only {whose} have such parameters")
         with working("reading the game"), warning_in_words():
-            return ace.load(name)
+            return ace.load(name, **options)
+    if option is not None and name in ace.catalog.names():
+        raise InvalidOption(f"{option}: goes with a model of PRISM or Storm, {name} is a catalog game")
     if name in ace.catalog.names():
         from acegames.cli.parameters import build
 
-        return build(name, param or ())
+        return build(name, given.param or ())
     if path.is_dir():
         raise IsADirectoryError(f"{name}: a folder, not a file")
     if path.exists():
@@ -158,9 +159,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def _games_beside(path: Path) -> list[str]:
     """Those that may hold a game."""
-    from acegames.files.formats import endings
-
-    return [name for name in _beside(path) if Path(name).suffix.lower() in endings()]
+    return [name for name in _beside(path) if Path(name).suffix.lower() in endings.GAMES]
 
 
 def _beside(path: Path) -> list[str]:
@@ -171,21 +170,23 @@ def _beside(path: Path) -> list[str]:
 
 
 def read_policy(
-    file: Path, against: str | None, param: list[str] | None = None
+    file: Path, against: str | None, given: Given = NOTHING
 ) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
     """Game, policy and solution of a file; with --game that game, the policy, no solution."""
     if against is None:
-        refuse_param(param)
+        refuse_param(given)
         solution = read_solution(file)
         return solution.game, solution.policy, solution
     refuse_game(file)
-    return read_game(against, param), ace.Policy.load(file), None
+    return read_game(against, given), ace.Policy.load(file), None
 
 
-def refuse_param(param: list[str] | None) -> None:
+def refuse_param(given: Given) -> None:
     """InvalidOption where parameters are given, but no game that could have them."""
-    if param:
-        raise InvalidOption(f"-p {param[0]}: goes with --game and the name of a catalog game")
+    if given.param:
+        raise InvalidOption(f"-p {given.param[0]}: goes with --game and the name of a catalog game")
+    if given.of_model() is not None:
+        raise InvalidOption(f"{given.of_model()}: goes with --game and a model of PRISM or Storm")
 
 
 def read_solution(file: Path) -> ace.Solution:

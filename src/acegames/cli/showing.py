@@ -16,7 +16,7 @@ MOST = "Show at most this many joint actions in all."
 
 def show(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     state: Annotated[list[str] | None, Option("--state", metavar="S", help=STATE)] = None,
     t: Annotated[int | None, Option("--t", parser=opt.whole(0), metavar="T", help=TIME)] = None,
     most: Annotated[int, Option("--most", parser=opt.whole(1), metavar="N", help=MOST)] = 40,
@@ -28,4 +28,4 @@ def show(
     """
     from acegames.cli.resolved import show_resolved
 
-    return show_resolved(opt.read_game(game, param), state, t, most)
+    return show_resolved(opt.read_game(game, given), state, t, most)

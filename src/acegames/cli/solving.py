@@ -32,7 +32,7 @@ MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins w
 
 def solve(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     output: Annotated[Path | None, opt.output("Write the solution: game, policy, values, options, guarantee.")] = None,
     concept: opt.Kind = None,
     objective: opt.Objective = None,
@@ -64,7 +64,7 @@ def solve(
         if output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
             raise InvalidOption(f"-o {output}: a solution is no game file; choose another ending, such as .ace")
         opt.check_place(output)
-    model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
+    model, within = opt.discounted(opt.read_game(game, given), epsilon, gamma, cost_gamma)
     wanted = opt.wanted_concept(game, concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options["keep_values"] = values
@@ -124,7 +124,7 @@ def _not_needed(run: str) -> str:
 
 def bracket(
     game: opt.Game,
-    param: opt.Param = None,
+    given: opt.Given = opt.NOTHING,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     gamma: opt.Gamma = None,
@@ -138,7 +138,7 @@ def bracket(
     """
     from acegames.cli.answers import game_data, solution_data
 
-    model, within = opt.discounted(opt.read_game(game, param), epsilon, gamma, cost_gamma)
+    model, within = opt.discounted(opt.read_game(game, given), epsilon, gamma, cost_gamma)
     wanted = opt.wanted_concept(game, concept, objective, model)
     found = with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))

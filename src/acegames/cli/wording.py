@@ -24,6 +24,9 @@ TYPED = {
 }
 """What the library advises in Python, and the same as it is typed in a shell."""
 
+OTHERWISE = {"constants": "-p", "budget": "--cost"}
+"""Arguments of `adapters.storm.read_model` that have another name in a shell."""
+
 
 def in_option_words(error: Exception, options: Collection[str]) -> Exception:
     """The error, which names the options of the verb as they are typed."""
@@ -33,6 +36,8 @@ def in_option_words(error: Exception, options: Collection[str]) -> Exception:
     name, colon, rest = message.partition(":")
     if isinstance(error, InvalidOption) and colon and name in options:
         message = f"--{name.replace('_', '-')}:{rest}"
+    elif isinstance(error, InvalidOption) and colon and name in OTHERWISE and "cost" in options:
+        message = f"{OTHERWISE[name]}:{rest}"
     for said, typed in TYPED.items():
         message = message.replace(said, typed)
     error.args = (message,)

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from acegames.adapters import gambit
+from acegames.adapters import gambit, storm
 from acegames.errors import BadFile, InvalidOption
 from acegames.files import tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
@@ -36,10 +36,11 @@ class Format:
     endings: tuple[str, ...]
     words: str  # what such a file is, for messages
     kind: str = GAME  # what it mainly holds: a game, or a solution (with its game inside)
-    load: Callable[[Source], MarkovGame] | None = None
+    load: Callable[..., MarkovGame] | None = None  # of the path, and of options where it takes them
     save: Callable[[MarkovGame, Source], object] | None = None  # `load` gives the same game back
     export: Callable[..., int] | None = None  # of a game; returns the number of lines
     export_policy: Callable[[Policy, Source], int] | None = None
+    takes_options: bool = False  # `load` takes those of `adapters.storm.read_model`
     takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
     takes_progress: bool = False  # `export_policy` takes a `progress` callback
 
@@ -65,6 +66,7 @@ FORMATS = [
         export_policy=tables.write_policy,
         takes_progress=True,
     ),
+    Format(endings_of.MODELS, "models of PRISM and Storm", load=storm.read_model, takes_options=True),
     Format(endings_of.SOLUTIONS, "solutions", kind=SOLUTION, load=load_archive),
 ]
 
@@ -93,15 +95,18 @@ def holds_game(path: Source) -> bool:
     return found is not None and found.kind == GAME
 
 
-def load(path: Source) -> MarkovGame:
+def load(path: Source, **options: Any) -> MarkovGame:
     """Read a game from a file: text, arrays, a table, Gambit's `.nfg`, or the game of a solution.
 
     A solution may have any ending. A `.npz` file may hold the plain arrays of `from_arrays`; `.csv`
     and `.parquet` are tables as `acegames export` writes them; `.nfg` is one step without budgets.
+    Models of PRISM and Storm need a horizon, and take the other options of
+    `acegames.adapters.storm.read_model`.
 
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.
         InvalidGame: a text file or plain arrays that break a rule of the model.
+        InvalidOption: an option that such a file does not take, or a model without a horizon.
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
     """
     name, found = os.fspath(path), format_of(path)
@@ -111,7 +116,9 @@ def load(path: Source) -> MarkovGame:
         reader = load_archive if found is None else found.load
         if reader is None:
             raise BadFile(_not_known(name))
-        return reader(path)
+        if options and not (found is not None and found.takes_options):
+            raise InvalidOption(f"{next(iter(options))}: goes with a model of PRISM or Storm, {name} says it itself")
+        return reader(path, **options)
 
 
 def save(game: MarkovGame, path: Source) -> None:

@@ -6,7 +6,9 @@ TEXT = (".yaml", ".yml", ".json")
 ARRAYS = (".npz",)
 GAMBIT = (".nfg",)
 TABLES = (".csv", ".parquet")
+PROGRAMS = (".prism", ".nm", ".pm", ".jani")
+MODELS = (*PROGRAMS, ".drn", ".umb", ".tra")
 SOLUTIONS = (".ace",)
 
-GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *SOLUTIONS]
+GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *MODELS, *SOLUTIONS]
 """Those of files from which a game can be read; `files.formats.register` adds to them."""

@@ -44,6 +44,10 @@ LISTED = 2**20  # entries of a plain numpy array that become Python objects: lab
 # times or to several costs. Each outcome takes about two hundred bytes while the game is made.
 OUTCOMES = Limit(2**21, 1)
 
+# States that an explicit model may announce, by characters of its transitions: those without any
+# are deadlocks, and need no character.
+ANNOUNCED = Limit(2**16, 1)
+
 # Numbers in the tables of all layers of an archive, by numbers stored: layers may share arrays, as
 # those of a discounted game do. The limit bounds minutes, not memory.
 LAYERED = Limit(2**31, 100)
