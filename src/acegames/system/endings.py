@@ -7,6 +7,8 @@ ARRAYS = (".npz",)
 GAMBIT = (".nfg",)
 TABLES = (".csv", ".parquet")
 SOLUTIONS = (".ace",)
+C_HEADER = (".h",)
+PYTHON_MODULE = (".py",)
 
 GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *SOLUTIONS]
 """Those of files from which a game can be read; `files.formats.register` adds to them."""
