@@ -30,8 +30,11 @@ from acegames.system.progress import OnProgress
 
 Source = str | os.PathLike[str]
 
-EMBEDDED = 1_000_000
-"""Numbers that may stand in a header or a module; a compiler takes a second or so for these."""
+EMBEDDED = 200_000
+"""Numbers that may stand in a header or a module; compilers take a second or so for these."""
+
+LABELS = 1_000_000
+"""States whose labels may stand there, also where the arrays do not."""
 
 WRITERS: dict[str, Callable[[PlainPolicy, str, DataFile | None], Iterator[str]]] = {
     **dict.fromkeys(C_HEADER, header_parts),
@@ -72,9 +75,9 @@ def write_policy(
         check_place(beside(path))
     else:
         _check_length(least_numbers(policy), path)
-    if len(policy.states) > EMBEDDED:
+    if len(policy.states) > LABELS:
         raise TooLarge(
-            f"path {os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file"
+            f"{os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file"
         )
     plain = plain_policy(policy, progress)
     if not data:
@@ -108,7 +111,7 @@ def check_name(path: Source, name: str | None) -> str:
 def _check_length(numbers: int, path: Source) -> None:
     if numbers > EMBEDDED:
         raise TooLarge(
-            f"path {os.fspath(path)}: the policy takes {numbers:,} numbers or more, and a source file should have at most "
-            f"{EMBEDDED:,}; write them to a file of their own beside it, with data=True (--data), or round "
-            "costs more coarsely"
+            f"{os.fspath(path)}: the policy takes at least {numbers:,} numbers, and a source file should have at most "
+            f"{EMBEDDED:,}; write them to a file of their own beside it (data=True), or "
+            "round costs more coarsely"
         )
