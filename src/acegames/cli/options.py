@@ -207,7 +207,9 @@ def refuse_game(file: Path) -> None:
     if not file.exists() and str(file) not in ace.catalog.names():
         raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
     if file.is_file() and (found := _code(file)):
-        raise InvalidOption(f"{file}: {found}, not a solution or a policy file; give the solution that it was exported from")
+        raise InvalidOption(
+            f"{file}: {found}, not a solution or a policy file; give the solution that it was exported from"
+        )
     if file.is_file() and _is_policy_table(file):
         raise InvalidOption(
             f"{file}: a table for other programs, not a policy file; give the solution that it was exported from, or a "

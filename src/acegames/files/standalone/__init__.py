@@ -76,9 +76,7 @@ def write_policy(
     else:
         _check_length(least_numbers(policy), path)
     if len(policy.states) > LABELS:
-        raise TooLarge(
-            f"{os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file"
-        )
+        raise TooLarge(f"{os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file")
     plain = plain_policy(policy, progress)
     if not data:
         _check_length(plain.numbers, path)
