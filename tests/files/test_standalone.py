@@ -97,7 +97,9 @@ def solved():
         ace.solve(replace_budget(fine, Fraction(1, 2)), epsilon=0.5).policy,
         ace.solve(replace_budget(fine, Fraction(1, 2)), epsilon=0.5, rounding="up").policy,
         ace.solve(corridor(ace.reservoir(1, start=0.7), [0.31, -0.17, 0.0]), epsilon=0.3).policy,
-        ace.solve(corridor(5.6, [0.3, -0.1, 1.1])).policy,  # 0.3 / 0.1 is less than 3, 1.1 / 0.1 more than 11
+        ace.solve(
+            corridor(0.5, [0.29, -0.01, 0.07])
+        ).policy,  # in floats less than 29 times 0.01, and more than 7 times
         ace.solve(corridor(8, [1.1, -0.1, 0.333]), epsilon=0.5, rounding="up").policy,
         ace.solve(drawn(), epsilon=0.3).policy,
         ace.solve(ace.catalog.get("electric_fleet"), ace.CE()).policy,
