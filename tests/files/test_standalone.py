@@ -6,12 +6,14 @@ import ast
 import importlib.util
 import itertools
 import json
+import re
 import shutil
 import struct
 import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -298,6 +300,16 @@ def counts(policy, m, cost):
     except ace.InvalidOption:
         return False
     return True
+
+
+@needs_compiler
+def test_the_program_on_the_page_runs(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "run-without-acegames.md").read_text()
+    ace.solve(ace.catalog.get("intersection")).policy.export(tmp_path / "policy.h")
+    program = compiled(tmp_path, re.search(r"```c\n(.*?)```", page, flags=re.DOTALL)[1])
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [f"t={t} dry" for t in range(6)]
 
 
 HOSTILE = [
