@@ -642,6 +642,7 @@ def test_the_program_exports_code(policy, tmp_path, monkeypatch):
     assert (answer["what"], answer["data"], answer["file"]) == ("policy", "m.bin", "m.py")
     assert answer["lines"] == len((tmp_path / "m.py").read_text().splitlines())
     assert "give a solution: acegames solve intersection" in program("export", "intersection", "-o", "g.h")[1]
+    assert "leave out --game" in program("export", "s.ace", "-o", "g.h", "--game")[1]
     assert "--name: got 'a b'" in program("export", "s.ace", "-o", "p.h", "--name", "a b")[1]
     assert "--name: goes with a file that ends in .h" in program("export", "s.ace", "-o", "p.csv", "--name", "x")[1]
     assert "policy.h: a C header, not a solution" in program("verify", "policy.h")[1]

@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import game_names, games
 from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
-from acegames.cli.words import counted
+from acegames.cli.words import counted, room
 from acegames.errors import InvalidOption
 
 SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
@@ -54,7 +54,7 @@ def export(
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
     if data:
-        size = f"{beside(output).stat().st_size / 1e6:.2f} MB"
+        size = room(beside(output).stat().st_size)
         out.print(f"{escape(str(beside(output)))} was written too: it holds the arrays ({size}).", soft_wrap=True)
     return Answer({"what": what, "lines": lines, "file": str(output), "data": str(beside(output)) if data else None})
 

@@ -207,9 +207,8 @@ def exporting(
     if not is_game and found is not None and found.export is not None and found.export_policy is None:
         raise InvalidOption(f"-o {output}: such a file holds no policy; --game writes the game of the solution")
     if is_game and found is not None and found.export is None and found.export_policy is not None:
-        raise InvalidOption(
-            f"-o {output}: such a file holds a policy, not a game; give a solution: acegames solve {source} -o FILE"
-        )
+        hint = "leave out --game" if game else f"give a solution: acegames solve {source} -o FILE"
+        raise InvalidOption(f"-o {output}: such a file holds a policy, not a game; {hint}")
     if found is None or getattr(found, ability) is None:
         raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
     if outside is not None and not found.takes_outside:
