@@ -40,7 +40,11 @@ def test_what_a_page_shows_runs_in_order_and_prints_what_it_says(page, tmp_path,
     monkeypatch.chdir(tmp_path)
     if "examples/models" in page.read_text():
         tmp_path.joinpath("examples").symlink_to(ROOT / "examples")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # a page may import what it wrote
     run_page(page.read_text(), page.name)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def run_page(text, name):

@@ -11,10 +11,16 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import game_names, games
 from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
-from acegames.cli.words import counted
+from acegames.cli.words import counted, room
 from acegames.errors import InvalidOption
 
 SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
+WHERE = (
+    "Where to write it: .csv or .parquet for a table, .nfg for Gambit, .h or .py for a policy as a C header or as a "
+    "Python module that needs no packages."
+)
+NAME = "With .h: what the names in the header begin with; by default the name of the file."
+DATA = "With .h or .py: write the arrays to a file of their own beside it, which ends in .bin; for large policies."
 OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the infeasible ones."
 AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
 PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
@@ -24,19 +30,22 @@ PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
 def export(
     source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
-    output: Annotated[Path, opt.output("Where to write it: .csv or .parquet for a table, .nfg for Gambit.")],
+    output: Annotated[Path, opt.output(WHERE)],
     given: opt.Given = opt.NOTHING,
     game: Annotated[bool, Option("--game", help="Write the game of a solution file, not its policy.")] = False,
     outside: Annotated[float | None, Option(metavar="NUMBER", help=OUTSIDE)] = None,
+    name: Annotated[str | None, Option("--name", metavar="NAME", help=NAME)] = None,
+    data: Annotated[bool, Option("--data", help=DATA)] = False,
 ) -> Answer:
-    """Write a policy or a game for other programs: as a table, or for Gambit.
+    """Write a policy or a game for other programs: as a table, as code, or for Gambit.
 
-    Gambit gets a game of one step.
+    Gambit gets a game of one step. Code, in C or Python, plays a policy where there is no acegames.
     """
     from acegames.files import formats
+    from acegames.files.standalone.data_file import beside
 
     opt.check_place(output)
-    target = formats.exporting(source, output, game=game, outside=outside)
+    target = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
     is_game = target.what == formats.GAME or given.param
     written = opt.read_game(source, given) if is_game else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
@@ -44,7 +53,10 @@ def export(
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
-    return Answer({"what": what, "lines": lines, "file": str(output)})
+    if data:
+        size = room(beside(output).stat().st_size)
+        out.print(f"{escape(str(beside(output)))} was written too: it holds the arrays ({size}).", soft_wrap=True)
+    return Answer({"what": what, "lines": lines, "file": str(output), "data": str(beside(output)) if data else None})
 
 
 def report(

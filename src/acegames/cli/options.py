@@ -207,6 +207,10 @@ def refuse_game(file: Path) -> None:
 
     if not file.exists() and str(file) not in ace.catalog.names():
         raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
+    if file.is_file() and (found := _code(file)):
+        raise InvalidOption(
+            f"{file}: {found}, not a solution or a policy file; give the solution that it was exported from"
+        )
     if file.is_file() and _is_policy_table(file):
         raise InvalidOption(
             f"{file}: a table for other programs, not a policy file; give the solution that it was exported from, or a "
@@ -220,6 +224,14 @@ def refuse_game(file: Path) -> None:
         )
     if not file.exists() or holds_game(file):
         raise InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
+
+
+def _code(file: Path) -> str | None:
+    """What a file is that only policies are exported to, such as a C header; else None."""
+    from acegames.files.formats import POLICY, format_of
+
+    found = format_of(file)
+    return found.words if found is not None and found.kind == POLICY else None
 
 
 def _is_policy_table(file: Path) -> bool:

@@ -17,6 +17,7 @@ TYPED = {
         "bracket rounds costs by it (`acegames solve` is exact without it)"
     ),
     "give outside=, the payoff there (one number, or one per player)": "give --outside, the payoff there",
+    "write them to a file of their own beside it (data=True)": "write them to a file of their own beside it (--data)",
     "solve it and write what is faced at one place: stage_game(solution, t, state, spent).to_nfg(path)": (
         "of a longer game, Python writes what is faced in one situation: "
         "acegames.adapters.gambit.stage_game(solution, t, state, spent).to_nfg(path)"

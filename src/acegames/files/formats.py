@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from acegames.adapters import gambit, storm
 from acegames.errors import BadFile, InvalidOption
-from acegames.files import tables
+from acegames.files import standalone, tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
@@ -35,7 +35,7 @@ class Format:
 
     endings: tuple[str, ...]
     words: str  # what such a file is, for messages
-    kind: str = GAME  # what it mainly holds: a game, or a solution (with its game inside)
+    kind: str = GAME  # what it mainly holds: a game, a policy, or a solution (with its game inside)
     load: Callable[..., MarkovGame] | None = None  # of the path, and of options where it takes them
     save: Callable[[MarkovGame, Source], object] | None = None  # `load` gives the same game back
     export: Callable[..., int] | None = None  # of a game; returns the number of lines
@@ -43,6 +43,7 @@ class Format:
     takes_options: bool = False  # `load` takes those of `adapters.storm.read_model`
     takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
     takes_progress: bool = False  # `export_policy` takes a `progress` callback
+    takes: tuple[str, ...] = ()  # what else `export_policy` takes, such as "name"
 
 
 def _write_nfg(game: MarkovGame, path: Source, outside: float | None = None) -> int:
@@ -68,6 +69,22 @@ FORMATS = [
     ),
     Format(endings_of.MODELS, "models of PRISM and Storm", load=storm.read_model, takes_options=True),
     Format(endings_of.SOLUTIONS, "solutions", kind=SOLUTION, load=load_archive),
+    Format(
+        endings_of.C_HEADER,
+        "a C header",
+        kind=POLICY,
+        export_policy=standalone.write_policy,
+        takes_progress=True,
+        takes=("name", "data"),
+    ),
+    Format(
+        endings_of.PYTHON_MODULE,
+        "a Python module",
+        kind=POLICY,
+        export_policy=standalone.write_policy,
+        takes_progress=True,
+        takes=("data",),
+    ),
 ]
 
 
@@ -149,35 +166,63 @@ class Exporting(NamedTuple):
 
 
 def export(
-    source: str, output: Path, load: Callable[[str], MarkovGame], *, game: bool = False, outside: float | None = None
+    source: str, output: Path, load: Callable[[str], MarkovGame], *, game: bool = False, **options: Any
 ) -> tuple[str, int]:
     """Write a game or a policy for other programs, in the format of the ending of `output`.
 
     Returns what was written, "game" or "policy", and its number of lines. `source` is the file of a
-    solution or a policy, or whatever `load` takes for a game.
+    solution or a policy, or whatever `load` takes for a game; `options` are those of `exporting`.
     """
-    target = exporting(source, output, game=game, outside=outside)
+    target = exporting(source, output, game=game, **options)
     return target.what, target.write(load(source) if target.what == GAME else Policy.load(source), None)
 
 
-def exporting(source: str, output: Path, *, game: bool = False, outside: float | None = None) -> Exporting:
+def export_policy(
+    policy: Policy, path: Source, *, name: str | None = None, data: bool = False, progress: OnProgress | bool | None
+) -> int:
+    """Write a policy for other programs; `Policy.export` says more."""
+    found = format_of(path)
+    if found is None or found.export_policy is None:
+        raise InvalidOption(
+            f"path {os.fspath(path)}: the ending must be one of {', '.join(endings('export_policy'))}"
+            f"{'; policy.save(path) writes a policy file' if found is not None and found.kind == SOLUTION else ''}"
+        )
+    options = _options(found, name=name, data=data)
+    writer: Any = found.export_policy
+    told = {"progress": progress} if found.takes_progress else {}
+    lines: int = writer(policy, path, **options, **told)
+    return lines
+
+
+def exporting(
+    source: str,
+    output: Path,
+    *,
+    game: bool = False,
+    outside: float | None = None,
+    name: str | None = None,
+    data: bool = False,
+) -> Exporting:
     """What is to be written and what writes it; InvalidOption, before anything is read, if nothing.
 
     Of a solution, `game` writes the game and not the policy. `outside` is the payoff of infeasible
-    joint actions, for formats that cannot leave them out.
+    joint actions, for formats that cannot leave them out. `name` and `data` are options of code.
     """
     is_game = game or not Path(source).is_file() or holds_game(source)
     ability = "export" if is_game else "export_policy"
     found = format_of(output)
     if not is_game and found is not None and found.export is not None and found.export_policy is None:
         raise InvalidOption(f"-o {output}: such a file holds no policy; --game writes the game of the solution")
+    if is_game and found is not None and found.export is None and found.export_policy is not None:
+        hint = "leave out --game" if game else f"give a solution: acegames solve {source} -o FILE"
+        raise InvalidOption(f"-o {output}: such a file holds a policy, not a game; {hint}")
     if found is None or getattr(found, ability) is None:
         raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
     if outside is not None and not found.takes_outside:
         takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
         raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
     writer: Any = getattr(found, ability)
-    given = {} if outside is None else {"outside": outside}
+    given = ({} if outside is None else {"outside": outside}) | _options(found, "--", name=name, data=data)
 
     def write(written: Any, progress: OnProgress | None) -> int:
         told = {"progress": progress} if found.takes_progress and not is_game else {}
@@ -186,6 +231,16 @@ def exporting(source: str, output: Path, *, game: bool = False, outside: float |
             return lines
 
     return Exporting(GAME if is_game else POLICY, write)
+
+
+def _options(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
+    """Those that are given; InvalidOption where the format does not take one."""
+    given = {option: value for option, value in options.items() if value not in (None, False)}
+    for option in given:
+        if option not in found.takes:
+            takers = [e for other in FORMATS if option in other.takes for e in other.endings]
+            raise InvalidOption(f"{dashes}{option}: goes with a file that ends in {' or '.join(takers)}")
+    return given
 
 
 def _looks_like_archive(path: str) -> bool:

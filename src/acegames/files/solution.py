@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
 from acegames.errors import BadFile, InvalidOption
-from acegames.files.formats import holds_game
+from acegames.files.formats import POLICY as CODE
+from acegames.files.formats import format_of, holds_game
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
@@ -79,10 +80,15 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 
 def _check_ending(path: str | PathLike[str], what: str) -> None:
-    """InvalidOption where the name of a file says that it holds a game."""
+    """InvalidOption where the name of a file says that it holds a game, or code."""
     if holds_game(path):
         raise InvalidOption(
             f"path {fspath(path)}: a {what} is an archive, not a game file; choose another ending, such as .ace"
+        )
+    if (found := format_of(path)) is not None and found.kind == CODE:
+        raise InvalidOption(
+            f"path {fspath(path)}: a {what} is an archive, not {found.words}; policy.export(path) writes that, and an "
+            "archive has another ending, such as .ace"
         )
 
 

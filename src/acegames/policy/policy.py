@@ -27,6 +27,7 @@ from acegames.policy.on_demand import count_pairs
 from acegames.policy.possible import Possible
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker
+from acegames.system.progress import OnProgress
 from acegames.system.showing import Shown
 
 __all__ = ["Policy", "Runner"]
@@ -173,6 +174,34 @@ class Policy(Shown):
         from acegames.files.solution import save_policy
 
         save_policy(self, path)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        name: str | None = None,
+        data: bool = False,
+        progress: OnProgress | bool | None = None,
+    ) -> int:
+        """Write the policy for programs without acegames; returns the number of lines.
+
+        Args:
+            path: `.h` for a C header, `.py` for a Python module without any package, `.csv` or
+                `.parquet` for a table.
+            name: what the names in a header begin with; by default the name of the file.
+            data: whether the arrays of a header or a module go to a file of their own beside it,
+                with the ending `.bin`, for large policies.
+            progress: True for a bar, or a function that is called with a `Progress` now and then.
+
+        Raises:
+            InvalidOption: another ending, or an option that does not go with it.
+            TooLarge: the arrays are too long for a source file, and `data` is False; or the policy
+                does not hold the list of its situations, which a table needs.
+            InvalidGame: a label cannot be written.
+        """
+        from acegames.files.formats import export_policy
+
+        return export_policy(self, path, name=name, data=data, progress=progress)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Policy:

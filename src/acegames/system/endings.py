@@ -9,6 +9,8 @@ TABLES = (".csv", ".parquet")
 PROGRAMS = (".prism", ".nm", ".pm", ".jani")
 MODELS = (*PROGRAMS, ".drn", ".umb", ".tra")
 SOLUTIONS = (".ace",)
+C_HEADER = (".h",)
+PYTHON_MODULE = (".py",)
 
 GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *MODELS, *SOLUTIONS]
 """Those of files from which a game can be read; `files.formats.register` adds to them."""

@@ -1,0 +1,231 @@
+"""A policy as plain arrays, in which a few lines of any language look up what to play.
+
+The boxes of time t are `time[t] : time[t+1]`, one per state that can occur, ascending. The entries
+of a box are `first[box] : first[box+1]`, in lexicographic order of what was spent. A look-up
+
+1. finds the box of the time and the state;
+2. refuses what was spent outside `least .. most` of the box, in any constraint;
+3. raises what was spent to `clip`, below which it makes no difference any more;
+4. finds the entry whose `spent` that is, in the constraints `keys`; and has its `answer`.
+
+Answer a is the distribution `support[a] : support[a+1]` of `probability` over `played`, which are
+numbers of joint actions; a row of `joint` has one action of each player. What is not found cannot
+be reached under feasible play. Nothing here is a guess: what is found is what the policy says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+from acegames.model.arrays import Ints, pointers
+from acegames.policy.layer import PolicyLayer
+from acegames.policy.policy import Policy
+from acegames.safety.cells import LayerSpace
+from acegames.system.progress import OnProgress, Teller
+
+NO_BOUND = 2**63 - 1
+"""The budget, in whole units, of a constraint that is not bounded at a time."""
+FURTHEST = 2**62  # budgets beyond it can never bind: totals stay below half of it
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PlainPolicy:
+    """The arrays of a policy, each of the smallest type that holds it."""
+
+    policy: Policy
+    arrays: dict[str, Array]  # by name, in the order of the module's docstring
+
+    @property
+    def situations(self) -> int:
+        """How many entries there are: situations after clipping."""
+        return len(self.arrays["answer"])
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers all arrays have."""
+        return sum(array.size for array in self.arrays.values())
+
+
+def least_numbers(policy: Policy) -> int:
+    """How many numbers the arrays of a policy have at least; nothing is listed for it."""
+    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    entries = sum(space.cells.number for space in spaces if space.cells is not None)
+    boxes = sum(len(space.states) for space in spaces)
+    return entries * (1 + len(_dims(policy))) + boxes * (2 + 3 * len(policy.constraints))
+
+
+def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPolicy:
+    """List the situations of a policy and what it plays there.
+
+    Time and memory are linear in the number of situations, but for sorting those of one time.
+    """
+    reached = policy.reached
+    sums = () if reached is None or reached.sums is None else reached.sums.of
+    keys = sorted({*_dims(policy), *sums})
+    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    numbers = [0 if space.cells is None else space.cells.number for space in spaces]
+    teller = Teller(progress, "writing", policy.horizon, sum(numbers))
+    answers, parts = _Answers(), list[_Part]()
+    for t, number in enumerate(numbers):
+        parts.append(_part(policy, t, keys, answers))
+        teller.layer(number)
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _Part.__annotations__}
+    first = pointers(columns.pop("size"))
+    found = {
+        "time": pointers([len(part.state) for part in parts]),
+        "state": columns.pop("state"),
+        "first": first,
+        "keys": np.array(keys, dtype=np.int64),
+        **columns,
+        **answers.arrays(len(policy.players)),
+        **_budgets(policy),
+    }
+    return PlainPolicy(policy, {name: smallest(array) for name, array in found.items()})
+
+
+def smallest(array: Array) -> Array:
+    """The same whole numbers in the smallest type that holds them; floats as they are."""
+    if array.dtype.kind == "f":
+        return array
+    low, high = int(array.min(initial=0)), int(array.max(initial=0))
+    types = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.int64)
+    return array.astype(next(x for x in types if np.iinfo(x).min <= low and high <= np.iinfo(x).max))
+
+
+def _space(policy: Policy, t: int) -> LayerSpace:
+    """The boxes that list the situations of one time."""
+    return policy.layers[t].space if policy.reached is None else policy.reached.layers[t]
+
+
+def _dims(policy: Policy) -> tuple[int, ...]:
+    """The constraints that those boxes count."""
+    return policy.dims if policy.reached is None else policy.reached.dims
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The arrays of one time."""
+
+    state: Ints  # (B,)
+    size: Ints  # (B,) entries of each box
+    least: Array  # (B, M)
+    clip: Array  # (B, M)
+    most: Array  # (B, M)
+    spent: Array  # (E, K)
+    answer: Array  # (E,)
+
+
+def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _Part:
+    space, dims, layer = _space(policy, t), list(_dims(policy)), policy.layers[t]
+    least, clip, most = _bounds(policy, t)
+    assert space.cells is not None
+    state, kept = space.spent(space.cells.listed(space.total))
+    box = np.searchsorted(space.states, state)
+    total, attained = most[box], np.ones(len(box), dtype=bool)
+    if dims:
+        lowest = kept == space.lo[box]  # stands for all that is spent below, too
+        total[:, dims] = np.where(lowest, clip[box][:, dims], kept)
+        attained = ((least[box][:, dims] <= kept) & (lowest | (kept <= most[box][:, dims]))).all(axis=1)
+    if policy.reached is not None:
+        policy.reached.fill_sums(total)
+    pair = np.where(attained, policy.pairs(t, state, total), -1)
+    order = np.lexsort((*total[:, keys[::-1]].T, box))
+    order = order[pair[order] >= 0]
+    size = np.bincount(box[order], minlength=len(space.states))
+    there = size > 0
+    number = answers.numbers(layer, state[order], pair[order])
+    bounds = [smallest(x[there]) for x in (least, clip, most)]
+    spent = smallest(total[order][:, keys])
+    return _Part(space.states[there], size[there], bounds[0], bounds[1], bounds[2], spent, smallest(number))
+
+
+def _bounds(policy: Policy, t: int) -> tuple[Ints, Ints, Ints]:
+    """What can be spent in each box: at least, below what it makes no difference, and at most.
+
+    In constraints that boxes do not count it makes no difference anywhere.
+    """
+    space, answering, dims = _space(policy, t), policy.layers[t].space, list(_dims(policy))
+    at = np.minimum(np.searchsorted(answering.states, space.states), len(answering.states) - 1)
+    least = np.maximum(space.least, answering.least[at])
+    most = np.minimum(space.most, answering.most[at])
+    if dims:
+        most[:, dims] = np.minimum(most[:, dims], space.lo + space.size - 1)
+    clip = most.copy()
+    if dims:
+        clip[:, dims] = np.clip(space.lo, least[:, dims], most[:, dims])
+    sums = None if policy.reached is None else policy.reached.sums
+    if sums is not None:
+        clip[:, list(sums.of)] = least[:, list(sums.of)]
+        if (least < clip)[:, dims].any():
+            raise TooLarge("the policy does not hold the list of its situations, so they cannot be written")
+    return least, clip, most
+
+
+class _Answers:
+    """The different distributions of a policy, each once, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+        self._joint: dict[tuple[int, ...], int] = {}
+        self._played: list[Ints] = []
+        self._prob: list[NDArray[np.float64]] = []
+
+    def numbers(self, layer: PolicyLayer, state: Ints, pair: Ints) -> Ints:
+        """The number of the answer at each pair of a layer."""
+        _, first, again = np.unique(pair, return_index=True, return_inverse=True)
+        ptr, row, prob = layer.strategies(state[first], pair[first])
+        rows, where = np.unique(row, return_inverse=True)
+        joint = np.array([self._joint_number(tuple(a)) for a in layer.action[rows].tolist()], dtype=np.int64)
+        played, size = joint[where.reshape(-1)], np.diff(ptr)
+        found = np.empty(len(size), dtype=np.int64)
+        for k in np.unique(size).tolist():
+            of = np.flatnonzero(size == k)
+            entry = ptr[of][:, None] + np.arange(k)
+            records = np.hstack([played[entry], prob[entry].view(np.int64)])
+            unique, which = np.unique(records, axis=0, return_inverse=True)
+            found[of] = np.array([self._number(x) for x in unique], dtype=np.int64)[which.reshape(-1)]
+        return found[again.reshape(-1)]
+
+    def _joint_number(self, action: tuple[int, ...]) -> int:
+        return self._joint.setdefault(action, len(self._joint))
+
+    def _number(self, record: Ints) -> int:
+        key = record.tobytes()
+        if key not in self._known:
+            self._known[key] = len(self._known)
+            played, bits = np.split(record, 2)
+            self._played.append(played)
+            self._prob.append(bits.view(np.float64))
+        return self._known[key]
+
+    def arrays(self, players: int) -> dict[str, Array]:
+        """All of them."""
+        return {
+            "support": pointers([len(x) for x in self._played]),
+            "played": np.concatenate(self._played),
+            "probability": np.concatenate(self._prob),
+            "joint": np.array(list(self._joint), dtype=np.int64).reshape(-1, players),
+        }
+
+
+def _budgets(policy: Policy) -> dict[str, Array]:
+    """The budgets in whole units, one row or one per time; nothing where the game is not known."""
+    if policy.possible is None or not policy.constraints:
+        return {}
+    units, rows = policy.tracker.units, policy.possible.game.budgets
+    same = len(set(rows)) == 1
+    whole = [[_whole(b, u) for b, u in zip(row, units, strict=True)] for row in (rows[:1] if same else rows)]
+    return {"budget": np.array(whole, dtype=np.int64)}
+
+
+def _whole(bound: Fraction | float, unit: Fraction) -> int:
+    return NO_BOUND if isinstance(bound, float) else max(min(math.floor(bound / unit), FURTHEST), -FURTHEST)
