@@ -81,7 +81,7 @@ commands: install  ## remake docs/reference/command-line.md from the program
 
 docs: install  ## build the documentation into site/; open site/index.html
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lint: install
 	$(BIN)/ruff check .
