@@ -1,6 +1,6 @@
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 OLDEST := .venv-oldest
 LEARNERS := .venv-learners
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -47,7 +47,7 @@ test-all: install  ## every test, the slow ones too
 
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,pettingzoo,plot,openspiel,quantecon,tables]' \
+	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,highs,pettingzoo,plot,openspiel,quantecon,tables]' \
 		hypothesis nashpy packaging pytest pytest-xdist
 	$(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
@@ -92,7 +92,7 @@ commands: install  ## remake docs/reference/command-line.md from the program
 
 docs: install  ## build the documentation into site/; open site/index.html
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lint: install
 	$(BIN)/ruff check .

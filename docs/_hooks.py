@@ -55,16 +55,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Turn links to files outside docs/ to their places in the site."""
+    """Turn links between docs/ and files outside of it to their places in the site."""
     docs = Path(config.docs_dir)
     here = page.file.src_uri
-    if not (docs / here).is_file():
-        return markdown
+    source = f"{docs.name}/{here}" if (docs / here).is_file() else here
 
     def turned(link: re.Match[str]) -> str:
-        (target,) = _targets(f"]({link[1]})", f"{docs.name}/{here}")
-        outside = not target.startswith(f"{docs.name}/") and files.get_file_from_path(target)
-        return os.path.relpath(target, posixpath.dirname(here) or ".") if outside else link[1]
+        (target,) = _targets(f"]({link[1]})", source)
+        place = target.removeprefix(f"{docs.name}/")
+        known = files.get_file_from_path(place)
+        return os.path.relpath(place, posixpath.dirname(here) or ".") if known else link[1]
 
     return LINK.sub(turned, markdown)
 

@@ -97,13 +97,13 @@ def test_a_limit_on_the_command_line(tmp_path, monkeypatch):
 
 
 def scattered():
-    """Boxes of gigabytes of which few cells are reached."""
+    """Boxes of some hundred MiB of which few cells are reached."""
     rng = np.random.default_rng(0)
     shape = (3, 3, 3)
     transition = rng.dirichlet(np.ones(3), size=shape)
-    cost = rng.integers(1, 10**8, size=(*shape, 1))
+    cost = rng.integers(1, 10**7, size=(*shape, 1))
     cost[:, 0, 0] = 0
-    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [2 * 10**8], horizon=4)
+    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [2 * 10**7], horizon=4)
 
 
 def test_lists_where_boxes_do_not_fit(monkeypatch):

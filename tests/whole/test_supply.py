@@ -13,7 +13,7 @@ import licences
 
 CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
-BROUGHT_ALONG = {"pyparsing"}  # by matplotlib; today's warns of what the oldest matplotlib does
+BROUGHT_ALONG = {"click", "pyparsing"}  # by typer and matplotlib; today's warn of what the oldest of those do
 UNTESTED = {"benchmarl", "pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; with PyTorch
 UNTESTED |= {"stormpy", "umbi", "bitstring"}  # large: `make test-storm`
 

@@ -34,7 +34,7 @@ from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
-from acegames.stage.highs import quiet_highs, status_of
+from acegames.stage.highs import optional_highspy, quiet_highs, status_of
 from acegames.system.showing import Shown
 
 
@@ -173,8 +173,7 @@ class _Program:
 
     def solve(self) -> tuple[Floats, Floats]:
         """Occupancies and reduced costs of the columns."""
-        import highspy
-
+        highspy = optional_highspy()
         game = self.game
         x, y = int(self.start[-1]), game.horizon * len(game.constraints)
         right = np.zeros(game.horizon * (len(game.states) + len(game.constraints)))

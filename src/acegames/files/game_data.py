@@ -85,11 +85,12 @@ class Settings:
 
 def head_to_data(game: MarkovGame) -> dict[str, Any]:
     """Return the head of a game; InvalidGame where a label cannot be written."""
+    horizon = check_file_horizon(game.horizon, len(game.constraints))
     constant = len(set(game.budgets)) == 1
     return {
         "name": label_to_data("name", game.name),
         **labels_to_data(game),
-        "horizon": check_file_horizon(game.horizon, len(game.constraints)),
+        "horizon": horizon,
         "initial": [[s, p] for s, p in game.initial],
         "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
         **reservoirs_to_data(game.reservoirs),
@@ -220,6 +221,7 @@ def in_order(
 
 def head_to_document(game: MarkovGame) -> dict[str, Any]:
     """Return everything of a game but its tables, as text files have it."""
+    horizon = check_file_horizon(game.horizon, len(game.constraints))
     labels = labels_to_data(game)
     initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
     certain = len(initial) == 1 and game.initial[0][1] == 1.0
@@ -227,7 +229,7 @@ def head_to_document(game: MarkovGame) -> dict[str, Any]:
         **({"name": label_to_data("name", game.name)} if game.name else {}),
         "players": labels["players"],
         **({"constraints": labels["constraints"], "budget": _budget_to_data(game)} if game.constraints else {}),
-        "horizon": check_file_horizon(game.horizon, len(game.constraints)),
+        "horizon": horizon,
         **({} if game.tails is None else {"discount": game.tails.to_data()}),
         "initial": initial[0]["state"] if certain else initial,
         "states": labels["states"],

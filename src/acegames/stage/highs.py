@@ -21,13 +21,17 @@ from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import solve_nash
 from acegames.stage.program import Program, deviation_rows, stage_program
 from acegames.stage.units import finer_units, first_units
+from acegames.system.extras import optional
+
+
+def optional_highspy() -> Any:
+    """The Python package of HiGHS; MissingExtra where it is not installed."""
+    return optional("highspy", "the reference engine and the baselines", "highs")
 
 
 def quiet_highs(**more: Any) -> Any:
     """HiGHS with tight tolerances and one thread, which prints nothing; `more` are its options."""
-    import highspy
-
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs: Any = optional_highspy().Highs()
     tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
     for option, value in {"output_flag": False, "threads": 1, "solver": "simplex", **tight, **more}.items():
         highs.setOptionValue(option, value)

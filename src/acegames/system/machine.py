@@ -9,7 +9,6 @@ import time
 
 from acegames.errors import TooLarge
 
-UNKNOWN_MEMORY = 8 * 2**30  # bytes, assumed where the system does not say
 CGROUP = "/sys/fs/cgroup/memory."
 STALE = 0.02  # seconds after which the system is asked again: many small solves ask several times each
 _asked: tuple[float, int] | None = None  # when the system was asked last, and what it said
@@ -26,7 +25,7 @@ def available_memory() -> int:
 
 def _free_memory() -> int:
     kilobytes = _number("/proc/meminfo", "MemAvailable:")
-    free = _physical_memory() if kilobytes is None else 1024 * kilobytes
+    free = _told_memory() if kilobytes is None else 1024 * kilobytes
     limit, used = _number(f"{CGROUP}max"), _number(f"{CGROUP}current")
     if limit is None or used is None:
         return free
@@ -56,11 +55,13 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def _physical_memory() -> int:
+def _told_memory() -> int:
+    """As the system tells it where there is no /proc: macOS, Windows; Linux without one."""
     try:
+        import psutil
+    except ImportError:  # only Linux does without: all of it, then
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return UNKNOWN_MEMORY
+    return int(psutil.virtual_memory().available)
 
 
 def _number(path: str, key: str = "") -> int | None:
@@ -76,10 +77,12 @@ def _number(path: str, key: str = "") -> int | None:
 
 
 def memory_used() -> int:
-    """Largest memory that this process has held so far, in bytes; 0 where nobody says (Windows)."""
+    """Largest memory that this process has held so far, in bytes."""
     try:
         import resource
-    except ImportError:
-        return 0
+    except ImportError:  # Windows
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
