@@ -6,6 +6,7 @@ error messages and the completion of the command line all read this table.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acegames import catalog
 from acegames.adapters import gambit
 from acegames.errors import BadFile, InvalidOption
 from acegames.files import tables
@@ -103,10 +105,14 @@ def load(path: Source) -> MarkovGame:
         BadFile: a damaged, truncated, foreign or newer file.
         InvalidGame: a text file or plain arrays that break a rule of the model.
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
+        FileNotFoundError: there is no such file; of a catalog game, the message says so.
     """
     name, found = os.fspath(path), format_of(path)
+    if name in catalog.names() and not os.path.exists(path):
+        instead = f"No such file; the catalog game of this name is acegames.catalog.get({name!r})"
+        raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):
-        if (found is None or found.kind == SOLUTION) and not _looks_like_archive(name):
+        if (found is None or found.kind == SOLUTION) and not looks_like_archive(name):
             raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
@@ -181,7 +187,8 @@ def exporting(source: str, output: Path, *, game: bool = False, outside: float |
     return Exporting(GAME if is_game else POLICY, write)
 
 
-def _looks_like_archive(path: str) -> bool:
+def looks_like_archive(path: Source) -> bool:
+    """Whether a file begins as archives do."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
 

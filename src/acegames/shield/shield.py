@@ -28,6 +28,7 @@ from acegames.model.amounts import read_pair
 from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.user_functions import public
 from acegames.model.words import counted
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
@@ -75,6 +76,7 @@ class Shield(Shown, Sealed):
         TooLarge: costs have too many digits for 64-bit integers, or there are too many situations.
     """
 
+    @public("Shield")
     @within_memory("the shield", REMEDY)
     def __init__(
         self,

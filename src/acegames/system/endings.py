@@ -7,6 +7,9 @@ ARRAYS = (".npz",)
 GAMBIT = (".nfg",)
 TABLES = (".csv", ".parquet")
 SOLUTIONS = (".ace",)
+PAGES = (".html", ".htm")
+READABLE = (*PAGES, ".txt", ".md", ".tex", ".pdf", ".png", ".svg", ".py", ".ipynb", ".log", ".xlsx")
+"""Those that promise something to read or to look at, which no archive is."""
 
 GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *SOLUTIONS]
 """Those of files from which a game can be read; `files.formats.register` adds to them."""
