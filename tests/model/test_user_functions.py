@@ -424,11 +424,11 @@ def test_a_concept_in_a_word_is_told_how_to_write_it(concept, said):
 
 
 def test_numbers_of_things_are_in_grammar():
-    with pytest.raises(ace.InvalidGame, match="has 2 entries, there is 1 player$"):
+    with pytest.raises(ace.InvalidGame, match=r"has 2 entries, there is 1 player$"):
         described(reward=lambda s, a: [1, 2])
-    with pytest.raises(ace.InvalidGame, match="actions for 2 players, there is 1 player$"):
+    with pytest.raises(ace.InvalidGame, match=r"actions for 2 players, there is 1 player$"):
         described(actions=lambda s: [["go"], ["go"]])
-    with pytest.raises(ace.InvalidGame, match="has 2 entries, there is 1 constraint$"):
+    with pytest.raises(ace.InvalidGame, match=r"has 2 entries, there is 1 constraint$"):
         described(outcomes=lambda s, a: [(1, s, [1, 2])])
     with pytest.raises(ace.UnknownPair, match="2 numbers given, there is 1 constraint"):
         ace.solve(described()).policy.distribution(0, "s", [0, 0])
