@@ -31,7 +31,6 @@ from acegames.files.game_data import (
     odd_budget,
     with_tails,
 )
-from acegames.files.rule_doubts import doubts_about, unspent
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
@@ -110,6 +109,7 @@ def load_text(path: AnyPath) -> MarkovGame:
     probably not meant: see `rule_doubts`.
     """
     from acegames.files.lines import with_line
+    from acegames.files.rule_doubts import doubts_about, unspent
     from acegames.files.yaml_json import parse
 
     text = read_text(path)
