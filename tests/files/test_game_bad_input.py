@@ -169,6 +169,7 @@ def test_not_text_and_too_long(tmp_path, monkeypatch):
         load_game(path)
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 def test_too_many_places_for_rules(tmp_path):
     many = {"red": list(range(10**4)), "blue": list(range(10**4))}
     with pytest.raises(InvalidGame, match="use arrays"):
@@ -230,6 +231,7 @@ def paths(value, here=()):
         yield from paths(part, (*here, key))
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 @pytest.mark.parametrize("name", ["game.yaml", "game.json"])
 def test_junk_anywhere_is_a_clear_error_or_a_game(tmp_path, name):
     document = json.loads(changed())

@@ -288,6 +288,7 @@ def test_a_replaced_distribution_is_what_is_played():
     assert_same_episodes(simulate(game, always, episodes=50, rng=1), simulate(game, ALWAYS, episodes=50, rng=1))
 
 
+@pytest.mark.filterwarnings("ignore:The policy was computed for another game")
 def test_lookup_raises_where_no_feasible_play_comes():
     tight, loose = solo(coin, horizon=4, budget=0), solo(coin, horizon=4, budget=4)
     policy = ace.solve(tight).policy

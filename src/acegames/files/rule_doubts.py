@@ -63,16 +63,21 @@ def _overlap_sentence(tables: RuleTables, overlap: Overlap, lost: str, counts: s
 
 
 def _never_entered(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """States that play cannot enter, with the line that names each first."""
-    states = tables.words.names.states
+    """States that play cannot enter, with the line that names each first.
+
+    A listed state with rules of its own is no typing error: games from arrays have such states.
+    """
+    states, lost = tables.words.names.states, tables.never_entered
+    if tables.words.states_listed:
+        lost = lost - {tables.words.states[label] for label in mentioned_states(document["rules"])}
     entered = {str(states[s]): states[s] for s in range(len(states)) if s not in tables.never_entered}
     found = []
-    for s in sorted(tables.never_entered)[:SHOWN]:
+    for s in sorted(lost)[:SHOWN]:
         meant = did_you_mean(states[s], entered)
         where = _line_of_state(tables, text, document, s)
         found.append(f"{where}nothing leads to the state {states[s]!r}, and play does not begin there{meant}")
-    if len(tables.never_entered) > SHOWN:
-        found.append(f"nothing leads to {len(tables.never_entered):,} states in all; {SHOWN} of them were named")
+    if len(lost) > SHOWN:
+        found.append(f"nothing leads to {len(lost):,} states in all; {SHOWN} of them were named")
     return found
 
 
