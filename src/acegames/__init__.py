@@ -43,4 +43,7 @@ else:  # hidden from type checkers, so that they know which names there are
         raise AttributeError(f"module 'acegames' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+        public, room = set(__getattr__("__all__")), type(__getattr__("catalog"))
+        return sorted(
+            name for name, x in globals().items() if name in public or name.startswith("_") or isinstance(x, room)
+        )

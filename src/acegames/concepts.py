@@ -217,6 +217,10 @@ def check_concept(concept: Any) -> Concept:
     """Return the concept; InvalidOption for anything else."""
     if isinstance(concept, Concept):
         return concept
-    hint = "; write it with parentheses" if isinstance(concept, type) and issubclass(concept, Concept) else ""
+    kind = CONCEPTS.get(concept.lower()) if isinstance(concept, str) else concept
+    hint = ""
+    if isinstance(kind, type) and issubclass(kind, Concept):
+        write, one = "write it with parentheses" if kind is concept else "write", f"ace.{kind.__name__}"
+        hint = f"; {write}: {one}(), or with an objective {one}(objective='welfare')"
     *names, last = (f"{known.__name__}()" for known in CONCEPTS.values())
     raise InvalidOption(f"concept: got {concept!r:.60}, must be {', '.join(names)} or {last}{hint}")

@@ -366,6 +366,22 @@ def best_replies(payoff, support, allowed, player):
     return True
 
 
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ((1, -1), "entry 1 is -1, must be at least 0"),
+        ((10**400, 1), "entry 0 is 1.*, must be at most 1e300"),
+        (("heavy", 1), "entry 0: 'heavy' is not a number"),
+        ((), "there are none, must be at least one"),
+    ],
+)
+@pytest.mark.parametrize("name", ["partition", "knapsack"])
+def test_weights_that_are_wrong_are_refused(name, weights, said):
+    more = {"values": [1] * len(weights)} if name == "knapsack" else {}
+    with pytest.raises(ace.InvalidGame, match=f"^{name}: weights: {said}"):
+        ace.catalog.get(name, weights=weights, **more)
+
+
 def test_six_cycle_has_no_nash_equilibrium():
     """A product strategy inside the six cells is one action against one or two; try the mixtures on a grid.
 

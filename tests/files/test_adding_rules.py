@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import warnings
 from fractions import Fraction
 
@@ -17,6 +18,9 @@ from acegames.files import rule_sums
 from acegames.files.formats import load as load_game
 from acegames.files.write_rules import additive
 from game_files import CHICKEN, changed, load_text, written
+
+# Rules about rewards alone spend nothing of the budget that the file has.
+pytestmark = pytest.mark.filterwarnings("ignore:.* its budget never binds:acegames.errors.GameWarning")
 
 BASE = {"next": "road", "reward": [0, 0]}
 EVERYWHERE = list(itertools.product("xy", repeat=2))
@@ -158,7 +162,7 @@ def test_an_outcome_may_pay(tmp_path):
         ({"add": {"next": "road"}}, ["rule 2: add", "unknown key 'next'"]),
         ({"add": {"cost": {"rsik": 1}}}, ["rule 2: add: cost", "did you mean 'risk'"]),
         ({"add": {"reward": {"rde": 1}}}, ["rule 2: add: reward", "did you mean 'red'"]),
-        ({"add": {"reward": [1]}}, ["rule 2: add: reward", "1 entries", "2 players"]),
+        ({"add": {"reward": [1]}}, ["rule 2: add: reward", "1 entry", "2 players"]),
         ({"when": {"next": "road"}, "reward": [1, 1]}, ["rule 2: when: next", "add"]),
         ({"when": {"next": "raod"}, "add": {"cost": 1}}, ["rule 2: when: next", "did you mean 'road'"]),
         (
@@ -323,7 +327,7 @@ def told(tmp_path, rules, name="game.yaml"):
         load_game(path)
     assert all(issubclass(w.category, GameWarning) and str(path) in str(w.message) for w in found)
     assert all(w.filename == __file__ for w in found)
-    return [str(w.message) for w in found]
+    return [str(w.message) for w in found if "never binds" not in str(w.message)]
 
 
 def when(**conditions):
@@ -385,7 +389,7 @@ def test_few_overlaps_are_named_and_the_rest_mentioned(tmp_path):
     text = changed(actions=many, rules=[*rules, {**when(**RED), "reward": [0, 1]}])
     with pytest.warns(GameWarning) as found:
         load_text(tmp_path, text)
-    assert len(found) == 6
+    assert len(found) == 7  # with the budget that is never spent
     assert "more rules overlap" in str(found[-1].message)
 
 
@@ -394,6 +398,77 @@ def test_saved_games_and_catalog_files_give_no_warning(tmp_path):
         game = ace.catalog.get(name)
         game.save(tmp_path / "game.yaml")
         assert load_game(tmp_path / "game.yaml").digest == game.digest  # warnings are errors here
+
+
+TYPING_ERRORS = """
+format: acegames-game
+version: 2
+players: [a]
+constraints: [c, money]
+budget: {c: 1, money: 4}
+horizon: 3
+initial: road
+actions: {a: [go, stay]}
+rules:
+  - reward: [0]
+    next: road
+  - when: {state: road, action: {a: go}}
+    outcomes: [{probability: 0.5, next: road}, {probability: 0.5, next: ditch}]
+  - when: {next: ditch}
+    add: {cost: {c: 1}}
+  - when: {t: 2, state: road, action: {a: stay}, next: road}
+    add: {cost: {money: 1}}
+"""
+STATES = ("initial: road\n", "initial: road\nstates: [road, ditch, quiet]\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([], []),
+        (
+            [("{next: ditch}", "{next: dicth}")],
+            ["line 15: nothing leads to the state 'dicth'.*did you mean 'ditch'", "budget of 'c'"],
+        ),
+        (
+            [("{t: 2, state: road,", "{t: 2, state: raod,")],
+            ["line 17: nothing leads to the state 'raod'.*did you mean 'road'"],
+        ),
+        ([STATES], ["line 9: nothing leads to the state 'quiet', and play does not begin there$"]),
+        ([("a: stay}, next: road", "a: stay}, next: ditch")], [r"rule 4 \(line 17\) adds to nothing", "'money'"]),
+        ([("{money: 1}", "{money: 0}")], ["line 6: budget of 'money': no outcome .* never binds"]),
+    ],
+)
+def test_labels_with_typing_errors_are_warned_of(tmp_path, changes, words):
+    """A state that is only a typing error makes a rule that adds a cost hold nowhere: the cost is lost."""
+    text = TYPING_ERRORS
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        load_text(tmp_path, text)
+    said = [str(w.message) for w in found]
+    assert len(said) == len(words), said
+    assert all(any(re.search(word, message) for message in said) for word in words), said
+
+
+def test_of_many_states_that_nothing_leads_to_few_are_named(tmp_path):
+    text = changed(states=["road", *(f"far {k}" for k in range(9))])
+    with pytest.warns(GameWarning) as found:
+        load_text(tmp_path, text)
+    assert len(found) == 6
+    assert "nothing leads to 9 states in all" in str(found[-1].message)
+
+
+def test_the_version_to_write_is_the_one_that_the_rules_need(tmp_path):
+    adding = TYPING_ERRORS.replace("version: 2\n", "")
+    with pytest.raises(ace.BadFile, match="write `version: 2`"):
+        load_text(tmp_path, adding)
+    with pytest.raises(ace.BadFile, match="and `version: 2`"):
+        load_text(tmp_path, adding.replace("format: acegames-game\n", ""))
+    with pytest.raises(ace.BadFile, match="write `version: 1`"):
+        load_text(tmp_path, changed(version=None))
 
 
 def test_a_label_that_looks_like_a_setting(tmp_path):

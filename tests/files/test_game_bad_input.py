@@ -26,8 +26,8 @@ BASE = {"next": "road", "reward": [0, 0]}
         ({"actions": {"red": [], "blue": ["dare"]}}, ["actions of player 'red'", "empty"]),
         ({"actions": {"red": ["dare"]}}, ["actions", "player 'blue'"]),
         ({"actions": {"red": ["dare"], "bleu": ["dare"]}}, ["'bleu'", "did you mean 'blue'"]),
-        ({"actions": [["dare"]]}, ["actions", "1 players", "there are 2"]),
-        ({"budget": [1, 2]}, ["budget", "2 entries", "1 constraints"]),
+        ({"actions": [["dare"]]}, ["actions", "1 player,", "there are 2"]),
+        ({"budget": [1, 2]}, ["budget", "2 entries", "is 1 constraint"]),
         ({"budget": {"risk": [1, 2]}}, ["budget of 'risk'", "2 entries", "horizon is 3"]),
         ({"budget": {"rsik": 1}}, ["budget", "'rsik'", "did you mean 'risk'"]),
         ({"budget": {"risk": "1/0"}}, ["budget of 'risk'", "1/0"]),
@@ -56,9 +56,9 @@ BASE = {"next": "road", "reward": [0, 0]}
         ({"rules": [{**BASE, "when": {"action": {"rde": "dare"}}}]}, ["rule 1", "'rde'", "did you mean 'red'"]),
         ({"rules": [{**BASE, "next": "raod"}]}, ["rule 1: next", "'raod'", "did you mean 'road'"]),
         ({"rules": [{**BASE, "cost": {"rsik": 1}}]}, ["rule 1: cost", "'rsik'", "did you mean 'risk'"]),
-        ({"rules": [{**BASE, "cost": [1, 2]}]}, ["rule 1: cost", "2 entries", "1 constraints"]),
+        ({"rules": [{**BASE, "cost": [1, 2]}]}, ["rule 1: cost", "2 entries", "is 1 constraint"]),
         ({"rules": [{**BASE, "cost": "much"}]}, ["rule 1: cost", "'much'"]),
-        ({"rules": [{**BASE, "reward": [1]}]}, ["rule 1: reward", "1 entries", "2 players"]),
+        ({"rules": [{**BASE, "reward": [1]}]}, ["rule 1: reward", "1 entry", "2 players"]),
         ({"rules": [{**BASE, "reward": {"red": 1}}]}, ["rule 1: reward", "'blue'"]),
         ({"rules": [{**BASE, "reward": [True, 1]}]}, ["rule 1: reward", "True"]),
         ({"rules": [{**BASE, "legal": "no"}]}, ["rule 1: legal", "'no'"]),
@@ -169,6 +169,7 @@ def test_not_text_and_too_long(tmp_path, monkeypatch):
         load_game(path)
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 def test_too_many_places_for_rules(tmp_path):
     many = {"red": list(range(10**4)), "blue": list(range(10**4))}
     with pytest.raises(InvalidGame, match="use arrays"):
@@ -230,6 +231,7 @@ def paths(value, here=()):
         yield from paths(part, (*here, key))
 
 
+@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 @pytest.mark.parametrize("name", ["game.yaml", "game.json"])
 def test_junk_anywhere_is_a_clear_error_or_a_game(tmp_path, name):
     document = json.loads(changed())

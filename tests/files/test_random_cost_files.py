@@ -131,7 +131,7 @@ def test_a_constraint_may_be_called_distribution(tmp_path):
         ({"distribution": "betabinom", "n": 10**15, "a": 1, "b": 3.7}, "unknown distribution"),
         ({"distribution": "norm"}, "no finite upper bound.*no budget could hold"),
         ({"distribution": "expon", "scale": 2}, "no finite upper bound"),
-        ([{"distribution": "uniform"}] * 1000, "has 1000 entries"),
+        ([{"distribution": "uniform"}] * 1000, "has 1,000 entries"),
     ],
 )
 def test_hostile_entries_are_refused(tmp_path, cost, message):

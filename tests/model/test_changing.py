@@ -154,7 +154,7 @@ def test_a_lower_limit_of_a_constraint_with_a_label_of_a_lower_limit():
         ({"fuel": "much"}, "budget of 'fuel': 'much' is not a number"),
         ({"fuel": [1, 2]}, "budget of 'fuel': the schedule has 2 entries, the horizon is 3"),
         ({"battery": 3}, "budget of 'battery': it is a reservoir; give reservoir("),
-        ([1], "budget: has 1 entries, there are 2 constraints"),
+        ([1], "budget: has 1 entry, there are 2 constraints"),
         (None, "budget: missing"),
     ],
 )
@@ -172,6 +172,23 @@ def test_a_game_that_depends_on_time_has_fewer_steps_only():
         game.with_horizon(5)
     with pytest.raises(InvalidGame, match=r"horizon: got 0, must be a whole number of at least 1"):
         game.with_horizon(0)
+
+
+def test_the_advice_for_more_steps_is_accepted():
+    """A reserve with one entry per time is given anew inside its reservoir."""
+    game = built(constraints=("battery",), budget={"battery": ace.reservoir(5, start=3, reserve=[0, 1, 2])})
+    with pytest.raises(InvalidGame, match="reserve of 'battery' has one entry for each of 3 times") as caught:
+        game.with_horizon(4)
+    advice = str(caught.value).partition("with_horizon(4, budget=")[2].removesuffix(")")
+    assert advice == "{'battery': reservoir(5, start=3, reserve=[...])}"
+    assert game.with_horizon(4, budget={"battery": ace.reservoir(5, start=3, reserve=[0, 1, 2, 2])}).horizon == 4
+    with pytest.raises(InvalidGame, match=r"budget of 'fuel' has one entry.*budget={'fuel': \[\.\.\.\]}"):
+        built(constraints=("fuel",), budget={"fuel": [0, 1, 2]}).with_horizon(4)
+
+
+def test_a_horizon_that_would_fill_the_memory_is_refused_at_once():
+    with pytest.raises(InvalidGame, match="horizon: got 1000001, can be changed to at most 1000000"):
+        built().with_horizon(10**6 + 1)
 
 
 def test_a_game_from_functions_says_which_state_more_steps_would_reach():

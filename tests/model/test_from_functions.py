@@ -278,6 +278,32 @@ def test_a_state_none_is_probably_a_mistake():
     assert len(said) == 1 and said[0].filename == __file__
 
 
+@pytest.mark.parametrize("budget", [{"fuel": 1}, {"fuel": 1, "time": 2}, None])
+def test_a_cost_none_is_probably_a_mistake(budget):
+    """A cost that a helper forgot to return would be lost; without budgets there is nothing to lose."""
+
+    def cost(action):
+        {"fuel": 1}  # noqa: B018
+
+    def built():
+        return MarkovGame.from_functions(
+            players=["p"],
+            actions=lambda s: [["x"]],
+            outcomes=lambda s, a: [(0.5, s, cost(a)), (0.5, "u", cost(a))],
+            reward=lambda s, a: 0,
+            horizon=3,
+            initial="s",
+            budget=budget,
+        )
+
+    if budget is None:
+        assert built().states == ("s", "u")  # warnings are errors here
+        return
+    with pytest.warns(ace.GameWarning, match=r"t=0, state 's', action \('x',\): the cost is None.*`return`") as said:
+        built()
+    assert len(said) == 1 and said[0].filename == __file__
+
+
 def test_outcomes_of_a_joint_action_say_how_to_get_its_row():
     game = ace.catalog.get("intersection")
     with pytest.raises(ace.InvalidOption, match=r"row: got \('dare', 'yield'\).*game\.legal\(t, state\)\[action\]"):

@@ -351,3 +351,86 @@ def test_wrappers_are_left_out_of_tracebacks(call, first):
     shown = [frame.code.name for frame in frames if "__tracebackhide__" not in frame.f_locals]
     assert first in shown and "contextlib" not in {Path(str(frame.code.path)).stem for frame in frames}
     assert shown[shown.index(first) - 1] in ("<lambda>", "described")
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "said"),
+    [
+        ("outcomes", lambda state, a, b: 0, ["outcomes(t, state, action) or outcomes(state, action);", "one tuple"]),
+        ("legal", lambda state: True, ["legal(t, state, action) or legal(state, action);", "one tuple"]),
+        (
+            "reward",
+            lambda a, b, c, d, e: 0,
+            ["reward(state, action)", "reward(state, action, next_state)", "one tuple"],
+        ),
+        ("reward", lambda s, a, *, next_state: 0, ["reward(t, state, action, next_state)"]),
+        ("actions", lambda a, b, c: [], ["actions(t, state) or actions(state)"]),
+    ],
+)
+def test_every_form_of_a_function_is_said(name, function, said):
+    """One argument per player is a common guess, and a form without the time may be what is meant."""
+    with pytest.raises(ace.InvalidGame) as caught:
+        described(**{name: function})
+    assert all(words in str(caught.value) for words in said), caught.value
+    assert ("one tuple" in str(caught.value)) == (name != "actions")
+
+
+# -- public functions -----------------------------------------------------------------------------------------------
+
+PUBLIC = ["solve", "verify", "simulate", "estimate", "bracket", "budget_curve", "feasibility", "reduce", "Shield"]
+PUBLIC += ["prove", "round_costs", "discount", "compose"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_functions_name_themselves_and_no_inner_function(name):
+    game = described()
+    with pytest.raises(TypeError, match=rf"^{name}: unknown argument 'foo', there are '(?!self)"):
+        getattr(ace, name)(game, foo=1)
+    if name == "bracket":  # where the second argument may be epsilon, its earlier place
+        return
+    with pytest.raises(TypeError, match=rf"^{name}: "):
+        getattr(ace, name)(game, *range(20))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda game, made: ace.solve(game, objective="one"), r"belongs to the concept, such as CCE\(objective="),
+        (lambda game, made: ace.budget_curve(game, floor=2), "belongs to the concept"),
+        (lambda game, made: ace.bracket(game, backend="gambit", epsilon=1), r"Nash\(backend="),
+        (lambda game, made: ace.budget_curve(game, constraints=["fuel"]), "did you mean 'constraint'"),
+        (lambda game, made: ace.verify(game, made, tolerance=1), "tol=... is the largest gain"),
+        (lambda game, made: ace.verify(made), r"missing .*'policy'; a Solution has .*: solution\.verify\(\)"),
+        (lambda game, made: ace.simulate(made, episodes=2), r"solution\.simulate\(\)"),
+        (lambda game, made: ace.verify(game), "missing a required argument: 'policy'$"),
+    ],
+)
+def test_calls_that_are_wrong_say_what_to_write(call, said):
+    game = described()
+    with pytest.raises(TypeError, match=said):
+        call(game, ace.solve(game))
+
+
+@pytest.mark.parametrize(
+    ("concept", "said"),
+    [
+        ("cce", r"write: ace\.CCE\(\), or with an objective ace\.CCE\(objective='welfare'\)$"),
+        ("NASH", r"write: ace\.Nash\(\)"),
+        (ace.CE, r"with parentheses: ace\.CE\(\)"),
+        ("nsah", r"must be CE\(\), CCE\(\) or Nash\(\)$"),
+    ],
+)
+def test_a_concept_in_a_word_is_told_how_to_write_it(concept, said):
+    with pytest.raises(ace.InvalidOption, match=said):
+        ace.solve(described(), concept)
+
+
+def test_numbers_of_things_are_in_grammar():
+    with pytest.raises(ace.InvalidGame, match=r"has 2 entries, there is 1 player$"):
+        described(reward=lambda s, a: [1, 2])
+    with pytest.raises(ace.InvalidGame, match=r"actions for 2 players, there is 1 player$"):
+        described(actions=lambda s: [["go"], ["go"]])
+    with pytest.raises(ace.InvalidGame, match=r"has 2 entries, there is 1 constraint$"):
+        described(outcomes=lambda s, a: [(1, s, [1, 2])])
+    with pytest.raises(ace.UnknownPair, match="2 numbers given, there is 1 constraint"):
+        ace.solve(described()).policy.distribution(0, "s", [0, 0])

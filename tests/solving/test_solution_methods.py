@@ -68,6 +68,44 @@ def test_it_is_not_saved_under_the_name_of_a_game_file(solution, ending, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("ending", [".html", ".txt", ".PDF"])
+def test_it_is_not_saved_under_the_name_of_something_to_read(solution, ending, tmp_path):
+    for what, saved in (("solution", solution), ("policy", solution.policy)):
+        with pytest.raises(ace.InvalidOption, match=rf"x{ending}: a {what} is an archive, not a {ending.lower()} file"):
+            saved.save(tmp_path / f"x{ending}")
+    if ending != ".html":
+        with pytest.raises(ace.InvalidOption, match=rf"x{ending}: the report is a page for a browser.*end in \.html"):
+            solution.report(tmp_path / f"x{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [ace.Solution, ace.Policy])
+def test_a_game_file_is_no_solution_and_says_what_to_do(solution, kind, tmp_path):
+    solution.game.save(path := tmp_path / "game.yaml")
+    with pytest.raises(
+        ace.BadFile, match=rf"game\.yaml: this is no {kind.__name__.lower()} but a text file.*solve\(load"
+    ):
+        kind.load(path)
+    with pytest.raises(FileNotFoundError):
+        kind.load(tmp_path / "missing.yaml")
+
+
+def test_the_name_of_a_catalog_game_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"catalog\.get\('intersection'\)") as caught:
+        ace.load("intersection")
+    assert caught.value.filename == "intersection"
+    with pytest.raises(FileNotFoundError) as caught:
+        ace.load("intersecting")
+    assert "catalog" not in str(caught.value)
+
+
+def test_an_infeasible_game_says_where_the_budgets_are_that_suffice():
+    found = ace.feasibility(ace.catalog.get("partition", weights=(3, 1, 1)))
+    assert "`minimal_budgets` lists the smallest" in str(found) and len(found.minimal_budgets)
+    assert "minimal_budgets" not in str(ace.feasibility(ace.catalog.get("intersection")))
+
+
 def test_arguments_that_there_are_not(solution):
     game = solution.game
     for call, name in ((ace.verify, "verify"), (ace.solve, "solve")):

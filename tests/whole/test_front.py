@@ -25,6 +25,14 @@ def test_every_way_to_a_name():
     run("import acegames; assert acegames.errors.BadFile is acegames.BadFile")
 
 
+def test_only_names_of_ours_are_shown():
+    run(
+        "import acegames, types\n"
+        "strange = [name for name in dir(acegames) if name not in acegames.__all__ and not name.startswith('_')]\n"
+        "assert all(isinstance(getattr(acegames, name), types.ModuleType) for name in strange), strange"
+    )
+
+
 def test_a_name_that_there_is_not():
     with pytest.raises(AttributeError, match="module 'acegames' has no attribute 'solv'"):
         ace.solv  # noqa: B018

@@ -25,6 +25,7 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
 from acegames.model.record import with_fields
 from acegames.model.tails import Tails
+from acegames.model.user_functions import public
 
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
 LONGEST = 20_000  # steps beyond which a truncated game is refused
@@ -33,6 +34,7 @@ DIGITS = 10**40  # denominators up to this are kept as they are
 LONGEST_FACTOR = 10**4000  # largest denominator of a factor: Python refuses to write integers beyond 4,300 digits
 
 
+@public("discount")
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
     """Cut infinite discounted play to a finite game; its `tails` bound what is left out.
 

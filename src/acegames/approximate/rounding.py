@@ -31,8 +31,9 @@ from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, exact, is_scalar
+from acegames.model.user_functions import public
 from acegames.model.words import called, to_digits
-from acegames.model.written import check_known, read_at
+from acegames.model.written import check_known, counted, read_at
 from acegames.system.showing import Shown
 
 MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
@@ -78,6 +79,7 @@ class Rounded(Shown):
         return f"Costs: {said}.\n{self.original}"
 
 
+@public("round_costs")
 def round_costs(
     game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down", any_budget: bool = False
 ) -> Rounded:
@@ -126,9 +128,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
         if len(given) == len(own_names(labels)) < len(labels):
             return _per_constraint(game, dict(zip(own_names(labels), given, strict=True)))
         if len(given) != len(labels):
-            raise InvalidOption(
-                f"epsilon: has {len(given)} entries, the {len(labels)} constraints are {list(labels)!r}"
-            )
+            raise InvalidOption(f"epsilon: has {counted(len(given), 'entry')}, the constraints are {list(labels)!r}")
     return [read_number(f"epsilon of {label!r}", e, *rule) for label, e in zip(labels, given, strict=True)]
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from acegames.catalog._weights import check_weights
 from acegames.model.game import MarkovGame
 
 VALUES = (92, 57, 49, 68, 60, 43, 67, 84, 87, 72)
@@ -38,6 +39,7 @@ def build(values: Sequence[float] = VALUES, weights: Sequence[Any] = WEIGHTS, ca
     """
     if len(values) != len(weights):
         raise ValueError(f"knapsack: {len(values)} values and {len(weights)} weights, must be one weight per value")
+    check_weights("knapsack", weights)
     return MarkovGame.from_functions(
         name="knapsack",
         players=["packer"],

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from acegames.catalog._weights import check_weights
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact
 
@@ -35,7 +36,7 @@ def build(weights: Sequence[Any] = WEIGHTS) -> MarkovGame:
     Args:
         weights: the weights to split, exact numbers of at least 0.
     """
-    half = sum((exact(w) for w in weights), Fraction(0)) / 2
+    half = sum(check_weights("partition", weights), Fraction(0)) / 2
 
     def reward(t: int, s: Any, a: Any) -> tuple[float, float]:
         gain = float(exact(weights[t])) if a[0] == "left" else 0.0

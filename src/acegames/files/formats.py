@@ -6,6 +6,7 @@ error messages and the completion of the command line all read this table.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acegames import catalog
 from acegames.adapters import gambit, storm
 from acegames.errors import BadFile, InvalidOption
 from acegames.files import standalone, tables
@@ -125,10 +127,14 @@ def load(path: Source, **options: Any) -> MarkovGame:
         InvalidGame: a text file or plain arrays that break a rule of the model.
         InvalidOption: an option that such a file does not take, or a model without a horizon.
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
+        FileNotFoundError: there is no such file; of a catalog game, the message says so.
     """
     name, found = os.fspath(path), format_of(path)
+    if name in catalog.names() and not os.path.exists(path):
+        instead = f"No such file; the catalog game of this name is acegames.catalog.get({name!r})"
+        raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):
-        if (found is None or found.kind == SOLUTION) and not _looks_like_archive(name):
+        if (found is None or found.kind == SOLUTION) and not looks_like_archive(name):
             raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
@@ -243,7 +249,8 @@ def _options(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
     return given
 
 
-def _looks_like_archive(path: str) -> bool:
+def looks_like_archive(path: Source) -> bool:
+    """Whether a file begins as archives do."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
 

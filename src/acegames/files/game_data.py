@@ -29,8 +29,10 @@ from acegames.model.numbers import Bound, text
 from acegames.model.record import with_fields
 from acegames.model.tails import Tails
 from acegames.model.written import (
+    are,
     check_keys,
     check_known,
+    counted,
     label_from_data,
     label_to_data,
     labels_from_data,
@@ -389,7 +391,7 @@ def _actions_from_data(data: Any, players: tuple[Label, ...] | None) -> tuple[tu
     if not isinstance(data, list):
         raise InvalidGame(f"actions: {show(data)}, must be a mapping from players to lists, or a list of lists")
     if players is not None and len(data) != len(players):
-        raise InvalidGame(f"actions: lists for {len(data)} players, there are {len(players)}")
+        raise InvalidGame(f"actions: lists for {counted(len(data), 'player')}, there {are(len(players), 'player')}")
     found = []
     for i, labels in enumerate(data):
         what = f"actions of player {i if players is None else players[i]!r}"

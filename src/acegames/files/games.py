@@ -31,7 +31,6 @@ from acegames.files.game_data import (
     odd_budget,
     with_tails,
 )
-from acegames.files.rule_overlaps import SHOWN
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
@@ -106,28 +105,37 @@ def save_text(game: MarkovGame, path: AnyPath) -> None:
 def load_text(path: AnyPath) -> MarkovGame:
     """Read a game from a text file, and from the archive beside it where it names one.
 
-    InvalidGame names the line, the rule, the key and the value. GameWarning tells of rules of which
-    one replaces what another says, though neither is the exception of the other.
+    InvalidGame names the line, the rule, the key and the value. GameWarning tells of what was
+    probably not meant: see `rule_doubts`.
     """
     from acegames.files.lines import with_line
+    from acegames.files.rule_doubts import doubts_about, unspent
     from acegames.files.yaml_json import parse
 
     text = read_text(path)
     document = parse(text, Path(path).suffix.lower())
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {VERSION}`")
+        raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {_version_of(document)}`")
     if "version" not in document:
-        raise BadFile(f"the version is missing, write `version: {VERSION}`")
+        raise BadFile(f"the version is missing, write `version: {_version_of(document)}`")
     check_version(document["version"], TEXT_VERSION)
     try:
         game, tables = _game(document, os.fspath(path))
     except InvalidGame as error:
         raise InvalidGame(with_line(str(error), text, document)) from None
-    for said in odd_budget(document):
-        warnings.warn(f"{os.fspath(path)}: {with_line(said, text, document)}", GameWarning, stacklevel=3)
+    doubts = [with_line(said, text, document) for said in (*odd_budget(document), *unspent(game))]
     if tables is not None:
-        _warn(tables, text, document, os.fspath(path))
+        doubts += doubts_about(tables, text, document)
+    for said in doubts:
+        warnings.warn(f"{os.fspath(path)}: {said}", GameWarning, stacklevel=3)
     return game
+
+
+def _version_of(document: Any) -> int:
+    """The version that a document without one should state."""
+    rules = document.get("rules") if isinstance(document, Mapping) else None
+    adds = isinstance(rules, list) and any(isinstance(rule, Mapping) and "add" in rule for rule in rules)
+    return TEXT_VERSION if adds else VERSION
 
 
 def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTables | None]:
@@ -144,29 +152,6 @@ def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTable
     else:
         game, tables = _by_rules(document, settings)
     return with_tails(game, document), tables
-
-
-def _warn(tables: RuleTables, text: str, document: Mapping[str, Any], path: str) -> None:
-    """Warn of rules that replace each other where that is probably not meant."""
-    from acegames.files.lines import lines_of_rules
-
-    overlaps = tables.overlaps
-    lines = lines_of_rules(text, document, [k for overlap in overlaps for k in (overlap.lost, overlap.counts)])
-    named = [f"rule {k + 1}" for overlap in overlaps for k in (overlap.lost, overlap.counts)]
-    named = [name if line is None else f"{name} (line {line})" for name, line in zip(named, lines, strict=True)]
-    for overlap, lost, counts in zip(overlaps[:SHOWN], named[::2], named[1::2], strict=False):
-        parts = " and ".join(overlap.parts)
-        sums = {"outcomes": "cost: ...", "reward": "reward: ..."}
-        added = ", ".join(sums[part] for part in overlap.parts if part in sums)
-        help_ = f"; where both are to count, write `add: {{{added}}}`" if added else ""
-        if overlap.everywhere:
-            said = f"{lost} has no effect on {parts}: {counts} is later and more general, and replaces it{help_}"
-        else:
-            said = f"{lost} and {counts} overlap: at {tables.described(overlap)} the later one alone gives {parts}"
-            said += f"{help_}; where one is to count, write a rule for the overlap alone"
-        warnings.warn(f"{path}: {said}", GameWarning, stacklevel=4)
-    if len(overlaps) > SHOWN:
-        warnings.warn(f"{path}: more rules overlap; {SHOWN} of these overlaps were named", GameWarning, stacklevel=4)
 
 
 def _by_rules(document: Mapping[str, Any], settings: Settings) -> tuple[MarkovGame, RuleTables]:

@@ -91,6 +91,8 @@ class RuleTables:
             "pays": Sums("reward", len(flat)),
         }
         self.found = Overlaps(rules, self.shape, words.horizon)
+        self.adding_nothing = {k for k, rule in enumerate(rules) if rule.add is not None}  # once `layers` was called
+        self.never_entered: set[int] = set()  # states that nothing leads to, likewise
 
     @property
     def overlaps(self) -> list[Overlap]:
@@ -118,6 +120,7 @@ class RuleTables:
             self._raw(draft, times, reward, pays, cost)
             for draft, times in zip(drafts, self.groups.values(), strict=True)
         ]
+        self.never_entered = self._not_entered(start, raw)
         layer_at = [0] * self.words.horizon
         for k, times in enumerate(self.groups.values()):
             for t in times:
@@ -132,6 +135,13 @@ class RuleTables:
             if (here & tables[k].lacking).any():
                 self._report(t, int(np.argmax(here & tables[k].lacking)), tables[k])
         return raw, cost_values
+
+    def _not_entered(self, start: Bools, raw: list[RawLayer]) -> set[int]:
+        entered = start.copy()
+        for layer in raw:
+            moves = (layer.prob > 0) & (layer.next_state != layer.row_state[layer.out_row])
+            entered[layer.next_state[moves]] = True
+        return set(np.flatnonzero(~entered).tolist())
 
     def _sides(self, rule: Rule) -> list[Sequence[int]]:
         """The states and each player's actions that a rule speaks of."""
@@ -224,6 +234,8 @@ class RuleTables:
         out, _ = spans(draft.out_ptr[rows], draft.out_ptr[rows + 1])
         if add.nexts is not None:
             out = out[np.isin(draft.next_state[out], add.nexts)]
+        if len(out):
+            self.adding_nothing.discard(number)
         if add.cost is not None:
             draft.cost[out] = self.sums["cost"].add(number, draft.cost[out])
         if add.reward is not None and add.nexts is None:

@@ -21,7 +21,9 @@ from acegames.model.assemble import Names
 from acegames.model.checks import Label, check_hashes
 from acegames.model.costs.random import Cost
 from acegames.model.written import (
+    are,
     check_keys,
+    counted,
     label_from_data,
     labels_from_data,
     read_at,
@@ -292,6 +294,6 @@ def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> li
         raise InvalidGame(f"{where}: there is no value, must be a number for each {kind}")
     entries = given if isinstance(given, list) else [given]
     if len(entries) != len(index):
-        has = f"has {len(entries)} entries" if isinstance(given, list) else "is a single number"
-        raise InvalidGame(f"{where}: {show(given)} {has}, there are {len(index)} {kind}s")
+        has = f"has {counted(len(entries), 'entry')}" if isinstance(given, list) else "is a single number"
+        raise InvalidGame(f"{where}: {show(given)} {has}, there {are(len(index), kind)}")
     return entries

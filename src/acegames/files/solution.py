@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from numbers import Real
 from os import PathLike, fspath
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -31,7 +32,7 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
 from acegames.errors import BadFile, InvalidOption
 from acegames.files.formats import POLICY as CODE
-from acegames.files.formats import format_of, holds_game
+from acegames.files.formats import format_of, holds_game, looks_like_archive
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
@@ -62,6 +63,7 @@ from acegames.system.container import (
     read_archive,
     write_archive,
 )
+from acegames.system.endings import PAGES, READABLE, TEXT
 from acegames.system.memory import within_memory
 
 POLICY = "acegames-policy"
@@ -80,10 +82,13 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 
 def _check_ending(path: str | PathLike[str], what: str) -> None:
-    """InvalidOption where the name of a file says that it holds a game, or code."""
-    if holds_game(path):
+    """InvalidOption where the name of a file says that it holds a game, code, or something to read."""
+    ending = Path(path).suffix.lower()
+    if holds_game(path) or ending in READABLE:
+        other = f"not a {ending} file" if ending in READABLE else "not a game file"
+        page = f"; {what}.report(path) writes a page" if ending in PAGES and what == "solution" else ""
         raise InvalidOption(
-            f"path {fspath(path)}: a {what} is an archive, not a game file; choose another ending, such as .ace"
+            f"path {fspath(path)}: a {what} is an archive, {other}; choose another ending, such as .ace{page}"
         )
     if (found := format_of(path)) is not None and found.kind == CODE:
         raise InvalidOption(
@@ -92,8 +97,17 @@ def _check_ending(path: str | PathLike[str], what: str) -> None:
         )
 
 
+def _check_source(path: str | PathLike[str], what: str) -> None:
+    """BadFile where a file is text, as games are."""
+    if Path(path).suffix.lower() in TEXT and not looks_like_archive(path):
+        name = fspath(path)
+        solve = f"solve it and save the solution: solve(load({name!r})).save('solution.ace')"
+        raise BadFile(f"{name}: this is no {what} but a text file, as games are; if it is a game, {solve}")
+
+
 def load_policy(path: str | PathLike[str]) -> Policy:
     """Read the policy of a policy file or of a solution file."""
+    _check_source(path, "policy")
     kind, header, arrays = read_archive(path, (POLICY, SOLUTION))
     if kind == SOLUTION:
         return _solution_from_archive(header, arrays, path).policy
@@ -128,6 +142,7 @@ def _format_version(policy: Policy) -> int:
 
 def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a solution file; the layers of a large one are read and checked when first used."""
+    _check_source(path, "solution")
     return _solution_from_archive(*read_archive(path, SOLUTION)[1:], path)
 
 

@@ -16,7 +16,7 @@ from acegames.model.checks import check_labels, plain_label
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact
-from acegames.model.written import show
+from acegames.model.written import are, counted, show
 
 END = "(episode over)"
 """The state after an environment has terminated; samples may have it as next state.
@@ -100,7 +100,9 @@ class Facts:
         spot = place(t, state)
         choices = [given[p] for p in self.players] if isinstance(given, Mapping) else list(given)
         if len(choices) != len(self.players):
-            raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
+            raise InvalidGame(
+                f"{spot}: actions for {counted(len(choices), 'player')}, there {are(len(self.players), 'player')}"
+            )
         sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
         every: Iterable[JointAction] = itertools.product(*sets)
         if offered := self._offered.get((t, state), self._offered.get((None, state))):

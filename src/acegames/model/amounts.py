@@ -14,7 +14,7 @@ from acegames.errors import UnknownPair
 from acegames.model.budgets import negated, own_names
 from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
-from acegames.model.written import check_known, unknown
+from acegames.model.written import are, check_known, counted, unknown
 
 LARGEST = 2**61
 """Totals stay below this; a total plus the kernels' mark for "none", 2**62, fits into int64."""
@@ -50,7 +50,8 @@ def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, 
             if len(given) == len(asked):
                 return read_amounts(constraints, dict(zip(asked, given, strict=True)))
     if len(given) != len(constraints):
-        raise ValueError(f"{len(given)} numbers given, there are {len(constraints)} constraints {list(constraints)!r}")
+        there = f"{are(len(constraints), 'constraint')} {list(constraints)!r}"
+        raise ValueError(f"{counted(len(given), 'number')} given, there {there}")
     return tuple(map(exact, given))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
 from acegames.model.numbers import Bound, exact, exact_or_inf, is_scalar, plain
-from acegames.model.written import read_at
+from acegames.model.written import are, counted, read_at
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -187,7 +187,8 @@ def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) 
     width = len(rows[0])
     labels = check_labels("constraints", range(width) if constraints is None else constraints)
     if len(labels) != width:
-        raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
+        there = f"{are(len(labels), 'constraint')} {list(labels)!r}"
+        raise InvalidGame(f"budget: has {counted(width, 'entry')}, there {there}")
     # one entry per constraint, which may be `almost_sure` or `reservoir`, or the schedule of each
     return labels, _by_column(labels, rows[0] if len(rows) == 1 else list(zip(*rows, strict=True)), horizon)
 
@@ -207,7 +208,7 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
         raise InvalidGame(f"budget: the schedule has {len(rows)} rows, the horizon is {horizon}")
     for t, row in enumerate(rows):
         if len(row) != len(rows[0]):
-            raise InvalidGame(f"budget: row t={t} has {len(row)} entries, row t=0 has {len(rows[0])}")
+            raise InvalidGame(f"budget: row t={t} has {counted(len(row), 'entry')}, row t=0 has {len(rows[0])}")
     return rows
 
 
@@ -233,7 +234,7 @@ def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
         return (_bound(what, entry),) * horizon
     values = list(entry)
     if len(values) != horizon:
-        raise InvalidGame(f"{what}: the schedule has {len(values)} entries, the horizon is {horizon}")
+        raise InvalidGame(f"{what}: the schedule has {counted(len(values), 'entry')}, the horizon is {horizon}")
     return tuple(_bound(f"{what} at t={t}", v) for t, v in enumerate(values))
 
 

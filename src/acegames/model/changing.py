@@ -14,9 +14,10 @@ from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
 from acegames.model.checks import Label, check_horizon, check_name
 from acegames.model.costs.random import RandomCost
-from acegames.model.numbers import Bound
+from acegames.model.numbers import Bound, plain
 from acegames.model.record import with_fields
 from acegames.model.written import check_known
+from acegames.system.limits import HORIZON
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -60,13 +61,15 @@ def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> Mar
     that are reached in the last step only.)
 
     Args:
-        horizon: number of steps, at least 1.
+        horizon: number of steps, from 1 to a million.
         budget: new budgets, as in `with_budget`, for the new horizon.
 
     Raises:
         InvalidGame: naming the reason.
     """
     steps = check_horizon(horizon)
+    if steps > HORIZON:
+        raise InvalidGame(f"horizon: got {steps}, can be changed to at most {HORIZON}")
     if game.tails is not None:
         raise InvalidGame(
             f"horizon: this is infinite play, cut after {game.horizon} steps; use discount(game, ...) on the game that it came from"
@@ -133,21 +136,26 @@ def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
             changed[_opposite(game, m)] = least
         else:
             lower[m] = least
-    columns = [changed[m] if m in changed else _fitted(label, own[m], steps) for m, label in enumerate(labels)]
+    columns = [
+        changed[m] if m in changed else _fitted(label, own[m], steps, reservoirs[m]) for m, label in enumerate(labels)
+    ]
     rows = tuple(zip(*columns, strict=True)) if columns else ((),) * steps
     return Budgets(rows, tuple(reservoirs), tuple(lower))
 
 
-def _fitted(label: Label, column: Column, steps: int) -> Column:
+def _fitted(label: Label, column: Column, steps: int, kept: Reservoir | None) -> Column:
     """The bounds of a constraint for another horizon."""
     if len(set(column)) == 1:
         return (column[0],) * steps
     if is_almost_sure(column):
         return (math.inf,) * (steps - 1) + (column[-1],)
     if steps > len(column):
+        own = "[...]"
+        if kept is not None:
+            own = f"reservoir({plain(kept.capacity)}, start={plain(kept.start)}, reserve=[...])"
         raise InvalidGame(
-            f"horizon: got {steps}, but the budget of {label!r} has one entry for each of {len(column)} times; give all of them: "
-            f"with_horizon({steps}, budget={{{label!r}: [...]}})"
+            f"horizon: got {steps}, but the {'budget' if kept is None else 'reserve'} of {label!r} has one entry for each of "
+            f"{len(column)} times; give all of them: with_horizon({steps}, budget={{{label!r}: {own}}})"
         )
     return column[:steps]
 

@@ -35,7 +35,7 @@ from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability, real
 from acegames.model.user_functions import public, roles, warn_of_game
 from acegames.model.watching import takes_progress
-from acegames.model.written import unknown
+from acegames.model.written import are, counted, unknown
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
 from acegames.system.memory import within_memory
@@ -91,9 +91,10 @@ def game_from_functions(
         players: one label per player.
         actions: `actions(t, s)` gives one sequence of labels per player, or {player: labels}.
         outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a
-            number, a sequence of M numbers, {constraint: number} (absent means 0), or None for no
-            cost. In place of a number there may be a distribution: an object with a `cdf` and an
-            upper bound (see `random_cost`).
+            number, a sequence of M numbers, or {constraint: number} (absent means 0). None means no
+            cost, in a game with budgets with a GameWarning: most often a function forgot to return.
+            In place of a number there may be a distribution: an object with a `cdf` and an upper
+            bound (see `random_cost`).
         reward: `reward(t, s, a)` gives one number per player, or {player: number}. A reward may
             depend on where play goes: `reward(t, s, a, next_s)` is called for each next state, and
             the game has the expected value, weighted with the probabilities of `outcomes`. Of three
@@ -314,7 +315,9 @@ class _Questions:
             raise InvalidGame(f"{spot}: actions gave {given!r:.60}, must give a list of {ANSWERS['actions']}")
         given = list(given)
         if len(given) != len(self.players):
-            raise InvalidGame(f"{spot}: actions for {len(given)} players, there are {len(self.players)}")
+            raise InvalidGame(
+                f"{spot}: actions for {counted(len(given), 'player')}, there {are(len(self.players), 'player')}"
+            )
         for player, labels, seen in zip(self.players, given, self.seen, strict=True):
             choices.append(check_labels(f"{spot}: actions of player {player!r}", labels))
             if not choices[-1]:
@@ -395,7 +398,11 @@ class _Questions:
         except TypeError:  # it cannot be hashed
             key = found = None
         if found is None:
-            given = {} if given is None else given
+            if given is None:
+                if self.constraints:
+                    rule = "which counts as no cost; is a `return` missing? Where there is no cost, write {}"
+                    warn_of_game(f"{place(*where)}: the cost is None, {rule}")
+                given = {}
             found = read_vector(given, self.constraints, read_cost, place(*where), "cost", "constraint")
             if key is not None and all(isinstance(cost, Fraction) for cost in found):
                 found = self.costs.setdefault(key, self.costs.setdefault(found, found))
@@ -421,7 +428,9 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
     else:
         entries = list(given)
     if len(entries) != len(labels):
-        raise InvalidGame(f"{spot}: {what} {given!r} has {len(entries)} entries, there are {len(labels)} {of}s")
+        raise InvalidGame(
+            f"{spot}: {what} {given!r} has {counted(len(entries), 'entry')}, there {are(len(labels), of)}"
+        )
     found = []
     for label, entry in zip(labels, entries, strict=True):
         try:

@@ -22,6 +22,7 @@ from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.table_columns import Columns, Numbering, cost_columns
 from acegames.model.user_functions import public
+from acegames.model.written import are, counted
 from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def game_from_table(
     if not who:
         raise InvalidGame("players: a game needs at least one player")
     if actions is not None and len(actions) != len(who):
-        raise InvalidGame(f"actions: label lists for {len(actions)} players, there are {len(who)}")
+        raise InvalidGame(
+            f"actions: label lists for {counted(len(actions), 'player')}, there {are(len(who), 'player')}"
+        )
     limits, budgets = read_budget(budget, constraints, horizon)
     prizes = [f"reward_{p}" for p in who]
     others = ["state", *who, "probability", "next_state", *(prizes if rewards is None else [])]

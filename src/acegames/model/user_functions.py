@@ -19,12 +19,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = {"threads": "engine=LocalEngine(threads=...) says how many threads to use"}
+OF_CONCEPT = {
+    "objective": "it belongs to the concept, such as CCE(objective='welfare')",
+    "floor": "it belongs to the concept, such as CCE(floor=2)",
+    "backend": "it belongs to the concept, such as Nash(backend='gambit')",
+}
+TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
 def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator for a public function: a TypeError about its arguments has the public name.
 
-    `instead` says what to write in place of an argument that it does not have.
+    `instead` says what to write in place of an argument that it does not have. An object that has a
+    method of this name is said to have it.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -34,13 +41,17 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             __tracebackhide__ = True  # notebooks and pytest leave this frame out
             for given in kwargs:
+                if given in instead:
+                    raise TypeError(f"{name}: unknown argument {given!r}; {instead[given]}")
                 if given not in signature.parameters:
-                    hint = f"; {instead[given]}" if given in instead else ""
-                    raise TypeError(f"{name}: {unknown('argument', given, signature.parameters)}{hint}")
+                    known = [known for known in signature.parameters if known != "self"]
+                    raise TypeError(f"{name}: {unknown('argument', given, known)}")
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as wrong:
-                raise TypeError(f"{name}: {wrong}") from None
+                kind = type(args[0]).__name__ if args else ""
+                own = f"; a {kind} has a method of its own: {kind.lower()}.{name}()"
+                raise TypeError(f"{name}: {wrong}{own if args and hasattr(args[0], name) else ''}") from None
             return function(*args, **kwargs)
 
         return called
@@ -60,6 +71,7 @@ def check_function(
     *,
     keywords: Sequence[str] = (),
     error: type[AceError] = InvalidOption,
+    rule: str = "it must accept these arguments",
 ) -> None:
     """Refuse what is no function, or cannot be called with the arguments that it will get.
 
@@ -69,6 +81,7 @@ def check_function(
         takes: names of the arguments that it gets by position.
         keywords: names of those that it gets by keyword.
         error: InvalidGame where the function describes a game.
+        rule: what the error says in the end.
     """
     call = f"{name}({', '.join([*takes, *(f'{k}=...' for k in keywords)])})"
     if not callable(function):
@@ -82,7 +95,7 @@ def check_function(
     except TypeError as reason:
         own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
         told = f"takes ({own:.100}), but is called as {call} ({reason})"
-        raise error(f"{name}: {told}; it must accept these arguments") from None
+        raise error(f"{name}: {told}; {rule}") from None
 
 
 def check_optional(name: str, function: Any, takes: Sequence[str], error: type[AceError] = InvalidOption) -> None:
@@ -115,7 +128,7 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
         takes = ROLES
     if len(needed) == len(takes) - 1 and needed[0] not in CLOCK:
         takes = takes[1:]
-    check_function(what, function, takes, error=InvalidGame)
+    check_function(what, function, takes, error=InvalidGame, rule=_forms(what))
     swapped = dict(zip(takes, names, strict=False))
     if (swapped.get("state"), swapped.get("action")) == ("a", "s"):
         raise InvalidGame(f"{own}, but is called as {what}({', '.join(takes)}): the state stands before the action")
@@ -124,8 +137,18 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
         if means in ROLES and means != role:
             call = f"{what}({', '.join(takes)})"
             got = "the time" if role == "t" else f"the {role.replace('_', ' ')}"
-            raise InvalidGame(f"{own}, but is called as {call}, so that {name!r} would be {got}")
+            raise InvalidGame(f"{own}, but is called as {call}, so that {name!r} would be {got}; {_forms(what)}")
     return takes
+
+
+def _forms(what: str) -> str:
+    """How such a function may be written."""
+    takes = ROLES[:2] if what == "actions" else ROLES[:3]
+    ways = [f"{what}({', '.join(some)})" for some in (takes, takes[1:])]
+    if what == "reward":
+        ways += [f"{what}({', '.join(some)})" for some in (ROLES, ROLES[1:])]
+    one = "" if what == "actions" else "; action is one tuple, with the action of each player"
+    return f"write {', '.join(ways[:-1])} or {ways[-1]}{one}"
 
 
 ROLES = ("t", "state", "action", "next_state")

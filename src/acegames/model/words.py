@@ -11,6 +11,7 @@ from typing import Any
 from acegames.model.budgets import Holds, is_almost_sure
 from acegames.model.checks import Label
 from acegames.model.numbers import nearest_float, plain
+from acegames.model.written import counted as counted
 from acegames.numerics import SHOWN_AS_ZERO
 
 
@@ -125,11 +126,6 @@ def listed(labels: Sequence[Label], most: int = 8) -> str:
     if len(set(said)) < len(said):
         said = [*map(repr, few)]
     return ", ".join(said) if len(labels) <= most else f"{len(labels):,}, such as {', '.join(said)}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things, as `1 state` or `2 states`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _part(label: Any) -> str:

@@ -76,6 +76,17 @@ def did_you_mean(value: Any, by_text: Mapping[str, Any]) -> str:
     return f", did you mean {by_text[close[0]]!r}?" if close else ""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, as `1 entry` or `2 entries`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def are(number: int, noun: str) -> str:
+    """A number of things after `there`, as `is 1 player` or `are 2 players`."""
+    return f"{'is' if number == 1 else 'are'} {counted(number, noun)}"
+
+
 def check_known(
     kind: str, given: Iterable[Any], known: Collection[Any], where: str = "", error: type[Exception] = InvalidOption
 ) -> None:

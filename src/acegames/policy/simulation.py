@@ -27,7 +27,7 @@ from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import check_function, policy_of, public
+from acegames.model.user_functions import check_function, policy_of, public, warn_of_game
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
@@ -135,7 +135,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     Args:
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
-            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts.
+            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts. One
+            that was computed for another game is played with a GameWarning.
         episodes: how many, at least 1.
         rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
 
@@ -152,6 +153,9 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     _check_policy(policy)
     episodes = check_count("episodes", episodes)
     rng = check_rng(rng)
+    digest = getattr(policy, "game_digest", game.digest)
+    if digest is not None and digest != game.digest:
+        warn_of_game(f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]}).")
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = episodes, len(game.players)
     returns = np.zeros((e, n))

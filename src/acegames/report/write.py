@@ -35,6 +35,7 @@ from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.atomic import check_place, write_parts
+from acegames.system.endings import PAGES
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
 from acegames.system.showing import Shown, frame_html
@@ -124,6 +125,10 @@ def write_report(
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     if path is not None:
         check_place(path)
+        if (ending := Path(path).suffix.lower()) not in ("", *PAGES):
+            raise InvalidOption(
+                f"path {fspath(path)}: the report is a page for a browser, not a {ending} file; end in .html"
+            )
     with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
         return _written(answer, path, game, episodes, rng, most, render, against, progress)
 

@@ -15,6 +15,7 @@ from acegames.model.amounts import read_pair, rows_from_units, to_units
 from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
+from acegames.model.user_functions import public
 from acegames.model.watching import check_progress, told
 from acegames.safety.explore import explore
 from acegames.safety.frontier import FINDING, Frontier, minimal_elements
@@ -151,7 +152,8 @@ class Feasibility(Shown):
 
     def __str__(self) -> str:
         if not self.feasible:
-            return "Infeasible: no policy keeps every budget with probability one."
+            verdict = "Infeasible: no policy keeps every budget with probability one."
+            return f"{verdict}\nBudgets that suffice: `minimal_budgets` lists the smallest ones."
         return f"Feasible: some policy keeps every budget with probability one.\nSituations: {self.pairs:,} reachable under feasible play."
 
     def __repr__(self) -> str:
@@ -159,6 +161,7 @@ class Feasibility(Shown):
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
+@public("feasibility")
 @within_memory("the situations reachable under feasible play", REMEDY)
 def feasibility(game: MarkovGame, *, progress: OnProgress | bool | None = None) -> Feasibility:
     """Decide whether the game is feasible, and find its feasible situations and joint actions.

@@ -19,6 +19,7 @@ from acegames.model.arrays import owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.user_functions import public
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
 from acegames.safety.infeasible import infeasible
@@ -105,6 +106,7 @@ def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
     return tuple(str(x) if type(x) is Fraction else x for x in spent)
 
 
+@public("reduce")
 def reduce(game: MarkovGame) -> Reduction:
     """Return the action-constrained Markov game behind a game with budgets.
 

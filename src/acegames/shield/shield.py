@@ -28,6 +28,7 @@ from acegames.model.amounts import read_pair
 from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.user_functions import public
 from acegames.model.words import counted
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
@@ -78,6 +79,7 @@ class Shield(Shown, Sealed):
     idle: tuple[Label | None, ...] = ()
     """For `of_actions`: an action of each player that is free of charge, None where it has none."""
 
+    @public("Shield")
     @within_memory("the shield", REMEDY)
     def __init__(
         self,

@@ -12,6 +12,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
+from acegames.model.user_functions import OF_CONCEPT, THREADS, public
 from acegames.model.watching import takes_progress
 from acegames.model.words import rounded_up
 from acegames.solving.pipeline import solve
@@ -84,6 +85,7 @@ def _taking_the_old_order(function: Callable[P, Bracket]) -> Callable[P, Bracket
 
 
 @_taking_the_old_order
+@public("bracket", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
 def bracket(
     game: MarkovGame,

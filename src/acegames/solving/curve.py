@@ -43,6 +43,7 @@ from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
+from acegames.model.user_functions import OF_CONCEPT, THREADS, public
 from acegames.model.watching import takes_progress
 from acegames.model.words import number
 from acegames.policy.layer import project
@@ -162,6 +163,7 @@ class BudgetCurve(Shown):
         return "\n".join([*table, *self.notes])
 
 
+@public("budget_curve", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
 def budget_curve(
     game: MarkovGame,

@@ -23,7 +23,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import THREADS, check_function, public
+from acegames.model.user_functions import OF_CONCEPT, THREADS, check_function, public
 from acegames.model.watching import takes_progress
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
@@ -35,7 +35,7 @@ from acegames.system.memory import within_memory
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
-@public("solve", **THREADS)
+@public("solve", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
 @within_memory(
     "solving the game",
@@ -122,6 +122,7 @@ def solve(
     return Solution(game, concept, found.values, policy, stats, promise, run)
 
 
+@public("estimate", **THREADS, **OF_CONCEPT)
 @within_memory("the estimate", "a shorter horizon or coarser costs (epsilon=) take less")
 def estimate(
     game: MarkovGame,

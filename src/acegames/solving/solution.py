@@ -172,7 +172,8 @@ class Solution(Shown):
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file, such as `answer.ace`.
 
-        InvalidOption is raised where the ending is that of a game file, such as `.yaml`.
+        InvalidOption is raised where the ending is that of a game file, such as `.yaml`, or of
+        something to read, such as `.html`.
         """
         from acegames.files.solution import save_solution
 

@@ -11,6 +11,9 @@ MODELS = (*PROGRAMS, ".drn", ".umb", ".tra")
 SOLUTIONS = (".ace",)
 C_HEADER = (".h",)
 PYTHON_MODULE = (".py",)
+PAGES = (".html", ".htm")
+READABLE = (*PAGES, ".txt", ".md", ".tex", ".pdf", ".png", ".svg", ".ipynb", ".log", ".xlsx")
+"""Those that promise something to read or to look at, which no archive is."""
 
 GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *MODELS, *SOLUTIONS]
 """Those of files from which a game can be read; `files.formats.register` adds to them."""

@@ -57,7 +57,7 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
-from acegames.model.user_functions import THREADS, policy_of, public
+from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, policy_of, public
 from acegames.model.watching import takes_progress
 from acegames.numerics import VERIFY
 from acegames.system.announce import announce
@@ -78,7 +78,7 @@ from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
-@public("verify", **THREADS)
+@public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
 @takes_progress("checking")
 @within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
 def verify(

@@ -34,6 +34,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
+from acegames.model.user_functions import TOLERANCE, public
 from acegames.model.watching import takes_progress
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
@@ -106,6 +107,7 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     return prove(solution, path, tol=tol)
 
 
+@public("prove", **TOLERANCE)
 @takes_progress("checking")
 @within_memory("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)")
 def prove(
