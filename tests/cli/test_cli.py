@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -642,6 +643,21 @@ def test_a_failed_write_keeps_the_old_file(solution, monkeypatch):
     assert "No space left" in fails("solve", "intersection", "-o", solution)
     with open(solution, "rb") as file:
         assert file.read() == before
+
+
+def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
+    monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
+    (tmp_path / "my solution.ace").write_bytes(solved[0])
+    (tmp_path / "policy.ace").write_bytes(solved[1])
+    of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=10", "-o", "r.html")
+    for words in (("my solution.ace", "--seed", "3", "-o", "a page.html"), of_policy):
+        told = answer("report", *words, "--episodes", "3", "--most", "3")
+        data = re.search(r'id="data">(.*?)</script>', (tmp_path / words[-1]).read_text(), re.DOTALL)[1]
+        found = [note[1] for note in [*json.loads(data)["notes"], *json.loads(data)["curves"][0]["notes"]] if note[1]]
+        larger, curve = map(shlex.split, found)
+        assert set(larger) >= {*words, "--episodes", "3", "--most", "30"} and " ".join(larger[:2]) == "acegames report"
+        assert answer(*larger[1:])["situations"] == 30 > told["situations"]
+        assert answer(*curve[1:])["curve"] is not None
 
 
 def test_a_report_is_written_whole_or_not_at_all(solution, monkeypatch):

@@ -1005,7 +1005,7 @@ def test_the_frame_is_around_a_drawn_cell_and_the_axes_reach_the_budget(opened, 
 def test_commands_can_be_copied(opened):
     _, page = opened("large")
     command = page.text("#notes code")
-    assert command.startswith("acegames report FILE --most ")
+    assert command.startswith("solution.report('") and "most=" in command
     page.get("window.copied = null; navigator.clipboard.writeText = async (x) => { window.copied = x; }; null")
     page.click("#notes .copy")
     page.wait("window.copied !== null")
@@ -1017,7 +1017,7 @@ def test_commands_can_be_copied(opened):
         "#curve-body .copy" if page.get("document.querySelector('#curve-body .copy') !== null") else "#notes .copy"
     )
     page.wait("[...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Not copied: copy'))")
-    assert page.get("getSelection().toString()").startswith("acegames "), "the command is selected"
+    assert page.get("getSelection().toString()").startswith("solution."), "the command is selected"
     page.click("#copy-link")
     page.wait("document.activeElement.closest('#here-link') !== null")
     assert page.get("getSelection().toString()") == page.get("location.href.split('#')[0] + address()")
