@@ -649,7 +649,7 @@ def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
     monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
     (tmp_path / "my solution.ace").write_bytes(solved[0])
     (tmp_path / "policy.ace").write_bytes(solved[1])
-    of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=10", "-o", "r.html")
+    of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=6", "-o", "r.html")
     for words in (("my solution.ace", "--seed", "3", "-o", "a page.html"), of_policy):
         told = answer("report", *words, "--episodes", "3", "--most", "3")
         data = re.search(r'id="data">(.*?)</script>', (tmp_path / words[-1]).read_text(), re.DOTALL)[1]

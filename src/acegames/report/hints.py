@@ -31,12 +31,15 @@ class InShell:
     game: Sequence[str]  # those that name its game
 
     def larger(self, most: int) -> str:
+        """Makes a page with so many situations."""
         return shlex.join(["acegames", "report", *self.report, "--most", str(most)])
 
     def minimal(self) -> str:
+        """Shows the minimal budgets."""
         return shlex.join(["acegames", "frontier", *self.game])
 
     def curve(self, constraint: Label) -> str:
+        """Shows what the budget of this constraint is worth."""
         return shlex.join(["acegames", "frontier", *self.game, "--curve", "--constraint", str(constraint)])
 
 
@@ -47,10 +50,13 @@ class InPython:
     path: str | None = None  # where the page was written
 
     def larger(self, most: int) -> str:
+        """Makes a page with so many situations."""
         return f"solution.report({'' if self.path is None else f'{self.path!r}, '}most={most})"
 
     def minimal(self) -> str:
+        """Shows the minimal budgets."""
         return "acegames.feasibility(solution.game).minimal_budgets"
 
     def curve(self, constraint: Label) -> str:
+        """Shows what the budget of this constraint is worth."""
         return f"solution.budget_curve({constraint!r})"

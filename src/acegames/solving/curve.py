@@ -45,6 +45,7 @@ from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.watching import takes_progress
 from acegames.model.words import number
+from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy.layer import project
 from acegames.safety.frontier import Frontier
 from acegames.safety.lattice import lattice
@@ -59,6 +60,10 @@ NAMED = 5  # budgets that a note names, at most
 SCHEDULE = (
     "The budget is a schedule: each line gives its last finite entry, and the other entries are raised or lowered by the same "
     "amount."
+)
+FALLS = (
+    "A larger budget can lower the sum of values: it gives every player more choices, among them more deviations that an "
+    "equilibrium must withstand."
 )
 NOT_COMPARABLE = "Without an objective each line has the values of some equilibrium, so lines need not be comparable."
 
@@ -95,6 +100,15 @@ class BudgetCurve(Shown):
         known = set(map(tuple, self.minimal.tolist()))
         return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
 
+    @cached_property
+    def falls(self) -> bool:
+        """Whether some budget has a lower sum of values than a smaller one has."""
+        known = np.isfinite(self.values).all(axis=1)
+        budgets, total = self.budgets[known], self.values[known].sum(axis=1)
+        least = total - SHOWN_AS_ZERO * np.abs(self.values[known]).sum(axis=1)  # below this it is no rounding error
+        lines = zip(budgets, least, strict=True)
+        return any((total[(budgets >= line).all(axis=1)] < low).any() for line, low in lines)
+
     @property
     def mark(self) -> str:
         """What a minimal budget is called in the lines."""
@@ -120,6 +134,8 @@ class BudgetCurve(Shown):
             said.append(SCHEDULE)
         if self.concept.objective is None:
             said.append(NOT_COMPARABLE)
+        elif self.falls:
+            said.append(FALLS)
         return said
 
     @property
