@@ -241,7 +241,7 @@ def test_a_grid_is_thinned_only_where_it_must_be(there, points):
 
 
 def test_a_grid_shows_all_that_points_allow():
-    game = ace.catalog.get("partition", weights=(3, 2, 2, 1))
+    game = ace.catalog.get("drones").with_budget({"red battery": 3})
     every = ace.budget_curve(game, points=1000)
     assert every.steps == len(every.budgets) and not every.thinned
     again = ace.budget_curve(game, points=every.steps)

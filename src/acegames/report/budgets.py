@@ -11,7 +11,7 @@ from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
 from acegames.report.hints import Hints
 from acegames.safety.frontier import Frontier
-from acegames.solving.curve import curve_of
+from acegames.solving.curve import MORE, SMALLEST, curve_of
 from acegames.solving.curve_budgets import spread
 from acegames.solving.pipeline import Solution
 from acegames.system.progress import OnProgress
@@ -98,5 +98,5 @@ def _curve(
     return {
         "budgets": [shown(x) for x in curve.budgets[:, m]],
         "values": [[shown(x) for x in row] for row in curve.values],
-        "notes": [Note(note.replace("; points= shows more", "")) for note in curve.notes],
+        "notes": [Note(note.replace(MORE, "").replace(SMALLEST, "")) for note in curve.notes],
     }

@@ -102,9 +102,9 @@ def write_report(
             page below 3 MB. The page says what is left out.
         seed: the earlier name of `rng`.
         render: pictures of states: a function of the state, or a mapping from states, to an SVG
-            text, the bytes of an SVG or PNG file, or None; or a folder of files STATE.svg or
-            STATE.png. Some catalog games bring their own. They are shown as images: no script in
-            them runs.
+            text, the bytes of an SVG or PNG file, a figure of matplotlib, or None; or a folder of
+            files STATE.svg or STATE.png. Some catalog games bring their own. They are shown as
+            images: no script in them runs.
         against: another solution of the same game to compare with. Its concept, budgets and horizon
             may differ.
         hints: what the page says to type for more than it shows; by default Python code.

@@ -65,6 +65,8 @@ FALLS = (
     "A larger budget can lower the sum of values: it gives every player more choices, among them more deviations that an "
     "equilibrium must withstand."
 )
+SMALLEST = "; smallest: nothing smaller suffices with that unchanged"
+MORE = "; points= shows more"
 NOT_COMPARABLE = "Without an objective each line has the values of some equilibrium, so lines need not be comparable."
 
 
@@ -124,12 +126,10 @@ class BudgetCurve(Shown):
         """Sentences that explain the lines."""
         said = list(self.remarks)
         if self._fixed:
-            said.append(
-                f"The budget of {self._fixed} stays the game's own; smallest: nothing smaller suffices with that unchanged."
-            )
+            said.append(f"The budget of {self._fixed} stays the game's own{SMALLEST}.")
         if self.thinned:
             shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
-            said.append(f"This curve shows {shown}; points= shows more.")
+            said.append(f"This curve shows {shown}{MORE}.")
         if self.schedule:
             said.append(SCHEDULE)
         if self.concept.objective is None:

@@ -105,7 +105,7 @@ def spread(low: int, high: int, most: int) -> list[int]:
 
 
 def shares(there: Sequence[int], most: int) -> list[int]:
-    """How many along the axis of a line, or the two of a grid: `most` in all, if 2 each are fewer."""
+    """How many along the axis of a line, or the two of a grid: at most `most`, but 2 on each."""
     if len(there) == 1:
         return [min(there[0], most)]
     first, second = there
