@@ -660,6 +660,39 @@ def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
         assert answer(*curve[1:])["curve"] is not None
 
 
+def test_parts_of_a_game_that_are_no_options_are_explained():
+    works("catalog", "intersection", "-o", "g.yaml")
+    for words in (("--budget", "risk=4"), ("--horizon", "3")):
+        said = run("solve", "g.yaml", *words, "--json").stdout
+        assert "with_budget" in said and "--quiet" not in said
+    assert "with_horizon" in fails("solve", "g.yaml", "-p", "horizon=3")
+
+
+def test_what_is_written_over_is_said():
+    assert "in place of" not in works("catalog", "intersection", "-o", "g.yaml")
+    assert "in place of the file that was there" in works("catalog", "intersection", "-o", "g.yaml")
+
+
+def test_limits_on_both_sides_and_labels_with_line_breaks_take_one_line():
+    game = ace.catalog.get("intersection").with_budget({"risk": ace.between(0, 5)})
+    assert "Budgets: 0 <= risk <= 5" in str(game).splitlines()
+    game.save("both.yaml")
+    assert "0 <= risk <= 5" in works("check", "both.yaml")
+    ace.MarkovGame.from_functions(
+        players=["two\nlines"],
+        horizon=1,
+        initial=("a", 1),
+        budget={"fuel": 1},
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1, s, 1)],
+        reward=lambda t, s, a: [1],
+    ).save("odd.json")
+    assert "1: two\\nlines" in works("check", "odd.json")
+    for spelled in ("a · 1", "(a, 1)", "('a', 1)"):
+        assert answer("show", "odd.json", "--state", spelled)["rows"]
+    assert "a · 1" in str(ace.load("odd.json")) and "a · 1" in works("show", "odd.json")
+
+
 def test_a_report_is_written_whole_or_not_at_all(solution, monkeypatch):
     works("report", solution, "-o", "r.html", "--episodes", "3")
     with open("r.html", "rb") as file:

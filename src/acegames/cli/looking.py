@@ -134,9 +134,10 @@ def catalog(
     told = _told(entry)
     if output is not None:
         opt.check_place(output)
+        replaced = output.is_file()
         build(name, param or ()).save(output)
         out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({"games": [told], "file": say_written(output)})
+        return Answer({"games": [told], "file": say_written(output, replaced=replaced)})
     if param:
         raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "reference")
 PROOF = b"acegames-proof "  # what a proof begins with
+CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor
 
 
@@ -131,7 +132,7 @@ def read_game(name: str, param: list[str] | None = None) -> ace.MarkovGame:
     path = Path(name)
     if path.is_file():
         if param:
-            raise InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters")
+            raise InvalidOption(f"-p {param[0]}: {name} is a file; only catalog games have parameters. {CHANGE}")
         with working("reading the game"), warning_in_words():
             return ace.load(name)
     if name in ace.catalog.names():
