@@ -28,9 +28,7 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import sys
-import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -356,36 +354,28 @@ def gains(game, stages, plans, concept, claims, most_gain):
         yield f"  {label}: expects {bounds}; {told}."
 
 
-def say(*lines):
-    """Print lines; on a terminal they break between words."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    for line in lines:
-        options = {"subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
-        print(textwrap.fill(line, width, **options) if len(line) > width else line)
-
-
 def check(path, exact=False, digest=None, rounded=False, most_gain=None):
     """Print what holds, as far as it does."""
     header, arrays = read(path)
     game, claims, concept = read_game(header, arrays, exact), header["claims"], header["concept"]
     need(concept in KINDS, f"{concept!r:.60} is a kind of equilibrium that this program does not know")
     sizes = f"players {len(game.players)}, states {len(game.states)}, steps {len(game.moves)}, budgets {len(game.cost)}"
-    say(f"Game {str(header['name'])!r}: {sizes}.", f"  Its digest is {game.digest}.")
+    print(f"Game {str(header['name'])!r}: {sizes}.\n  Its digest is {game.digest}.")
     asked = game.digest if digest is None else digest.lower()
     need(len(asked) >= 12 and game.digest.startswith(asked), "this is another game than the one asked for", Refuted)
     if "tails" in header["game"]:
-        say("  It is the beginning of play without end; what comes later is no part of this proof.")
+        print("  It is the beginning of play without end; what comes later is no part of this proof.")
     stages = feasible(game)
     plans, peaks = follow(game, stages, arrays["policy.prob", "<f8"], concept)
     lines, count = [*spending(game, peaks, claims, rounded)], sum(map(len, plans))
     how = "for certain" if game.true == game.cost else "for certain as it counts costs, which it rounds"
     safe = f"Safe: in all {count:,} situations that safe play can reach the policy plays only what is safe {how}."
-    say(safe, *lines)
+    print(safe, *lines, sep="\n")
     counts = "the policy counts costs too high, so some safe deviations are left out (--rounded accepts that)"
     need(rounded or game.covered, counts, Refuted)
     lines = [*gains(game, stages, plans, concept, claims, most_gain)]
     stable = f"Stable: a {KINDS[concept]} in all of them ({'exact' if exact else 'floating-point'} arithmetic)."
-    say(stable, *lines, "Every claim holds.")
+    print(stable, *lines, "Every claim holds.", sep="\n")
 
 
 def main():
@@ -411,7 +401,7 @@ def main():
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # whatever goes wrong, nothing is confirmed
-        say(f"NOT {'TRUE' if isinstance(error, Refuted) else 'READ'}: {str(error) or type(error).__name__}.")
+        print(f"NOT {'TRUE' if isinstance(error, Refuted) else 'READ'}: {str(error) or type(error).__name__}.")
         return 1 if isinstance(error, Refuted) else 2
     return 0
 

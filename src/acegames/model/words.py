@@ -80,7 +80,7 @@ def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
 
 def _is_bound(budget: Any) -> bool:
     """Whether a budget is one finite number."""
-    return isinstance(budget, (int, float, Fraction)) and abs(budget) < math.inf
+    return isinstance(budget, (int, float, Fraction)) and -math.inf < budget < math.inf
 
 
 def _is_schedule(budget: Any) -> bool:
