@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -642,6 +643,54 @@ def test_a_failed_write_keeps_the_old_file(solution, monkeypatch):
     assert "No space left" in fails("solve", "intersection", "-o", solution)
     with open(solution, "rb") as file:
         assert file.read() == before
+
+
+def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
+    monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
+    (tmp_path / "my solution.ace").write_bytes(solved[0])
+    (tmp_path / "policy.ace").write_bytes(solved[1])
+    of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=6", "-o", "r.html")
+    for words in (("my solution.ace", "--seed", "3", "-o", "a page.html"), of_policy):
+        told = answer("report", *words, "--episodes", "3", "--most", "3")
+        data = re.search(r'id="data">(.*?)</script>', (tmp_path / words[-1]).read_text(), re.DOTALL)[1]
+        found = [note[1] for note in [*json.loads(data)["notes"], *json.loads(data)["curves"][0]["notes"]] if note[1]]
+        larger, curve = map(shlex.split, found)
+        assert set(larger) >= {*words, "--episodes", "3", "--most", "30"} and " ".join(larger[:2]) == "acegames report"
+        assert answer(*larger[1:])["situations"] == 30 > told["situations"]
+        assert answer(*curve[1:])["curve"] is not None
+
+
+def test_parts_of_a_game_that_are_no_options_are_explained():
+    works("catalog", "intersection", "-o", "g.yaml")
+    for words in (("--budget", "risk=4"), ("--horizon", "3")):
+        said = run("solve", "g.yaml", *words, "--json").stdout
+        assert "with_budget" in said and "--quiet" not in said
+    assert "with_horizon" in fails("solve", "g.yaml", "-p", "horizon=3")
+
+
+def test_what_is_written_over_is_said():
+    assert "in place of" not in works("catalog", "intersection", "-o", "g.yaml")
+    assert "in place of the file that was there" in works("catalog", "intersection", "-o", "g.yaml")
+
+
+def test_limits_on_both_sides_and_labels_with_line_breaks_take_one_line():
+    game = ace.catalog.get("intersection").with_budget({"risk": ace.between(0, 5)})
+    assert "Budgets: 0 <= risk <= 5" in str(game).splitlines()
+    game.save("both.yaml")
+    assert "0 <= risk <= 5" in works("check", "both.yaml")
+    ace.MarkovGame.from_functions(
+        players=["two\nlines"],
+        horizon=1,
+        initial=("a", 1),
+        budget={"fuel": 1},
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1, s, 1)],
+        reward=lambda t, s, a: [1],
+    ).save("odd.json")
+    assert "1: two\\nlines" in works("check", "odd.json")
+    for spelled in ("a · 1", "(a, 1)", "('a', 1)"):
+        assert answer("show", "odd.json", "--state", spelled)["rows"]
+    assert "a · 1" in str(ace.load("odd.json")) and "a · 1" in works("show", "odd.json")
 
 
 def test_a_report_is_written_whole_or_not_at_all(solution, monkeypatch):

@@ -23,7 +23,7 @@ import acegames as ace
 from acegames.cli import app
 from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
 from acegames.cli.tables import Took, show_summary
-from acegames.cli.text_plot import plot_frontier
+from acegames.cli.text_plot import Axis, plot_frontier
 from acegames.system.compiling import compiling
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
@@ -197,6 +197,18 @@ def test_every_frontier_fits(width, count):
         assert marks.count("◆") + marks.count("✖") == 1
         assert marks.count("●") + 1 >= min(count, 12)  # a far budget does not shrink the frontier to a spot
         assert ("far outside" in "".join(lines[-3:])) == (abs(own[0]) == 1e9 and count > 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole"), [(0, 10, True), (3, 17, True), (0, 1, True), (-5, 995, True), (0.2, 0.9, False)]
+)
+def test_labels_of_an_axis_are_evenly_spaced(low, high, whole):
+    axis = Axis(low, high, 61, whole)
+    labels = [float(label) for _, label in axis.marks()]
+    assert 2 <= len(labels) <= 6 and low <= labels[0] and labels[-1] <= high
+    assert np.ptp(np.diff(labels)) == pytest.approx(0)
+    assert not whole or all(label.is_integer() for label in labels)
+    assert [column for column, _ in axis.marks()] == axis.at(labels).tolist()
 
 
 def test_the_frontier_is_drawn_where_two_budgets_are_bounded():

@@ -281,6 +281,14 @@ def test_budget_curve_of_one_constraint(chicken, tmp_path):
     saves(ax, tmp_path)
 
 
+def test_a_thinned_grid_says_so_in_its_title(radio):
+    whole, few = radio.budget_curve(), radio.budget_curve(points=4)
+    assert (
+        few.thinned and ace.plot.budget_curve(few).get_title() == f"{len(few.budgets)} of {len(whole.budgets)} budgets"
+    )
+    assert ace.plot.budget_curve(whole).get_title() == ""
+
+
 def test_budget_curve_of_two_constraints(radio):
     curve = radio.budget_curve()
     ax = ace.plot.budget_curve(curve)

@@ -85,6 +85,9 @@ def test_what_does_not_fit_is_left_out_and_said(solution, monkeypatch):
         (lambda s: "a circle", "got 'a circle', must be text"),
         (lambda s: b"GIF89a", "must be text with an <svg>"),
         ("no such folder", "is no folder"),
+        ({}, "the mapping is empty"),
+        ({"clam": SVG}, "render: unknown state 'clam', did you mean 'calm'?"),
+        (lambda t, state: SVG, r"render: takes \(t, state\), must be a function of the state alone"),
     ],
 )
 def test_wrong_pictures_are_refused(solution, render, said, tmp_path):
@@ -93,8 +96,25 @@ def test_wrong_pictures_are_refused(solution, render, said, tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
-def test_an_empty_folder_is_refused(solution, tmp_path):
+def test_a_mapping_may_know_more_than_the_states(solution):
+    every = dict.fromkeys([*solution.game.states, "elsewhere"], SVG)
+    assert len(pictures(solution, every)) == 2
+
+
+def test_figures_of_matplotlib_are_pictures(solution):
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
+    found = pictures(solution, lambda state: figure)
+    kind, data = decoded(next(iter(found.values())))
+    assert kind == "data:image/png" and data.startswith(PNG)
+    axes = figure.add_subplot()
+    assert pictures(solution, lambda state: axes) == pictures(solution, lambda state: figure) != found
+
+
+def test_a_folder_without_a_picture_of_a_state_is_refused(solution, tmp_path):
     with pytest.raises(ace.InvalidOption, match="holds no pictures"):
+        pictures(solution, tmp_path)
+    (tmp_path / "clam.svg").write_text(SVG)
+    with pytest.raises(ace.InvalidOption, match="no picture of a state: unknown state 'clam', did you mean 'calm'"):
         pictures(solution, tmp_path)
 
 

@@ -19,6 +19,7 @@ from acegames.policy.situations import View, stages
 from acegames.report import write_report
 from acegames.report.deviations import deviations
 from acegames.report.freedom import percent
+from acegames.report.hints import InShell
 from acegames.report.page import json_for_script
 from acegames.report.situations import round_off
 from acegames.report.write import collect
@@ -275,9 +276,10 @@ def test_large_games_are_thinned_and_say_so(tmp_path):
     solution = ace.solve(ace.catalog.get("drones"), ace.CE())
     written = solution.report(tmp_path / "r.html", episodes=50, most=100)
     assert (written.situations, written.of) == (100, 1305)
-    assert "100 of 1,305 situations" in written.notes[0] and "acegames report FILE --most 1000" in written.notes[0]
+    assert "100 of 1,305 situations" in written.notes[0]
+    assert f"solution.report({str(tmp_path / 'r.html')!r}, most=1000)" in written.notes[0]
     inline = solution.report(episodes=50, most=100)  # in a notebook there is no file
-    assert "solution.report(most=1000)" in inline.notes[0] and "FILE" not in inline.notes[0]
+    assert "solution.report(most=1000)" in inline.notes[0]
     assert "box-sizing:border-box" in inline._repr_html_()  # the border would make it wider than its place
     data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.DOTALL)[1])
     assert sum(map(len, data["situations"])) == 100
@@ -516,13 +518,19 @@ def test_what_reservoirs_waste_is_told():
     assert data["episodes"][0]["wasted"] == [2]
 
 
-def test_the_name_is_said_once_and_commands_are_quoted_for_a_shell(monkeypatch):
+def test_the_name_is_said_once_and_hints_are_in_python_or_quoted_for_a_shell(monkeypatch):
     data, *_ = collect(chicken(), episodes=5, rng=0, most=None)
     assert data["name"] == "chicken" and "chicken" not in data["summary"]["game"]
     monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
-    data, *_ = collect(ace.solve(ace.catalog.get("drones")), episodes=5, rng=0, most=None)
-    command = data["curves"][0]["notes"][0].command
-    assert shlex.split(command) == ["acegames", "frontier", "GAME", "--curve", "--constraint", "red battery"]
+    monkeypatch.setattr("acegames.report.budgets.FRONTIER_PAIRS", 1)
+    drones = ace.solve(ace.catalog.get("drones"))
+    shell = InShell(["s.ace"], ["my game.yaml"])
+    spoken, typed = (collect(drones, episodes=5, rng=0, most=None, hints=hints)[0] for hints in (None, shell))
+    assert spoken["curves"][0]["notes"][0].command == "solution.budget_curve('red battery')"
+    named = ["acegames", "frontier", "my game.yaml"]
+    assert shlex.split(typed["curves"][0]["notes"][0].command) == [*named, "--curve", "--constraint", "red battery"]
+    assert shlex.split(typed["frontier"]["notes"][0].command) == named
+    assert spoken["frontier"]["notes"][0].command == "acegames.feasibility(solution.game).minimal_budgets"
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc")

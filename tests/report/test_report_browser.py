@@ -827,12 +827,44 @@ def test_situations_are_found(opened, text, fits):
     assert situation(page, solution.game) in expected
 
 
-@pytest.mark.parametrize("text", ["fuelnorth=2", "fuel north = 2", '"fuel north"=2', "'Fuel north' =2"])
+@pytest.mark.parametrize(
+    "text", ["fuelnorth=2", "fuel north = 2", "fuel-north=2", "fuel_North =2", '"fuel north"=2', "'Fuel north' =2"]
+)
 def test_names_with_blanks_are_found(opened, text):
     solution, page = opened("blanks")
     expected = [x for x in pairs_of(solution) if x[2][0] == 2]
     assert len(search(page, text)) == len(expected) > 0
     assert f"t = {expected[0][0]}, x=1, fuel north 2, fuel south " in page.text("#found li")
+
+
+def test_names_with_hyphens_are_found_without_them_and_signs_are_kept(opened):
+    _, page = opened("ce")
+    forms = page.get("['crew-hours', 'a_b c', '-risk'].map(loosely)")
+    assert forms == ["crew[\\s_-]*hours", "a[\\s_-]*b[\\s_-]*c", "-risk"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("iec", 'No situation fits. No state has "iec" in its name; did you mean ice?'),
+        ("zebra ice", 'No situation fits. No state has "zebra" in its name.'),
+        ("ice t=7", "No situation fits. t goes from 0 to 5."),
+        ("ice risk>99", "No situation fits."),
+    ],
+)
+def test_a_search_that_finds_nothing_says_what_may_be_wrong(opened, text, said):
+    _, page = opened("ce")
+    assert search(page, text) == []
+    assert page.text("#found") == said
+
+
+def test_a_label_that_no_address_can_hold_is_linked_by_its_number(opened):
+    _, page = opened("ce")
+    found = page.get(
+        "(() => { const s = open.record[STATE], before = DATA.states[s]; DATA.states[s] = 'a\\ud800'; "
+        "labelled.set(DATA.states[s], s); const found = nameOf(s); DATA.states[s] = before; return [found, nameOf(s), s]; })()"
+    )
+    assert found[0] == f"n={found[2]}" and found[1].startswith("s=")
 
 
 def test_a_constraint_that_does_not_exist_is_named(opened):
@@ -1005,7 +1037,7 @@ def test_the_frame_is_around_a_drawn_cell_and_the_axes_reach_the_budget(opened, 
 def test_commands_can_be_copied(opened):
     _, page = opened("large")
     command = page.text("#notes code")
-    assert command.startswith("acegames report FILE --most ")
+    assert command.startswith("solution.report('") and "most=" in command
     page.get("window.copied = null; navigator.clipboard.writeText = async (x) => { window.copied = x; }; null")
     page.click("#notes .copy")
     page.wait("window.copied !== null")
@@ -1017,7 +1049,7 @@ def test_commands_can_be_copied(opened):
         "#curve-body .copy" if page.get("document.querySelector('#curve-body .copy') !== null") else "#notes .copy"
     )
     page.wait("[...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Not copied: copy'))")
-    assert page.get("getSelection().toString()").startswith("acegames "), "the command is selected"
+    assert page.get("getSelection().toString()").startswith("solution."), "the command is selected"
     page.click("#copy-link")
     page.wait("document.activeElement.closest('#here-link') !== null")
     assert page.get("getSelection().toString()") == page.get("location.href.split('#')[0] + address()")

@@ -13,6 +13,7 @@ import acegames as ace
 import oracle
 from acegames.model.budgets import Reservoir
 from acegames.model.record import with_fields
+from acegames.solving.curve_budgets import shares
 from budget_shifts import own_budgets, shifted
 from halves import blocks
 
@@ -225,6 +226,36 @@ def test_thinning_is_said():
     assert len(curve.budgets) == 10 and curve.thinned and curve.steps == 166
     assert curve.budgets[0, 0] == 0 and curve.budgets[-1, 0] == 165
     assert "10 of the 166" in str(curve)
+
+
+@pytest.mark.parametrize("there", [(9, 11), (11, 9), (3, 33), (100, 1), (10, 10), (2, 500), (500, 2), (500, 700)])
+@pytest.mark.parametrize("points", [2, 98, 99, 100, 300])
+def test_a_grid_is_thinned_only_where_it_must_be(there, points):
+    shown = shares(there, points)
+    assert all(min(2, size) <= n <= size for n, size in zip(shown, there, strict=True))
+    if np.prod(there) <= points:
+        assert shown == list(there)
+    else:
+        assert np.prod(shown) <= max(4, points)
+        assert np.prod(shown) > points / 2 or points == 2
+
+
+def test_a_grid_shows_all_that_points_allow():
+    game = ace.catalog.get("drones").with_budget({"red battery": 3})
+    every = ace.budget_curve(game, points=1000)
+    assert every.steps == len(every.budgets) and not every.thinned
+    again = ace.budget_curve(game, points=every.steps)
+    np.testing.assert_array_equal(again.budgets, every.budgets)
+    fewer = ace.budget_curve(game, points=every.steps - 1)
+    assert fewer.thinned and "points= shows more" in str(fewer)
+
+
+def test_a_curve_explains_why_more_budget_is_worth_less():
+    falling = ace.budget_curve(ace.catalog.get("intersection"))
+    total = falling.values.sum(axis=1)
+    assert (np.diff(total) < -1).any() and falling.falls and "can lower the sum of values" in str(falling)
+    alone = ace.budget_curve(ace.catalog.get("knapsack"), points=20)  # more budget never hurts a single player
+    assert not alone.falls and "can lower" not in str(alone)
 
 
 def test_one_solve(monkeypatch):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 import acegames as ace
 from acegames.files.tables import write_policy
@@ -145,6 +147,17 @@ def test_a_bar_that_the_work_broke_off_is_closed(monkeypatch):
         raise ZeroDivisionError
     with bars.bar("solving", "beginning") as show:  # a second live display would be refused while one is open
         assert show is not None
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("step", ["checking", "solving", "finding minimal budgets"])
+def test_bars_fit_a_narrow_terminal(step, width):
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=width, highlight=False, color_system=None)
+    with bars.terminal_bar(console, step, bars.EXPLORING) as show:
+        show(Progress(1, 60, 123_456, 12_345_678, 1.0, step=step))
+    shown = re.sub(r"\x1b\[[0-9?;]*[a-zA-Z]", "", screen.getvalue())
+    assert "finding" in shown and "…" not in shown and "layer 1/60" in shown and "━" in shown
 
 
 def test_building_goes_on_evenly():

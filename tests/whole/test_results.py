@@ -123,6 +123,12 @@ def test_repr_is_one_short_line_and_print_is_for_people(name, results):
     assert not str(results[name]).startswith(("<", f"{name}("))
 
 
+def test_a_long_table_scrolls_so_that_notes_are_in_sight(results):
+    long = ace.budget_curve(ace.catalog.get("knapsack"))
+    assert 'class="tall"' in long._repr_html_() and 'class="tall"' not in results["BudgetCurve"]._repr_html_()
+    assert long._repr_html_().rindex("<p>") > long._repr_html_().index("</table></div>")
+
+
 def test_without_matplotlib_a_curve_is_a_table(results, monkeypatch):
     import sys
 

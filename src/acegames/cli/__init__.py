@@ -79,6 +79,7 @@ def _terminate(*_: Any) -> None:
     raise _Terminated(TERMINATED)
 
 
+PARTS_OF_A_GAME = ("--budget", "--budgets", "--horizon", "--initial")  # that no verb has an option for
 NARROW = 60  # columns below which the frames of the help would cut the names of options
 
 
@@ -87,6 +88,15 @@ class _Verb(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except USAGE_ERROR as error:
+            if getattr(error, "option_name", None) in PARTS_OF_A_GAME:
+                error.possibilities = None  # nothing that is spelled alike would help
+                error.message += f", which is part of the game (-p sets it for a catalog game). {opt.CHANGE}."
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return usage(self)

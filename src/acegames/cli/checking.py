@@ -241,10 +241,13 @@ def reduce(
     model = opt.read_game(game, given)
     with working("reducing"):
         reduced = ace.reduce(model).game
+    replaced = output is not None and output.is_file()
     if output is not None:
         reduced.save(output)
     show_game(reduced)
     out.print("Its states are (state, cumulative cost). It allows exactly the feasible joint actions.")
     if output is None:
         out.print("The reduced game was not written; add -o reduced.yaml to keep it.")
-    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output)})
+    return Answer(
+        {"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output, replaced=replaced)}
+    )

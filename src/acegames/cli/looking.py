@@ -25,6 +25,7 @@ OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the in
 AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
 PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
+EPISODES, SEED = 1000, 0  # of a page, where nothing is said
 PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
 
@@ -66,8 +67,8 @@ def report(
     given: opt.Given = opt.NOTHING,
     against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
-    episodes: opt.Episodes = 1000,
-    seed: Annotated[int, Option(parser=opt.whole(0), metavar="N", help=PAGE_SEED)] = 0,
+    episodes: opt.Episodes = EPISODES,
+    seed: Annotated[int, Option(parser=opt.whole(0), metavar="N", help=PAGE_SEED)] = SEED,
     most: Annotated[int | None, Option(parser=opt.whole(1), metavar="N", help=MOST)] = None,
 ) -> Answer:
     """Write one HTML page, the explorer, that shows a solution; it works offline.
@@ -87,6 +88,8 @@ def report(
         options["game"] = opt.read_game(game, given)
     if against is not None:
         options["against"] = opt.read_solution(against)
+    said = {"--game": game, "--against": against, "--pictures": pictures, "--episodes": episodes, "--seed": seed}
+    options["hints"] = _hints(file, game, output, param or [], said)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
     shown = "all" if written.situations == written.of else f"{written.situations:,}"
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
@@ -108,6 +111,16 @@ def report(
         },
         code=0 if written.ok else 1,
     )
+
+
+def _hints(file: Path, game: str | None, output: Path, param: list[str], said: dict[str, Any]) -> Any:
+    """The words that made a page, as far as they differ from what is meant without them."""
+    from acegames.report.hints import InShell
+
+    named = [word for one in param for word in ("-p", one)]
+    usual = {"--episodes": EPISODES, "--seed": SEED}
+    more = [str(x) for name, value in said.items() if value not in (None, usual.get(name)) for x in (name, value)]
+    return InShell([str(file), *more, *named, "-o", str(output)], [str(file)] if game is None else [game, *named])
 
 
 def catalog(
@@ -133,9 +146,10 @@ def catalog(
     told = _told(entry)
     if output is not None:
         opt.check_place(output)
+        replaced = output.is_file()
         build(name, param or ()).save(output)
         out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({"games": [told], "file": say_written(output)})
+        return Answer({"games": [told], "file": say_written(output, replaced=replaced)})
     if param:
         raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")

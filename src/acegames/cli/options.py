@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "reference")
 PROOF = b"acegames-proof "  # what a proof begins with
+CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor
 
 
@@ -130,7 +131,7 @@ def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
             said, whose = (
                 (f"-p {param[0]}", "catalog games and models") if param else (option, "models of PRISM and Storm")
             )
-            raise InvalidOption(f"{said}: {name} is a file of another kind; only {whose} have such parameters")
+            raise InvalidOption(f"{said}: {name} is a file of another kind; only {whose} have such parameters. {CHANGE}")
         with working("reading the game"), warning_in_words():
             return ace.load(name, **options)
     if option is not None and name in ace.catalog.names():

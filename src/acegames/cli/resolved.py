@@ -63,7 +63,8 @@ def _present(game: ace.MarkovGame, layer: Layer) -> list[int]:
 
 def _state(game: ace.MarkovGame, name: str) -> int:
     """The number of a state from its label as it is shown, in Python or in a table."""
-    ways = [{spell(s): k for k, s in enumerate(game.states)} for spell in (str, repr, called)]
+    spellings: Any = (str, repr, called, _label, lambda label: called((label,)))  # the last has brackets
+    ways = [{spell(s): k for k, s in enumerate(game.states)} for spell in spellings]
     for known in ways:
         if name in known:
             return known[name]

@@ -110,11 +110,11 @@ def with_bar(work: Callable[[ace.OnProgress | None], T], step: str = "solving", 
         return work(show)
 
 
-def say_written(output: Any) -> str | None:
+def say_written(output: Any, *, replaced: bool = False) -> str | None:
     """Say where something was written; return the place for --json, None where nothing was."""
     if output is None:
         return None
-    out.print(f"Written to {escape(str(output))}.")
+    out.print(f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}.")
     return str(output)
 
 

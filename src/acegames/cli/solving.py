@@ -81,10 +81,11 @@ def solve(
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
     output = output if good else None
+    replaced = output is not None and output.is_file()
     if output is not None:
         solution.save(output)
     show_summary(solution, certificate, took, verbose=verbose)
-    written = say_written(output)
+    written = say_written(output, replaced=replaced)
     if written is not None and solution.checkpoint is not None:
         out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if not good:
@@ -104,7 +105,9 @@ def _refuse_at_once(game: ace.MarkovGame, concept: Any, memory: str | None, opti
 
     rounding = {name: options[name] for name in ("epsilon", "relative", "rounding")}
     counted = Within(**rounding).count(game).game
-    if plan(counted, lattice(counted), clip=True).total < MANY_CELLS:
+    with working("laying out the situations"):
+        cells = plan(counted, lattice(counted), clip=True).total
+    if cells < MANY_CELLS:
         return
     with working("estimating the size"):
         needs = ace.estimate(game, concept, **rounding, engine=options["engine"], keep_values=options["keep_values"])

@@ -51,7 +51,7 @@ def show_game(game: ace.MarkovGame, **more: str) -> None:
     }
     found = Table(Column(), Column(overflow="fold"), show_header=False)
     for key, value in {**facts, **more}.items():
-        found.add_row(key, escape(value))
+        found.add_row(key, escape(one_line(value)))
     out.print(found)
     out.print(f"digest {game.digest}", soft_wrap=True)
 

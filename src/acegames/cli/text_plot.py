@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from rich.text import Text
 from acegames.model.arrays import Floats, Ints
 
 COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
+MOST_LABELS = 5  # along an axis, and one at its beginning
 FAR = 2.0  # times the frontier's own extent
 MARKS = {
     "point": ("●", "o", "bold cyan", "minimal budget"),
@@ -51,14 +53,14 @@ class Axis:
         share = (np.asarray(amounts, dtype=np.float64) - self.low) / (self.high - self.low)
         return np.rint(share * (self.cells - 1)).astype(np.int64)
 
-    def marks(self, own: float) -> list[tuple[int, str]]:
-        """Characters to be labelled and their labels, the most important first."""
-        between = [self.low + k / 4 * (self.high - self.low) for k in (2, 1, 3)]
-        amounts = [own, self.low, self.high] if self.low <= own <= self.high else [self.low, self.high]
-        shown = [(int(self.at(x)), f"{x:.6g}") for x in amounts]
-        if self.whole:
-            return shown + [(int(self.at(x)), f"{x:.6g}") for x in map(round, between)]
-        return shown + [(int(self.at(x)), f"{x:.3g}") for x in between]
+    def marks(self) -> list[tuple[int, str]]:
+        """Characters to be labelled and their labels: multiples of a round number."""
+        span = self.high - self.low
+        step = 10.0 ** math.floor(math.log10(span / MOST_LABELS))
+        step *= next(k for k in (1, 2, 5, 10) if span <= k * step * MOST_LABELS)
+        step = max(1.0, step) if self.whole else step
+        ticks = (k * step for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1))
+        return [(int(self.at(x)), f"{x:.10g}") for x in ticks]
 
 
 def plot_frontier(
@@ -73,7 +75,7 @@ def plot_frontier(
     amounts = np.vstack([points, drawn])
     up = Axis.over(amounts[:, 1], ROWS, 2)
     labels: dict[int, str] = {}
-    for row, label in up.marks(own[1]):
+    for row, label in up.marks():
         if all(abs(row - other) > 1 for other in labels):  # none next to another
             labels[row] = label
     margin = max(map(len, labels.values()))
@@ -85,7 +87,7 @@ def plot_frontier(
         side = f"{labels.get(row, ''):>{margin}} {tick if row in labels else rise}"
         lines.append(Text.assemble(side, *(ink[kind] for kind in field[row])))
     lines.append(Text(" " * (margin + 1) + corner + run * along.cells))
-    lines.append(Text(_written(along.marks(own[0]), margin + 2, width)))
+    lines.append(Text(_written(along.marks(), margin + 2, width)))
     name = _cut(names[0], width)
     lines.append(Text(" " * max(0, margin + 2 + along.cells - cell_len(name)) + name))
     parts = [Text.assemble(ink[kind], f" {MARKS[kind][3]}") for kind in kinds]

@@ -57,8 +57,14 @@ def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
 
 
 def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
-    """Budgets in one line: "risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
-    said = [f"{name}{_budget_said(b, spell)}" for name, b in budgets.items()]
+    """Budgets in one line: "0 <= risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
+    said = []
+    for name, budget in budgets.items():
+        least = budgets.get(f"-{name}")  # the other side of `between`
+        if _is_bound(least) and _is_bound(budget):
+            said.append(f"{spell(-least if least else 0)} <= {name}{_budget_said(budget, spell)}")
+        elif not (name.startswith("-") and _is_bound(budgets.get(name[1:])) and _is_bound(budget)):
+            said.append(f"{name}{_budget_said(budget, spell)}")
     apart = any(isinstance(b, Holds) or _is_schedule(b) for b in budgets.values())  # those have commas of their own
     return ("; " if apart else ", ").join(said)
 
@@ -71,6 +77,11 @@ def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
         said = [_budget_said(b, spell).removeprefix(" <=").strip() for b in _ends(budget)]
         return f" <= {', '.join(said if len(budget) <= 8 else [*said[:4], '...', *said[4:]])} by step"
     return " unlimited" if budget == math.inf else f" <= {spell(budget)}"
+
+
+def _is_bound(budget: Any) -> bool:
+    """Whether a budget is one finite number."""
+    return isinstance(budget, (int, float, Fraction)) and -math.inf < budget < math.inf
 
 
 def _is_schedule(budget: Any) -> bool:
@@ -122,7 +133,7 @@ def listed(labels: Sequence[Label], most: int = 8) -> str:
     Where two would look alike, such as 1 and "1", all are as Python writes them.
     """
     few = labels if len(labels) <= most else labels[:3]
-    said = [*map(_part, few)]
+    said = [*map(called, few)]
     if len(set(said)) < len(said):
         said = [*map(repr, few)]
     return ", ".join(said) if len(labels) <= most else f"{len(labels):,}, such as {', '.join(said)}"

@@ -116,6 +116,8 @@ def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | 
     draw.label_axes(ax, words, curve.constraint)
     if len(axes) == 2:
         _worth_of_two(ax, budgets[shown], *draw.worth(curve.values[shown], curve.players, player), least)
+        if curve.thinned:
+            ax.set_title(f"{len(curve.budgets):,} of {curve.steps:,} budgets", fontsize="small")
         return ax
     order = np.argsort(budgets[shown, 0])
     x, values = budgets[shown, 0][order], curve.values[shown][order]

@@ -5,7 +5,8 @@ shown, `reasons` says why joint actions are infeasible there, `deviations` what 
 recommendation would lose, `alternatives` why feasible joint actions are not recommended for sure,
 `freedom` how often budgets made a preferred action infeasible, `budgets` which budgets suffice and
 what they are worth, `episodes` what play looks like, `pictures` what states look like, `against`
-how another solution compares, and `summary` puts the answer into words.
+how another solution compares, `hints` what to type for more, and `summary` puts the answer into
+words.
 """
 
 from acegames.report.write import Written, write_report

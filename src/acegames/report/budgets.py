@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any, NamedTuple
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.budgets import has_schedule
-from acegames.model.words import called, shown
+from acegames.model.words import shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
+from acegames.report.hints import Hints
 from acegames.safety.frontier import Frontier
-from acegames.solving.curve import curve_of
+from acegames.solving.curve import MORE, SMALLEST, curve_of
 from acegames.solving.curve_budgets import spread
 from acegames.solving.pipeline import Solution
 from acegames.system.progress import OnProgress
@@ -23,7 +23,7 @@ FRONTIER_PAIRS = 2_000_000
 MOST_CURVES = 6
 POINTS = 61
 MOST_MINIMAL = 400
-SHOWS = "This command shows it:"
+SHOWS = "This shows it:"
 
 
 class Note(NamedTuple):
@@ -36,13 +36,13 @@ class Note(NamedTuple):
         return f"{self.words} {self.command}" if self.command else self.words
 
 
-def minimal(view: View, progress: OnProgress | None = None) -> tuple[Frontier | None, Note]:
+def minimal(view: View, hints: Hints, progress: OnProgress | None = None) -> tuple[Frontier | None, Note]:
     """Minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
         return None, Note("This game has no budgets.")
     pairs = count_pairs(view.policy.layers)
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
-        return None, Note(f"Left out: the solve had {pairs:,} stage games. {SHOWS}", "acegames frontier GAME")
+        return None, Note(f"Left out: the solve had {pairs:,} stage games. {SHOWS}", hints.minimal())
     try:
         return Frontier(view.counted, progress), Note("")
     except TooLarge as error:
@@ -69,27 +69,26 @@ def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str
 
 
 def curves(
-    view: View, solution: Solution, frontier: Frontier | None, note: Note, progress: OnProgress | None = None
+    solution: Solution, frontier: Frontier | None, note: Note, hints: Hints, progress: OnProgress | None = None
 ) -> list[dict[str, Any]]:
     """What each budget is worth, the others as they are; or a note on why that is left out.
 
     `note` says why there are no minimal budgets, without which there is no curve.
     """
-    few = range(min(len(view.game.constraints), MOST_CURVES))
-    found = (_curve(solution, m, frontier, note, progress) for m in few)
+    few = range(min(len(solution.game.constraints), MOST_CURVES))
+    found = (_curve(solution, m, frontier, note, hints, progress) for m in few)
     return [{"constraint": m, "budgets": [], "values": [], "notes": [], **curve} for m, curve in enumerate(found)]
 
 
 def _curve(
-    solution: Solution, m: int, frontier: Frontier | None, note: Note, progress: OnProgress | None
+    solution: Solution, m: int, frontier: Frontier | None, note: Note, hints: Hints, progress: OnProgress | None
 ) -> dict[str, Any]:
     label, pairs = solution.game.constraints[m], count_pairs(solution.policy.layers)
     if all(isinstance(row[m], float) for row in solution.game.budgets):
         return {"notes": [Note("This constraint has no limit.")]}
     if pairs > MOST_PAIRS:
         left_out = f"Left out: it takes another solve, and this one had {pairs:,} stage games. {SHOWS}"
-        command = f"acegames frontier GAME --curve --constraint {shlex.quote(called(label))}"
-        return {"notes": [Note(left_out, command)]}
+        return {"notes": [Note(left_out, hints.curve(label))]}
     if frontier is None:
         return {"notes": [note]}
     try:
@@ -99,5 +98,5 @@ def _curve(
     return {
         "budgets": [shown(x) for x in curve.budgets[:, m]],
         "values": [[shown(x) for x in row] for row in curve.values],
-        "notes": [Note(note.replace("; points= shows more", "")) for note in curve.notes],
+        "notes": [Note(note.replace(MORE, "").replace(SMALLEST, "")) for note in curve.notes],
     }

@@ -7,6 +7,8 @@ script of an SVG and loads nothing for it.
 from __future__ import annotations
 
 import base64
+import inspect
+import io
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,6 +18,7 @@ from acegames.catalog import picture_of
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.words import called
+from acegames.model.written import check_known, unknown
 
 Render = Callable[[Any], Any] | Mapping[Any, Any] | str | PathLike[str]
 """A function of the state, a mapping from states, or a folder of pictures named by states."""
@@ -24,7 +27,7 @@ ROOM = 900_000
 """Characters that all pictures of a page may fill."""
 PNG = b"\x89PNG\r\n\x1a\n"
 ENDINGS = (".svg", ".png")
-KINDS = "must be text with an <svg> element, the bytes of an SVG or PNG file, or None"
+KINDS = "must be text with an <svg> element, the bytes of an SVG or PNG file, a figure of matplotlib, or None"
 
 
 class Pictures:
@@ -32,7 +35,7 @@ class Pictures:
 
     def __init__(self, game: MarkovGame, render: Render | None) -> None:
         self.game, self.drawn = game, dict[int, str | None]()
-        self.draw = picture_of(game) if render is None else _function(render)
+        self.draw = picture_of(game) if render is None else _function(render, game)
 
     def of(self, state: int) -> str | None:
         """The address of a state's picture, None where there is none."""
@@ -65,25 +68,46 @@ class Pictures:
         return None if made is None else _encoded(made, f"render: for the state {called(label)!r:.80}")
 
 
-def _function(render: Render) -> Callable[[Any], Any]:
+def _function(render: Render, game: MarkovGame) -> Callable[[Any], Any]:
     if isinstance(render, Mapping):
+        _check_mapping(render, game)
         return render.get
     if isinstance(render, (str, PathLike)):
-        return _from_folder(Path(fspath(render)))
+        return _from_folder(Path(fspath(render)), game)
     if not callable(render):
         raise InvalidOption(
             f"render: got {type(render).__name__}, must be a function of the state, a mapping from states, or a folder"
         )
+    try:
+        signature = inspect.signature(render)
+    except ValueError:  # some built-in functions have none
+        return render
+    try:
+        signature.bind("state")
+    except TypeError:
+        raise InvalidOption(f"render: takes {signature}, must be a function of the state alone") from None
     return render
 
 
-def _from_folder(folder: Path) -> Callable[[Any], bytes | None]:
+def _check_mapping(render: Mapping[Any, Any], game: MarkovGame) -> None:
+    """Refuse one without a picture of any state, and a label of no state where a state has none."""
+    if not render:
+        raise InvalidOption("render: the mapping is empty; it must hold pictures by the labels of states")
+    if not set(game.states) <= set(render):
+        check_known("state", render, game.states, "render: ")
+
+
+def _from_folder(folder: Path, game: MarkovGame) -> Callable[[Any], bytes | None]:
     """Pictures STATE.svg or STATE.png of a folder, found by the state's label."""
     if not folder.is_dir():
         raise InvalidOption(f"render: {folder} is no folder; it must hold files such as STATE.svg or STATE.png")
     files = {path.name: path for path in sorted(folder.iterdir()) if path.suffix in ENDINGS}
     if not files:
         raise InvalidOption(f"render: {folder} holds no pictures; their names must end in {' or '.join(ENDINGS)}")
+    named = {file_name(label): label for label in game.states}
+    if not any(path.stem in named for path in files.values()):
+        stem = next(iter(files.values())).stem
+        raise InvalidOption(f"render: {folder} holds no picture of a state: {unknown('state', stem, named)}")
 
     def read(label: Any) -> bytes | None:
         found = next((files[name] for e in ENDINGS if (name := file_name(label) + e) in files), None)
@@ -97,10 +121,21 @@ def file_name(label: Any) -> str:
     return "".join("_" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in called(label))
 
 
+def _saved(made: Any) -> bytes | None:
+    """The PNG file of a figure of matplotlib, or of the figure of axes; None of anything else."""
+    save = getattr(getattr(made, "figure", None), "savefig", None)
+    if save is None:
+        return None
+    file = io.BytesIO()
+    save(file, format="png")
+    return file.getvalue()
+
+
 def _encoded(made: Any, where: str) -> str:
     """A picture as a `data:` address."""
     if not isinstance(made, (str, bytes)):  # what notebooks can show, such as an image of Pillow
         shown = next((f() for way in ("_repr_svg_", "_repr_png_") if (f := getattr(made, way, None))), None)
+        shown = _saved(made) if shown is None else shown
         if shown is None:
             raise InvalidOption(f"{where}: got {type(made).__name__}, {KINDS}")
         made = shown

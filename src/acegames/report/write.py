@@ -27,6 +27,7 @@ from acegames.report.alternatives import objective_data
 from acegames.report.budgets import Note, curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_costs, sample
 from acegames.report.freedom import freedom
+from acegames.report.hints import Hints, InPython
 from acegames.report.page import json_for_script, page
 from acegames.report.pictures import Pictures, Render
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
@@ -47,8 +48,6 @@ LEAST_ROOM = 0.05
 """The share of these that is for situations, however much the rest takes."""
 AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
-COMMAND, CALL = "acegames report FILE --most {}", "solution.report(most={})"
-"""What makes a larger page, as a file and in a notebook."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +85,7 @@ def write_report(
     seed: int | None = None,
     render: Render | None = None,
     against: Solution | None = None,
+    hints: Hints | None = None,
     progress: OnProgress | bool | None = None,
 ) -> Written:
     """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
@@ -103,11 +103,12 @@ def write_report(
             page below 3 MB. The page says what is left out.
         seed: the earlier name of `rng`.
         render: pictures of states: a function of the state, or a mapping from states, to an SVG
-            text, the bytes of an SVG or PNG file, or None; or a folder of files STATE.svg or
-            STATE.png. Some catalog games bring their own. They are shown as images: no script in
-            them runs.
+            text, the bytes of an SVG or PNG file, a figure of matplotlib, or None; or a folder of
+            files STATE.svg or STATE.png. Some catalog games bring their own. They are shown as
+            images: no script in them runs.
         against: another solution of the same game to compare with. Its concept, budgets and horizon
             may differ.
+        hints: what the page says to type for more than it shows; by default Python code.
         progress: True for a bar, or a function that is called with a `Progress` after each layer of
             the check, of the minimal budgets, of the solves for the values of budgets, and of the
             description; its `step` says which.
@@ -130,7 +131,7 @@ def write_report(
                 f"path {fspath(path)}: the report is a page for a browser, not a {ending} file; end in .html"
             )
     with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
-        return _written(answer, path, game, episodes, rng, most, render, against, progress)
+        return _written(answer, path, game, episodes, rng, most, render, against, hints, progress)
 
 
 def _written(
@@ -142,6 +143,7 @@ def _written(
     most: int | None,
     render: Render | None,
     against: Solution | None,
+    hints: Hints | None,
     progress: OnProgress | None,
 ) -> Written:
     solution = _as_solution(answer, game)
@@ -159,7 +161,7 @@ def _written(
         most=most,
         render=render,
         against=against,
-        larger=CALL if path is None else COMMAND,
+        hints=hints or InPython(None if path is None else str(fspath(path))),
         progress=progress,
     )
     text = page(data)
@@ -197,21 +199,22 @@ def collect(
     most: int | None,
     render: Render | None = None,
     against: Solution | None = None,
-    larger: str = COMMAND,
+    hints: Hints | None = None,
     progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
-    """Everything that the page shows, ready for JSON; `larger` says how to get more of it."""
+    """Everything that the page shows, ready for JSON; `hints` say how to get more of it."""
+    hints = hints or InPython()
     view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
     other = None if against is None else _other(view, against)
     certificate = verify(view.game, view.policy, solution.concept, progress=progress)
     rollouts = simulate(view.game, view.policy, episodes=episodes, rng=rng)
-    frontier, note = minimal(view, progress)
+    frontier, note = minimal(view, hints, progress)
     played = sample(view, rollouts)
     free = freedom(view, rollouts, progress) if view.game.constraints else None
     fixed = {
         "summary": summary_data(view, solution, certificate, rollouts, free),
         "frontier": frontier_data(view, frontier, note),
-        "curves": curves(view, solution, frontier, note, progress),
+        "curves": curves(solution, frontier, note, hints, progress),
         "episodes": episode_data(view, rollouts, played),
         "final": final_costs(view, rollouts),
         "against": None,
@@ -233,7 +236,7 @@ def collect(
         if most is not None or size <= room or limit < 10:
             break
         limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
-    notes = _notes(view, chosen, described["maps"], larger)
+    notes = _notes(view, chosen, described["maps"], hints)
     if short:
         notes.append(
             Note(f"Pictures of {len(described['pictures']):,} states are in this page; the others do not fit.")
@@ -295,7 +298,7 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{',' * (len(words) > 2)} and {words[-1]}"
 
 
-def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], larger: str) -> list[Note]:
+def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], hints: Hints) -> list[Note]:
     """What the page leaves out, in sentences."""
     said = []
     if chosen.thinned:
@@ -303,7 +306,7 @@ def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], l
             f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, cumulative cost) are in this page: "
             f"{_listed(chosen.kinds or ('none of them fits',))}. This makes a larger page:"
         )
-        said.append(Note(words, larger.format(min(chosen.number, 10 * chosen.shown))))
+        said.append(Note(words, hints.larger(min(chosen.number, 10 * chosen.shown))))
     cells, of = (sum(f(x) for at in drawn for x in at.values()) for f in (lambda x: len(x["a"]), lambda x: x["of"]))
     if cells < of:
         said.append(Note(f"The maps have {cells:,} cells for the {of:,} situations of their states."))

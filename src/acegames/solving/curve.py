@@ -46,6 +46,7 @@ from acegames.model.numbers import plain, plain_array
 from acegames.model.user_functions import OF_CONCEPT, THREADS, public
 from acegames.model.watching import takes_progress
 from acegames.model.words import number
+from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy.layer import project
 from acegames.safety.frontier import Frontier
 from acegames.safety.lattice import lattice
@@ -61,6 +62,12 @@ SCHEDULE = (
     "The budget is a schedule: each line gives its last finite entry, and the other entries are raised or lowered by the same "
     "amount."
 )
+FALLS = (
+    "A larger budget can lower the sum of values: it gives every player more choices, among them more deviations that an "
+    "equilibrium must withstand."
+)
+SMALLEST = "; smallest: nothing smaller suffices with that unchanged"
+MORE = "; points= shows more"
 NOT_COMPARABLE = "Without an objective each line has the values of some equilibrium, so lines need not be comparable."
 
 
@@ -96,6 +103,15 @@ class BudgetCurve(Shown):
         known = set(map(tuple, self.minimal.tolist()))
         return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
 
+    @cached_property
+    def falls(self) -> bool:
+        """Whether some budget has a lower sum of values than a smaller one has."""
+        known = np.isfinite(self.values).all(axis=1)
+        budgets, total = self.budgets[known], self.values[known].sum(axis=1)
+        least = total - SHOWN_AS_ZERO * np.abs(self.values[known]).sum(axis=1)  # below this it is no rounding error
+        lines = zip(budgets, least, strict=True)
+        return any((total[(budgets >= line).all(axis=1)] < low).any() for line, low in lines)
+
     @property
     def mark(self) -> str:
         """What a minimal budget is called in the lines."""
@@ -111,16 +127,16 @@ class BudgetCurve(Shown):
         """Sentences that explain the lines."""
         said = list(self.remarks)
         if self._fixed:
-            said.append(
-                f"The budget of {self._fixed} stays the game's own; smallest: nothing smaller suffices with that unchanged."
-            )
+            said.append(f"The budget of {self._fixed} stays the game's own{SMALLEST}.")
         if self.thinned:
             shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
-            said.append(f"This curve shows {shown}; points= shows more.")
+            said.append(f"This curve shows {shown}{MORE}.")
         if self.schedule:
             said.append(SCHEDULE)
         if self.concept.objective is None:
             said.append(NOT_COMPARABLE)
+        elif self.falls:
+            said.append(FALLS)
         return said
 
     @property

@@ -81,15 +81,12 @@ class Scale:
         if not len(lowest):
             raise infeasible(self.game)
         columns: list[list[Bound]] = [[x] for x in self.own]
-        steps = 1
-        each = max(2, points if len(varied) == 1 else math.isqrt(points))
-        for m in varied:
-            low, high = int(lowest[:, m].min()), own[m]
-            more = self.own[m] != high * self.units[m]  # the game's own budget is shown, though nothing changes there
-            steps *= high - low + 1 + more
-            columns[m] = [x * self.units[m] for x in spread(low, high, each - more)]
-            columns[m] += [self.own[m]] * more
-        return list(itertools.product(*columns)), steps
+        low, more = lowest.min(axis=0).tolist(), [x != w * u for x, w, u in zip(self.own, own, self.units, strict=True)]
+        there = [own[m] - low[m] + 1 + more[m] for m in varied]  # the game's own is shown, though nothing changes there
+        for m, shown in zip(varied, shares(there, points), strict=True):
+            columns[m] = [x * self.units[m] for x in spread(low[m], own[m], shown - more[m])]
+            columns[m] += [self.own[m]] * more[m]
+        return list(itertools.product(*columns)), math.prod(there)
 
     def _where_it_matters(self, m: int) -> tuple[int, int]:
         """Whole units that no play keeps, and those that every play keeps."""
@@ -105,6 +102,15 @@ def spread(low: int, high: int, most: int) -> list[int]:
     """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
     count = min(most, high - low + 1)
     return [low + (high - low) * k // max(1, count - 1) for k in range(count)]
+
+
+def shares(there: Sequence[int], most: int) -> list[int]:
+    """How many along the axis of a line, or the two of a grid: at most `most`, but 2 on each."""
+    if len(there) == 1:
+        return [min(there[0], most)]
+    first, second = there
+    shown = min(first, max(2, math.isqrt(most), most // second))
+    return [shown, min(second, max(2, most // shown))]
 
 
 def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:

@@ -148,8 +148,8 @@ class Solution(Shown):
             most: number of situations to show at most; by default, what keeps the page below 3 MB.
             seed: the earlier name of `rng`.
             render: pictures of states: a function of the state, or a mapping from states, to an SVG
-                text, the bytes of an SVG or PNG file, or None; or a folder of files STATE.svg or
-                STATE.png. Some catalog games bring their own.
+                text, the bytes of an SVG or PNG file, a figure of matplotlib, or None; or a folder
+                of files STATE.svg or STATE.png. Some catalog games bring their own.
             against: another solution to compare with, of the same game; its concept, budgets and
                 horizon may differ.
             progress: True for a bar, or a function that is called with a `Progress` now and then;

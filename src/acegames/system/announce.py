@@ -24,8 +24,10 @@ def announce(
     kept = getattr(import_module(module), main)._cache
     if kept.cache_path is None:
         log.warning(
-            f"acegames: compiling its {what}, which takes about {seconds} seconds in every process, because neither the "
+            f"acegames: compiling its {what}, which takes about {seconds} seconds of an idle machine in every process, because neither the "
             "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
     elif not (hasattr(kept, "holds_any") and kept.holds_any()):
-        log.warning(f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds")
+        log.warning(
+            f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds of an idle machine"
+        )

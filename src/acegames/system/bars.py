@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 COMPILING = "compiling kernels"
 EXPLORING = "finding the situations reachable under feasible play"
-BAR_ROOM = 45
-"""Columns of a terminal that a bar and the name of its step take."""
+BRIEFLY = {EXPLORING: "finding situations"}
+"""What is said in a narrow terminal."""
+BAR = 40
+"""Columns of a bar, where it leaves three quarters of the terminal to words."""
 
 
 class Told(Protocol):
@@ -75,13 +77,18 @@ def terminal_bar(console: Console, step: str, begins: str) -> Iterator[Callable[
     """A bar on a terminal, which goes when the work is done."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.fields[step]}"), BarColumn(), TextColumn("{task.description}"))
+    width = min(BAR, console.width // 4)
+    columns = (TextColumn("{task.fields[step]}"), BarColumn(width), TextColumn("{task.description}"))
+
+    def fits(text: str, step: str) -> bool:
+        return len(step) + width + len(text) + 3 <= console.width
+
     with Progress(*columns, console=console, transient=True) as drawn:
-        task = drawn.add_task(begins, total=None, step=step)
+        task = drawn.add_task(begins if fits(begins, step) else BRIEFLY.get(begins, begins), total=None, step=step)
 
         def show(told: Told) -> None:
             parts = [*told.parts, f"{memory_used() / 2**20:,.0f} MiB"]
-            while len(parts) > 1 and len(", ".join(parts)) > console.width - BAR_ROOM:
+            while len(parts) > 1 and not fits(", ".join(parts), told.step):
                 parts = parts[:-1]
             drawn.update(task, completed=told.share, total=1.0, description=", ".join(parts), step=told.step)
 

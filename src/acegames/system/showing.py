@@ -16,9 +16,13 @@ STYLE = (
     ".acegames :is(th,td){background:transparent;color:inherit;padding:.15em .7em;text-align:right;"
     "border:0;border-bottom:1px solid #8886}"
     ".acegames :is(th,td).left{text-align:left}"
+    ".acegames .tall{max-height:26em;overflow-y:auto;width:fit-content;max-width:100%}"
     ".acegames svg{max-width:100%;height:auto}"
 )
 """Grey lines that are half transparent can be seen on any ground."""
+
+TALL = 20
+"""Rows from which on a table scrolls, so that what is said below it is in sight."""
 
 LEAD = re.compile(r"[A-Z][\w -]{0,30}:(?=\s)")
 """What a line is about, at its beginning, such as "Safe:"."""
@@ -59,7 +63,8 @@ def table_html(
     All but the first `left` columns hold numbers, aligned at the right.
     """
     lines = [_row("th", heads, left), *(_row("td", row, left) for row in rows)]
-    return _framed(f"{picture}<table>{''.join(lines)}</table>{_paragraphs(notes)}")
+    tall = ' class="tall"' * (len(lines) - 1 > TALL)
+    return _framed(f"{picture}<div{tall}><table>{''.join(lines)}</table></div>{_paragraphs(notes)}")
 
 
 def frame_html(page: bytes, height: int = 640) -> str:

@@ -1,4 +1,4 @@
-// A link to a situation: #t=3&s=ice&c=5 has its time, the label of its state (percent-encoded) and its cumulative costs; n=2 in place of s is the number of a state whose label another one shares.
+// A link to a situation: #t=3&s=ice&c=5 has its time, the label of its state (percent-encoded) and its cumulative costs; n=2 in place of s is the number of a state whose label another one shares, or that no address can hold.
 const SETTLED = 400; // milliseconds without a move after which a situation becomes a step of the history
 let settling = null;
 
@@ -8,7 +8,8 @@ Object.entries(DATA.states).forEach(([s, label]) => labelled.set(label, labelled
 
 /* Quotes and brackets too, which end a link in many texts. */
 const encoded = (label) => encodeURIComponent(label).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
-const nameOf = (state) => (labelled.get(DATA.states[state]) === state ? `s=${encoded(DATA.states[state])}` : `n=${state}`);
+const wellFormed = (label) => { try { return encoded(label) !== ""; } catch { return false; } }; // not with half a character
+const nameOf = (state) => (labelled.get(DATA.states[state]) === state && wellFormed(DATA.states[state]) ? `s=${encoded(DATA.states[state])}` : `n=${state}`);
 const address = () => `#t=${open.t}&${nameOf(open.record[STATE])}${M ? `&c=${open.record[SPENT].join(",")}` : ""}`;
 
 /* The time, state and cumulative costs that an address names, or null if the page has no situation with this time and state. */

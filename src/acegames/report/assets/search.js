@@ -1,17 +1,18 @@
 // Search among the situations of the page: parts of a state's label, t = 3, and amounts such as risk >= 4.
-// A name with blanks is found with them, without them, and in quotes.
+// A name with blanks, hyphens or underscores is found with them, with others, without them, and in quotes.
 const AT_ONCE = 30;
 const COMPARE = { "=": (a, b) => a === b, "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b };
 const CONDITION = (name) => `(^|\\s)(?:${name}|"\\s*${name}\\s*"|'\\s*${name}\\s*')\\s*(<=|>=|=|<|>)\\s*(-?[0-9.]+(?:e[-+]?[0-9]+)?)(?=\\s|$)`;
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s*");
+const loosely = (text) => escaped(text).replace(/([^\s_-])[_-]+(?=[^\s_-])|\\s\*/g, "$1[\\s_-]*");
 
 /* What a text asks for: words of a state's label, conditions on time and amounts, and names in conditions that name nothing. */
 function asked(text) {
   const conditions = [];
   let rest = text;
   const names = [...DATA.constraints.map((name, m) => [name, m]).sort((a, b) => b[0].length - a[0].length), ["t", null]];
-  for (const [name, m] of names) {
-    const form = new RegExp(CONDITION(escaped(name)), "gi");
+  for (const [spelled, m] of [escaped, loosely].flatMap((way) => names.map(([name, m]) => [way(name), m]))) {
+    const form = new RegExp(CONDITION(spelled), "gi");
     rest = rest.replace(form, (whole, before, how, value) => { conditions.push([m, COMPARE[how], Number(value)]); return before; });
   }
   const labels = Object.values(DATA.states).map((label) => label.toLowerCase()), unknown = [];
@@ -32,6 +33,36 @@ function situationsFor({ conditions, words }) {
   return DATA.situations.flatMap((at, t) => at.filter((record) => named_(record[STATE]) && fits(t, record)).map((record) => [t, record]));
 }
 
+/* How many letters must be put in, left out, replaced or swapped with their neighbour to make one word of the other. */
+function distance(a, b) {
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i++) {
+    rows.push([i]);
+    for (let j = 1; j <= b.length; j++) {
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      rows[i].push(Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1), swapped ? rows[i - 2][j - 2] + 1 : Infinity));
+    }
+  }
+  return rows[a.length][b.length];
+}
+
+/* The word of a label that a word which is in no label may stand for; null if none comes near. */
+function meant(word) {
+  const known = new Set(Object.values(DATA.states).flatMap((label) => label.toLowerCase().split(/[\s,·()]+/)).filter((part) => part).slice(0, 20000));
+  const [best] = [...known].map((part) => [distance(word, part), part]).sort((a, b) => a[0] - b[0]);
+  return best && best[0] <= Math.max(1, word.length / 3) ? best[1] : null;
+}
+
+/* What may be wrong with a search that finds nothing. */
+function advice({ conditions, words }) {
+  const labels = Object.values(DATA.states).map((label) => label.toLowerCase());
+  const missing = words.filter((word) => !labels.some((label) => label.includes(word)));
+  const said = missing.map((word) => { const near = meant(word); return ` No state has "${word}" in its name${near ? `; did you mean ${near}?` : "."}`; });
+  const times_ = Array.from({ length: H }, (_, t) => t);
+  if (!times_.some((t) => conditions.every(([m, compare, value]) => m !== null || compare(t, value)))) said.push(` t goes from 0 to ${H - 1}.`);
+  return said.join("");
+}
+
 function showFound() {
   const text = byId("search").value.trim();
   if (!text) { fill("found"); return; }
@@ -42,7 +73,7 @@ function showFound() {
     return;
   }
   const found = situationsFor(wanted), where = DATA.thinned ? " among those in this page" : "";
-  if (!found.length) { fill("found", hint(`No situation${where} fits.`)); return; }
+  if (!found.length) { fill("found", hint(`No situation${where} fits.${advice(wanted)}`)); return; }
   const line = ([t, record]) => el("li", {}, el("button", { type: "button", class: "quiet", on: { click: () => openSituation(t, record) } }, `t = ${t}, ${DATA.states[record[STATE]]}${M ? `, ${holding(record[SPENT])}` : ""}`));
   const list = el("ul", { class: "found" }), more = el("button", { type: "button", id: "more-found", class: "quiet", on: { click: () => add() } });
   const add = () => {
