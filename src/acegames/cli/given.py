@@ -61,6 +61,15 @@ class Given:
         """An option that goes with models, as it is typed; None where none is given."""
         return next((f"--{f.name}" for f in fields(self)[1:] if getattr(self, f.name)), None)
 
+    def typed(self) -> list[str]:
+        """All that is given, as it is typed."""
+        words = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            for one in value if isinstance(value, list) else [value] if value is not None else []:
+                words += ["-p" if field.name == "param" else f"--{field.name}", str(one)]
+        return words
+
     def options_of_model(self) -> dict[str, Any]:
         """The options of `adapters.storm.read_model`."""
         constants = dict(_parts("-p", word, "N=4") for word in self.param or ())

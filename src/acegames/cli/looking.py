@@ -89,7 +89,7 @@ def report(
     if against is not None:
         options["against"] = opt.read_solution(against)
     said = {"--game": game, "--against": against, "--pictures": pictures, "--episodes": episodes, "--seed": seed}
-    options["hints"] = _hints(file, game, output, param or [], said)
+    options["hints"] = _hints(file, game, output, given.typed(), said)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
     shown = "all" if written.situations == written.of else f"{written.situations:,}"
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
@@ -113,14 +113,13 @@ def report(
     )
 
 
-def _hints(file: Path, game: str | None, output: Path, param: list[str], said: dict[str, Any]) -> Any:
+def _hints(file: Path, game: str | None, output: Path, given: list[str], said: dict[str, Any]) -> Any:
     """The words that made a page, as far as they differ from what is meant without them."""
     from acegames.report.hints import InShell
 
-    named = [word for one in param for word in ("-p", one)]
     usual = {"--episodes": EPISODES, "--seed": SEED}
     more = [str(x) for name, value in said.items() if value not in (None, usual.get(name)) for x in (name, value)]
-    return InShell([str(file), *more, *named, "-o", str(output)], [str(file)] if game is None else [game, *named])
+    return InShell([str(file), *more, *given, "-o", str(output)], [str(file)] if game is None else [game, *given])
 
 
 def catalog(

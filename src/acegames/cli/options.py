@@ -131,7 +131,9 @@ def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
             said, whose = (
                 (f"-p {param[0]}", "catalog games and models") if param else (option, "models of PRISM and Storm")
             )
-            raise InvalidOption(f"{said}: {name} is a file of another kind; only {whose} have such parameters. {CHANGE}")
+            raise InvalidOption(
+                f"{said}: {name} is a file of another kind; only {whose} have such parameters. {CHANGE}"
+            )
         with working("reading the game"), warning_in_words():
             return ace.load(name, **options)
     if option is not None and name in ace.catalog.names():

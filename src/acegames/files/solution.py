@@ -82,7 +82,7 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 
 def _check_ending(path: str | PathLike[str], what: str) -> None:
-    """InvalidOption where the name of a file says that it holds a game, code, or something to read."""
+    """InvalidOption where a file's name says that it holds a game, code, or something to read."""
     ending = Path(path).suffix.lower()
     if holds_game(path) or ending in READABLE:
         other = f"not a {ending} file" if ending in READABLE else "not a game file"

@@ -23,8 +23,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.keys import INFOS, NO_DICT, STYLES
+from acegames.adapters.environments.spaces import MASK
 from acegames.adapters.environments.telling import Account, Mask, Telling
-from acegames.adapters.pettingzoo.conventions import MASK, Conventions
+from acegames.adapters.pettingzoo.conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import EnvAnswer, agents_of, step_env

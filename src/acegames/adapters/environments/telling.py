@@ -15,7 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.keys import STYLES, constraint_names, flat
-from acegames.adapters.pettingzoo.conventions import MASK
+from acegames.adapters.environments.spaces import MASK
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import exact, plain

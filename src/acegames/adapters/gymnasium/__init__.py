@@ -1,4 +1,4 @@
-"""Gymnasium (`pip install 'acegames[gymnasium]'`): games of one player, environments as games, shields.
+"""Gymnasium (`pip install 'acegames[gymnasium]'`): games as environments and back, and shields.
 
 env(game), vector_env(game, num_envs=...)    ->  an environment of a game, or a batch of them
 from_env(env, horizon, budget=..., ...)      ->  MarkovGame, to be solved or shielded

@@ -67,6 +67,7 @@ class Conventions:
         self.actions = tuple(action_labels(f"agent {p!r}", env.action_space(p), WHO, EXTRA) for p in self.players)
         self.constraints, self.cost = tuple(constraints), cost
         self.state_of = state or state_by_convention(env)
+        self._by_convention = state is None
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
@@ -79,7 +80,7 @@ class Conventions:
     def source(self) -> str:
         """Where the state comes from, and what helps if the game calls it otherwise."""
         by = "env.state() or else all observations together"
-        told = by if self.state_of is joint_state else "state(env, observations)"
+        told = by if self._by_convention else "state(env, observations)"
         return f"{told}: if the game calls it otherwise, give state=, a function of (env, observations)"
 
     def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
