@@ -18,8 +18,9 @@ from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
+    from acegames.adapters.gymnasium.conventions import CostRule
     from acegames.adapters.gymnasium.playing import SingleAgentEnv
-    from acegames.adapters.gymnasium.shielding import CostRule, ShieldedEnv
+    from acegames.adapters.gymnasium.shielding import ShieldedEnv
     from acegames.adapters.gymnasium.vector import GameVectorEnv
     from acegames.model.game import Label
     from acegames.shield import Shield
@@ -45,6 +46,7 @@ def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **opti
         MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
+    from acegames.adapters.gymnasium.conventions import CostRule
     from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
     return SingleAgentEnv(game, mask=mask, **options)

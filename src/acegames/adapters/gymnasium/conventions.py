@@ -94,18 +94,23 @@ class Conventions:
 
     def cost(self, step: GymStep) -> Any:
         """The cost of a step, as the user gives it."""
-        if callable(self.cost_rule):
-            try:
-                return self.cost_rule(step)
-            except (AttributeError, TypeError) as error:
-                raise InvalidOption(f"cost(step): {error}; it is given one step, with {FIELDS}") from error
-        if not self.constraints:
-            return None
+        return cost_of(step, self.cost_rule, self.constraints)
+
+
+def cost_of(step: GymStep, rule: CostRule, constraints: Sequence[Label]) -> Any:
+    """The cost of a step, as the user gives it."""
+    if callable(rule):
         try:
-            return step.info[self.cost_rule]
-        except (KeyError, TypeError, IndexError):
-            rule = "give cost=, a function of a step that tells the cost"
-            raise InvalidOption(f'info {show(step.info)}: info["{self.cost_rule}"] is missing; {rule}') from None
+            return rule(step)
+        except (AttributeError, TypeError) as error:
+            raise InvalidOption(f"cost(step): {error}; it is given one step, with {FIELDS}") from error
+    if not constraints:
+        return None
+    try:
+        return step.info[rule]
+    except (KeyError, TypeError, IndexError):
+        remedy = "give cost=, a function of a step that tells the cost"
+        raise InvalidOption(f'info {show(step.info)}: info["{rule}"] is missing; {remedy}') from None
 
 
 def check_gymnasium(env: Any) -> None:

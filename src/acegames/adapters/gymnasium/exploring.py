@@ -119,7 +119,7 @@ class Explorer:
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[Any, Label, Any]]:
         """(probability, next state, cost) of everything that can happen."""
         if state == END:
-            return [(Fraction(1), END, None)]
+            return [(Fraction(1), END, {})]
         cut = self.stationary and self.limit is not None and t + 1 >= self.limit
         merged: dict[tuple[Label, str], tuple[Fraction, Label, Any]] = {}
         for chance, found in self._law(t, state, action[0]):

@@ -117,7 +117,7 @@ class Law:
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any]]:
         """(probability, next state, cost) of everything that can happen."""
         if state == END:
-            return [(1.0, END, None)]
+            return [(1.0, END, {})]
         cut = self.limit is not None and t + 1 >= self.limit
         found = []
         for x in self.table[state][action[0]]:

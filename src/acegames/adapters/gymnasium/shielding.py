@@ -6,8 +6,7 @@ PettingZoo), in which the player of the shield's game is the agent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.guarding import Guarded, Price, any_state, check_shield, knows_only_actions
+from acegames.adapters.gymnasium.conventions import CostRule, GymStep, cost_of
 from acegames.adapters.pettingzoo.conventions import Conventions
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
@@ -26,24 +26,6 @@ from acegames.model.written import show
 from acegames.shield import Shield
 
 OBSERVATIONS = ("dict", "vector", "own")
-
-
-@dataclass(frozen=True, eq=False)
-class ShieldedStep:
-    """One step of an environment, for a user's function that gives its cost."""
-
-    t: int
-    state: Label
-    action: Label
-    next_state: Label  # what follows, also where the episode ends there
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: Any
-
-
-CostRule = str | Callable[[ShieldedStep], Any]
-"""A key, so that costs are `info[key]`, or a function of a `ShieldedStep`."""
 
 
 class OneAgent:
@@ -114,26 +96,11 @@ class OneAgentConventions(Conventions):
         agent = env.agent
         after = self.state(env, answer.observations, f"t={t + 1}") if not answer.over or callable(self.cost) else END
         told = answer.rewards[agent], bool(answer.terminations[agent]), bool(answer.truncations[agent])
-        step = ShieldedStep(t, state, action[0], after, *told, answer.infos[agent])
-        return END if answer.over else after, self._cost_of(step, action)
-
-    def _cost_of(self, step: ShieldedStep, action: JointAction) -> Any:
         if self.price is not None:
-            return self.price.of(action)
+            return END if answer.over else after, self.price.of(action)
         rule: Any = self.cost
-        if not callable(rule):
-            if not self.constraints:
-                return None
-            try:
-                return step.info[rule]
-            except (KeyError, TypeError, IndexError):
-                remedy = "give cost=, a function of a step that tells the cost"
-                raise InvalidOption(f'info {show(step.info)}: info["{rule}"] is missing; {remedy}') from None
-        try:
-            return rule(step)
-        except (AttributeError, TypeError) as error:
-            fields = ", ".join(f".{name}" for name in ShieldedStep.__dataclass_fields__)
-            raise InvalidOption(f"cost(step): {error}; it is given one step, with {fields}") from error
+        step = GymStep(t, state, action[0], after, *told, answer.infos[agent])
+        return END if answer.over else after, cost_of(step, rule, self.constraints)
 
 
 class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):

@@ -254,7 +254,7 @@ class _Reader:
     def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Transition]]:
         """The outcomes of a joint action, one for everything that chance can do."""
         if state == END:
-            return [(1.0, Transition(END, None, (0.0,) * len(action), t))]
+            return [(1.0, Transition(END, {}, (0.0,) * len(action), t))]
         here, key = self._at(t)[state], (0 if self.stationary else t, state, action)
         ways, found = self.played.get(key, (0, []))
         if ways < len(here.ways):  # or it is stationary and was reached in a new way since
