@@ -14,8 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from acegames import catalog
 from acegames.adapters import gambit, storm
+from acegames.catalog import names as catalog_games
 from acegames.errors import BadFile, InvalidOption
 from acegames.files import standalone, tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
@@ -130,7 +130,7 @@ def load(path: Source, **options: Any) -> MarkovGame:
         FileNotFoundError: there is no such file; of a catalog game, the message says so.
     """
     name, found = os.fspath(path), format_of(path)
-    if name in catalog.names() and not os.path.exists(path):
+    if name in catalog_games() and not os.path.exists(path):
         instead = f"No such file; the catalog game of this name is acegames.catalog.get({name!r})"
         raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):

@@ -46,7 +46,6 @@ def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **opti
         MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.conventions import CostRule
     from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
     return SingleAgentEnv(game, mask=mask, **options)
