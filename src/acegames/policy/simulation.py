@@ -151,11 +151,13 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     digest = getattr(policy_of(policy), "game_digest", None)
     if digest is not None and digest != game.digest:
         warn_of_game(f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]}).")
-    return played(game, policy, episodes=episodes, rng=rng)
+    return rollouts_of(game, policy, episodes=episodes, rng=rng)
 
 
 @within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
-def played(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
+def rollouts_of(
+    game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None
+) -> Rollouts:
     """`simulate`, where a policy may well come from another game."""
     policy = policy_of(policy)
     _check_policy(policy)
