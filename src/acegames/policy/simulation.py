@@ -128,7 +128,6 @@ def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
 
 
 @public("simulate")
-@within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
@@ -149,13 +148,21 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         KeyError: from the policy, where it is not defined.
     """
     check_game(game)
+    digest = getattr(policy_of(policy), "game_digest", None)
+    if digest is not None and digest != game.digest:
+        warn_of_game(f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]}).")
+    return rollouts_of(game, policy, episodes=episodes, rng=rng)
+
+
+@within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
+def rollouts_of(
+    game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None
+) -> Rollouts:
+    """`simulate`, where a policy may well come from another game."""
     policy = policy_of(policy)
     _check_policy(policy)
     episodes = check_count("episodes", episodes)
     rng = check_rng(rng)
-    digest = getattr(policy, "game_digest", game.digest)
-    if digest is not None and digest != game.digest:
-        warn_of_game(f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]}).")
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = episodes, len(game.players)
     returns = np.zeros((e, n))
