@@ -389,7 +389,7 @@ def test_few_overlaps_are_named_and_the_rest_mentioned(tmp_path):
     text = changed(actions=many, rules=[*rules, {**when(**RED), "reward": [0, 1]}])
     with pytest.warns(GameWarning) as found:
         load_text(tmp_path, text)
-    assert len(found) == 7  # with the budget that is never spent
+    assert len(found) == 6
     assert "more rules overlap" in str(found[-1].message)
 
 

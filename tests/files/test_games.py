@@ -154,7 +154,6 @@ def raw_layer(t, rows, outs, codes, n):
     )
 
 
-@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")  # budgets that are never spent
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(game=games(), suffix=st.sampled_from(SUFFIXES))
 def test_round_trip_is_exact(game, suffix, tmp_path_factory):

@@ -193,7 +193,7 @@ def export_policy(
             f"path {os.fspath(path)}: the ending must be one of {', '.join(endings('export_policy'))}"
             f"{'; policy.save(path) writes a policy file' if found is not None and found.kind == SOLUTION else ''}"
         )
-    options = _options(found, name=name, data=data)
+    options = _those_given(found, name=name, data=data)
     writer: Any = found.export_policy
     told = {"progress": progress} if found.takes_progress else {}
     lines: int = writer(policy, path, **options, **told)
@@ -228,7 +228,7 @@ def exporting(
         takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
         raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
     writer: Any = getattr(found, ability)
-    given = ({} if outside is None else {"outside": outside}) | _options(found, "--", name=name, data=data)
+    given = ({} if outside is None else {"outside": outside}) | _those_given(found, "--", name=name, data=data)
 
     def write(written: Any, progress: OnProgress | None) -> int:
         told = {"progress": progress} if found.takes_progress and not is_game else {}
@@ -239,7 +239,7 @@ def exporting(
     return Exporting(GAME if is_game else POLICY, write)
 
 
-def _options(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
+def _those_given(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
     """Those that are given; InvalidOption where the format does not take one."""
     given = {option: value for option, value in options.items() if value not in (None, False)}
     for option in given:

@@ -109,7 +109,7 @@ def load_text(path: AnyPath) -> MarkovGame:
     probably not meant: see `rule_doubts`.
     """
     from acegames.files.lines import with_line
-    from acegames.files.rule_doubts import doubts_about, unspent
+    from acegames.files.rule_doubts import doubts_about
     from acegames.files.yaml_json import parse
 
     text = read_text(path)
@@ -123,7 +123,7 @@ def load_text(path: AnyPath) -> MarkovGame:
         game, tables = _game(document, os.fspath(path))
     except InvalidGame as error:
         raise InvalidGame(with_line(str(error), text, document)) from None
-    doubts = [with_line(said, text, document) for said in (*odd_budget(document), *unspent(game))]
+    doubts = [with_line(said, text, document) for said in odd_budget(document)]
     if tables is not None:
         doubts += doubts_about(tables, text, document)
     for said in doubts:

@@ -1,8 +1,8 @@
 """What a valid game file probably does not mean: sentences for warnings.
 
 Rules of which one replaces what another says, though neither is the exception of the other; rules
-that add to nothing; states that nothing leads to; budgets of which nothing is ever spent. A label
-with a typing error is behind most of them: where a file lists no states, it is a state of its own.
+that add to nothing; states that nothing leads to. A label with a typing error is behind most of
+them: where a file lists no states, it is a state of its own.
 """
 
 from __future__ import annotations
@@ -14,17 +14,9 @@ from acegames.files.lines import lines_of, lines_of_rules
 from acegames.files.rule_overlaps import SHOWN, Overlap
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Rule, mentioned_states
-from acegames.model.budgets import costless, costless_sentence, own_names
-from acegames.model.game import MarkovGame
 from acegames.model.written import did_you_mean
 
 Document = Mapping[str, Any]
-
-
-def unspent(game: MarkovGame) -> list[str]:
-    """Constraints with a budget that never binds, because nothing costs anything of them."""
-    named = own_names(game.constraints)
-    return [f"budget of {label!r}: {costless_sentence(label)}" for label in costless(game) if label in named]
 
 
 def doubts_about(tables: RuleTables, text: str, document: Document) -> list[str]:
