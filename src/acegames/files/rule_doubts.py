@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from acegames.files.lines import lines_of, lines_of_rules
+from acegames.files.lines import lines_of_rules
 from acegames.files.rule_overlaps import SHOWN, Overlap
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Rule, mentioned_states
@@ -55,13 +55,13 @@ def _overlap_sentence(tables: RuleTables, overlap: Overlap, lost: str, counts: s
 
 
 def _never_entered(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """States that play cannot enter, with the line that names each first.
+    """States that play cannot enter, with the rule that names each first.
 
-    A listed state with rules of its own is no typing error: games from arrays have such states.
+    A file that lists its states means those it lists: games from arrays have such states.
     """
-    states, lost = tables.words.names.states, tables.never_entered
     if tables.words.states_listed:
-        lost = lost - {tables.words.states[label] for label in mentioned_states(document["rules"])}
+        return []
+    states, lost = tables.words.names.states, tables.never_entered
     entered = {str(states[s]): states[s] for s in range(len(states)) if s not in tables.never_entered}
     found = []
     for s in sorted(lost)[:SHOWN]:
@@ -74,13 +74,9 @@ def _never_entered(tables: RuleTables, text: str, document: Document) -> list[st
 
 
 def _line_of_state(tables: RuleTables, text: str, document: Document, state: int) -> str:
-    if tables.words.states_listed:
-        path = list(document).index("states"), state
-    else:
-        label = tables.words.names.states[state]
-        rule = next(k for k, raw in enumerate(document["rules"]) if label in mentioned_states([raw]))
-        path = list(document).index("rules"), rule
-    line = lines_of(text, [path])[0]
+    label = tables.words.names.states[state]
+    rule = next(k for k, raw in enumerate(document["rules"]) if label in mentioned_states([raw]))
+    (line,) = lines_of_rules(text, document, [rule])
     return "" if line is None else f"line {line}: "
 
 
