@@ -155,17 +155,6 @@ def test_probability_zero_is_never_played():
     assert (simulate(game, policy, episodes=1000, rng=0).action == 1).all()
 
 
-def test_a_policy_of_another_game_is_played_with_a_warning():
-    game = solo(coin, horizon=2, budget={"risk": 2})
-    solution = ace.solve(game)
-    assert solution.simulate(3, rng=0).violations == 0  # warnings are errors here
-    other = game.with_budget({"risk": 3})
-    with pytest.warns(ace.GameWarning, match=f"computed for another game .digest {game.digest[:12]}, not") as said:
-        ace.simulate(other, solution, episodes=3, rng=0)
-    assert len(said) == 1 and said[0].filename == __file__
-    assert str(said[0].message) in ace.verify(other, solution).problems  # the same words
-
-
 def test_a_game_without_budgets():
     game = MarkovGame.from_arrays(np.ones((1, 2, 1)), np.array([[[0.0], [1.0]]]), horizon=2)
     rollouts = simulate(game, Call(lambda t, s, c: {(1,): 1.0}), episodes=3, rng=0)
@@ -288,7 +277,6 @@ def test_a_replaced_distribution_is_what_is_played():
     assert_same_episodes(simulate(game, always, episodes=50, rng=1), simulate(game, ALWAYS, episodes=50, rng=1))
 
 
-@pytest.mark.filterwarnings("ignore:The policy was computed for another game")
 def test_lookup_raises_where_no_feasible_play_comes():
     tight, loose = solo(coin, horizon=4, budget=0), solo(coin, horizon=4, budget=4)
     policy = ace.solve(tight).policy

@@ -15,7 +15,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Floats
 from acegames.model.checks import check_rng
 from acegames.model.game import MarkovGame
-from acegames.policy.simulation import Rollouts, rollouts_of, simulate
+from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
 from acegames.system.showing import Shown, table_html
 
@@ -149,9 +149,7 @@ def compare(
         team = team_optimum(game, **options)
         found.append((AS_A_TEAM, team, team.value, None))
     found.append((IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values))
-    return Comparison(
-        game, tuple(Compared(*one, rollouts_of(game, one[1], episodes=episodes, rng=rng)) for one in found)
-    )
+    return Comparison(game, tuple(Compared(*one, simulate(game, one[1], episodes=episodes, rng=rng)) for one in found))
 
 
 def _short(x: float) -> str:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import solutions
-from acegames.cli.screen import Answer, err, escape, out, show_table, warning_in_words, with_bar, working
+from acegames.cli.screen import Answer, err, escape, out, show_table, with_bar, working
 from acegames.cli.words import counted
 from acegames.errors import BadFile, InvalidOption
 from acegames.system import atomic
@@ -107,7 +107,7 @@ def simulate(
     from acegames.files.stated import check_played
 
     model, policy, stated = opt.read_policy(file, against, given)
-    with working(f"playing {counted(episodes, 'episode')}"), warning_in_words():
+    with working(f"playing {counted(episodes, 'episode')}"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
             if stated is not None:

@@ -27,7 +27,7 @@ from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import check_function, policy_of, public, warn_of_game
+from acegames.model.user_functions import check_function, policy_of, public
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
@@ -128,14 +128,14 @@ def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
 
 
 @public("simulate")
+@within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
     Args:
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
-            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts. One
-            that was computed for another game is played with a GameWarning.
+            probability}`; if it has a `tracker` that rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
         rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
 
@@ -148,17 +148,6 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         KeyError: from the policy, where it is not defined.
     """
     check_game(game)
-    digest = getattr(policy_of(policy), "game_digest", None)
-    if digest is not None and digest != game.digest:
-        warn_of_game(f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]}).")
-    return rollouts_of(game, policy, episodes=episodes, rng=rng)
-
-
-@within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
-def rollouts_of(
-    game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None
-) -> Rollouts:
-    """`simulate`, where a policy may well come from another game."""
     policy = policy_of(policy)
     _check_policy(policy)
     episodes = check_count("episodes", episodes)

@@ -20,7 +20,7 @@ from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
-from acegames.policy.simulation import rollouts_of
+from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
 from acegames.report.against import beside, check_comparable, check_counting, comparison
 from acegames.report.alternatives import objective_data
@@ -207,7 +207,7 @@ def collect(
     view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
     other = None if against is None else _other(view, against)
     certificate = verify(view.game, view.policy, solution.concept, progress=progress)
-    rollouts = rollouts_of(view.game, view.policy, episodes=episodes, rng=rng)
+    rollouts = simulate(view.game, view.policy, episodes=episodes, rng=rng)
     frontier, note = minimal(view, hints, progress)
     played = sample(view, rollouts)
     free = freedom(view, rollouts, progress) if view.game.constraints else None
