@@ -627,7 +627,7 @@ def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):
     solution, page = opened("large")
     path = shown("large")[1]
     assert path.stat().st_size < 3_000_000
-    assert "Thinned: " in page.text("#notes") and "--most" in page.text("#notes code")
+    assert "Thinned: " in page.text("#notes") and "most=" in page.text("#notes code")
     page.focus("#time")
     page.press("End")
     moved = page.get(

@@ -133,7 +133,7 @@ def listed(labels: Sequence[Label], most: int = 8) -> str:
     Where two would look alike, such as 1 and "1", all are as Python writes them.
     """
     few = labels if len(labels) <= most else labels[:3]
-    said = [*map(called, few)]
+    said = [*map(_part, few)]
     if len(set(said)) < len(said):
         said = [*map(repr, few)]
     return ", ".join(said) if len(labels) <= most else f"{len(labels):,}, such as {', '.join(said)}"
