@@ -326,6 +326,11 @@ def test_what_a_model_does_not_have_is_refused_by_name(tmp_path, asked, said):
         ("trew", "0 0 1 1/3", "0 1 2 1/3", r"model\.trew: line 4: .* a transition of the model"),
         ("trew", "0 0 1 1/3", "0 0 1/3", "line 4: .* state choice target number"),
         ("trew", '"time"', '"other"', "has another name"),
+        ("trew", "0 0 2 -2\n", "", r"model\.trew: line 3: announces 2 rewards, the file has 1; is it cut off"),
+        ("trew", "0 0 1 1/3\n0 0 2 -2\n", "", "line 3: announces 2 rewards, the file has 0"),
+        ("trew", "0 0 2 -2", "0 0 1 1/3", "line 5: there is '0 0 1 1/3', expected each transition once"),
+        ("srew", "3 2\n", "3 5\n", r"model\.srew: line 3: announces 5 rewards, the file has 2"),
+        ("srew", "2 0.5", "0 1", "line 5: there is '0 1', expected each state once"),
     ],
 )
 def test_a_damaged_file_is_refused_with_its_place(tmp_path, ending, old, new, said):

@@ -159,20 +159,23 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
 
 def _of_states(lines: Iterator[Line], found: Transitions) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
-    _check_head(first_line(lines, "the numbers of states and of rewards"), [found.states])
+    head = first_line(lines, "the numbers of states and of rewards")
+    announced = _announced(head, [found.states])
     for line in lines:
         words = line.text.split()
         if len(words) != 2:
             raise line.wrong("a reward: state number")
         state = line.whole(words[0], found.states, "the number of a state")
-        rewards[state] = rewards.get(state, Fraction(0)) + line.exact(words[1], "a reward")
+        _add(rewards, state, line, words[1], "state")
+    _check_length(head, announced, len(rewards))
     return rewards
 
 
 def _of_transitions(lines: Iterator[Line], found: Transitions, outcomes: dict[Outcome, int]) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
     sizes = [found.states] if found.chain else [found.states, len(found.choices)]
-    _check_head(first_line(lines, "the numbers of states, choices and rewards"), sizes)
+    head = first_line(lines, "the numbers of states, choices and rewards")
+    announced = _announced(head, sizes)
     for line in lines:
         words = line.text.split()
         if len(words) != len(sizes) + 2:
@@ -181,11 +184,25 @@ def _of_transitions(lines: Iterator[Line], found: Transitions, outcomes: dict[Ou
         key = (places[0], 0, places[1]) if found.chain else (places[0], places[1], places[2])
         if key not in outcomes:
             raise line.wrong("a transition of the model")
-        rewards[outcomes[key]] = rewards.get(outcomes[key], Fraction(0)) + line.exact(words[-1], "a reward")
+        _add(rewards, outcomes[key], line, words[-1], "transition")
+    _check_length(head, announced, len(rewards))
     return rewards
 
 
-def _check_head(head: Line, sizes: list[int]) -> None:
+def _add(rewards: dict[int, Fraction], place: int, line: Line, word: str, what: str) -> None:
+    if place in rewards:
+        raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
+    rewards[place] = line.exact(word, "a reward")
+
+
+def _announced(head: Line, sizes: list[int]) -> int:
+    """The number of rewards that the first line announces."""
     words = head.text.split()
     if len(words) != len(sizes) + 1 or words[:-1] != list(map(str, sizes)) or not WHOLE.fullmatch(words[-1]):
         raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")
+    return int(words[-1])
+
+
+def _check_length(head: Line, announced: int, read: int) -> None:
+    if announced != read:
+        raise BadFile(f"line {head.number}: announces {announced} rewards, the file has {read}; is it cut off?")
