@@ -29,8 +29,7 @@ from acegames.errors import BadFile
 from acegames.model.checks import Label
 from acegames.model.written import read_text
 from acegames.system.container import naming
-
-OF_STATES, OF_TRANSITIONS = (".srew", ".rews"), (".trew", ".rewt")
+from acegames.system.endings import REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
 
 _NAMED = re.compile(r'\s*#\s*Reward structure:?\s*"([^"\n]*)"')
 _LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
@@ -103,17 +102,17 @@ def _states(path: Path, states: int) -> tuple[Label, ...]:
             if len(here) != len(names) or at in found:
                 raise line.wrong(f"each state once, with the values of {len(names)} variables")
             found[at] = ",".join(f"{name}={value}" for name, value in zip(names, here, strict=True))
-        if len(found) != states:
+        if len(found) != states and (names or found):
             raise BadFile(f"has {len(found)} states, the transitions have {states}")
-        if len(set(found.values())) != states:
+        if len(set(found.values())) != len(found):
             raise BadFile("two states have the same values of all variables")
-    return tuple(found[s] for s in range(states))
+    return tuple(found[s] for s in range(states)) if names else tuple(range(states))
 
 
 def _tuple(line: Line, text: str, what: str) -> list[str]:
-    if len(text) < 3 or text[0] != "(" or text[-1] != ")":
+    if len(text) < 2 or text[0] != "(" or text[-1] != ")":
         raise line.wrong(what)
-    return [word.strip() for word in text[1:-1].split(",")]
+    return [word.strip() for word in text[1:-1].split(",")] if text[1:-1].strip() else []
 
 
 def _rewards(path: Path, found: Transitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
@@ -149,7 +148,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
             return  # another model, to which they belong
         of_states, of_transitions = (
             next((file for e in endings if (file := path.with_name(f"{stem}{e}")).is_file()), None)
-            for endings in (OF_STATES, OF_TRANSITIONS)
+            for endings in (REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS)
         )
         if of_states is not None or of_transitions is not None:
             yield number, of_states, of_transitions
