@@ -248,7 +248,9 @@ def test_rewards_are_weighed_added_up_and_given_to_players(tmp_path):
         game = read_model(path, horizon=1, **asked)
         return game.layer(0).reward[game.legal(0, "s=2,ok=true")[("b", "-")]].tolist()
 
-    with pytest.warns(ace.GameWarning, match="No reward was chosen, .* the reward structure 'time' and the label 'won'"):
+    with pytest.warns(
+        ace.GameWarning, match="No reward was chosen, .* the reward structure 'time' and the label 'won'"
+    ):
         assert first() == [0, 0]
     assert first(reward="time") == [0.5, 0.5] and first(reward="-time") == [-0.5, -0.5]
     assert first(reward=["time", "2*time"]) == first(reward={"time": 3}) == [1.5, 1.5]

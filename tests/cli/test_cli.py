@@ -824,7 +824,9 @@ print("codes", *codes)
     "lines",
     [
         ("export {} -o s.h", "prove {} -o s.proof", "show {}"),
-        pytest.param(("report {} -o s.html", "simulate {} --episodes 9", "verify {}", "check {}"), marks=pytest.mark.slow),
+        pytest.param(
+            ("report {} -o s.html", "simulate {} --episodes 9", "verify {}", "check {}"), marks=pytest.mark.slow
+        ),
     ],
     ids=["some", "others"],
 )

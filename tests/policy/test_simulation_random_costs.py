@@ -253,7 +253,9 @@ def test_games_of_numbers_with_rounding_policies(direction):
         except ace.Infeasible:
             continue
         tracker = dataclasses.replace(policy.tracker, rounding=rules)
-        policy = dataclasses.replace(policy, tracker=tracker, game_digest=game.digest)  # as `solve` within an epsilon does
+        policy = dataclasses.replace(
+            policy, tracker=tracker, game_digest=game.digest
+        )  # as `solve` within an epsilon does
         rollouts = simulate(game, policy, episodes=500, rng=1)
         assert rollouts.beyond == 0
         if direction == "up":

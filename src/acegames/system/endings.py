@@ -24,7 +24,7 @@ GAMES = [*TEXT, *ARRAYS, *GAMBIT, *TABLES, *MODELS, *SOLUTIONS]
 
 
 def transitions_instead(path: Path) -> str:
-    """Says which file to give instead of one that lies beside a model; "" for files of other kinds."""
+    """Says which file to give instead of one beside a model; "" for files of other kinds."""
     if path.suffix.lower() not in BESIDE_TRANSITIONS:
         return ""
     named = [path.with_name(f"{stem}.tra") for stem in (path.stem, path.stem.rstrip("0123456789"))]

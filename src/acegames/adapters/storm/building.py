@@ -89,7 +89,9 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
 def _warn_of_no_reward(model: Model) -> None:
     """Every policy is worth the same then, which is seldom what is asked for."""
     labels = [name for name in model.labels if name not in (INITIAL, DEADLOCK)]
-    has = [_some(names, what) for names, what in ((list(model.rewards), "reward structure"), (labels, "label")) if names]
+    has = [
+        _some(names, what) for names, what in ((list(model.rewards), "reward structure"), (labels, "label")) if names
+    ]
     if has:
         options = "its option is `reward`, or `reach` for a label"
         warn_of_game(f"No reward was chosen, so every policy is worth 0. The model has {' and '.join(has)}; {options}.")
