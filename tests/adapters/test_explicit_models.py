@@ -102,6 +102,16 @@ def test_several_reward_structures_lie_in_numbered_files(tmp_path):
     assert read_explicit(path).rewards == {}
 
 
+def test_tabs_part_numbers_and_a_model_may_have_no_variables(tmp_path):
+    path = written(tmp_path, tra="1\t1  1\n0\t0 0 1\ta\n", sta="()\n0:()\n")
+    assert read_model(path, horizon=1).states == (0,)
+    path = written(tmp_path, tra="2 2\n0 1 1\n1 0 1\n", sta="()\n")
+    assert read_model(path, horizon=1).states == (0, 1)
+    path = written(tmp_path, tra="2 2\n0 1 1\n1 0 1\n", sta="()\n0:()\n1:()\n")
+    with pytest.raises(BadFile, match="two states have the same values of all variables"):
+        read_model(path, horizon=1)
+
+
 @st.composite
 def models(draw):
     """Small models of one to three players, as the reader would return them."""
@@ -238,7 +248,11 @@ def test_rewards_are_weighed_added_up_and_given_to_players(tmp_path):
         game = read_model(path, horizon=1, **asked)
         return game.layer(0).reward[game.legal(0, "s=2,ok=true")[("b", "-")]].tolist()
 
-    assert first() == [0, 0] and first(reward="time") == [0.5, 0.5] and first(reward="-time") == [-0.5, -0.5]
+    with pytest.warns(
+        ace.GameWarning, match="No reward was chosen, .* the reward structure 'time' and the label 'won'"
+    ):
+        assert first() == [0, 0]
+    assert first(reward="time") == [0.5, 0.5] and first(reward="-time") == [-0.5, -0.5]
     assert first(reward=["time", "2*time"]) == first(reward={"time": 3}) == [1.5, 1.5]
     assert first(reward={"player2": {"time": "-1/2"}}) == [0, -0.25]
     assert first(reward={"player1": "-0.5*time", "player2": "time"}) == [-0.25, 0.5]
@@ -246,7 +260,7 @@ def test_rewards_are_weighed_added_up_and_given_to_players(tmp_path):
 
 def test_a_constraint_may_count_something_else(tmp_path):
     path = written(tmp_path, **CSG)
-    game = read_model(path, horizon=2, budget={"clock": 5, "time": 9}, cost={"clock": "-1/3*time"})
+    game = read_model(path, horizon=2, reward="time", budget={"clock": 5, "time": 9}, cost={"clock": "-1/3*time"})
     assert outcomes(game, "s=2,ok=true", ("b", "-"))["s=0,ok=true"][1] == [Fraction(-1, 6), Fraction(1, 2)]
 
 
@@ -275,6 +289,7 @@ def test_play_may_begin_elsewhere_or_by_chance(tmp_path):
         ({"horizon": 2, "until": 3}, "until: unknown label 3"),
         ({"horizon": 2, "initial": "s=9"}, "initial: unknown state"),
         ({"horizon": 2, "constants": {"N": 3}}, "constants: 'N': only programs"),
+        ({"horizon": 2, "constants": "N=3"}, "constants: got 'N=3', must be {name: value}"),
     ],
 )
 def test_what_a_model_does_not_have_is_refused_by_name(tmp_path, asked, said):
@@ -326,6 +341,11 @@ def test_what_a_model_does_not_have_is_refused_by_name(tmp_path, asked, said):
         ("trew", "0 0 1 1/3", "0 1 2 1/3", r"model\.trew: line 4: .* a transition of the model"),
         ("trew", "0 0 1 1/3", "0 0 1/3", "line 4: .* state choice target number"),
         ("trew", '"time"', '"other"', "has another name"),
+        ("trew", "0 0 2 -2\n", "", r"model\.trew: line 3: announces 2 rewards, the file has 1; is it cut off"),
+        ("trew", "0 0 1 1/3\n0 0 2 -2\n", "", "line 3: announces 2 rewards, the file has 0"),
+        ("trew", "0 0 2 -2", "0 0 1 1/3", "line 5: there is '0 0 1 1/3', expected each transition once"),
+        ("srew", "3 2\n", "3 5\n", r"model\.srew: line 3: announces 5 rewards, the file has 2"),
+        ("srew", "2 0.5", "0 1", "line 5: there is '0 1', expected each state once"),
     ],
 )
 def test_a_damaged_file_is_refused_with_its_place(tmp_path, ending, old, new, said):
@@ -414,6 +434,22 @@ def test_other_games_do_not_take_the_options_of_models(tmp_path):
     assert told.exit_code == 2 and "--cost:" in told.output and "only models of PRISM and Storm" in told.output
     with pytest.raises(InvalidOption, match="horizon: goes with a model"):
         ace.load(tmp_path / "game.yaml", horizon=3)
+
+
+def test_words_that_are_nearly_right_are_answered_with_the_right_ones(tmp_path):
+    def said(*words):
+        told = CliRunner().invoke(app, ["solve", *map(str, words)])
+        assert told.exit_code == 2
+        return " ".join(told.output.replace("│", " ").split())
+
+    for words in (["--budget", "paid1=2"], ["--budget=paid1=2"]):
+        assert "of a model, --cost paid1=2 bounds" in said("public_good.tra", "--horizon", 3, *words)
+    assert "which is part of the game" in said("knapsack", "--budget", "weight=2")
+    path = written(tmp_path, **CSG)
+    tmp_path.joinpath("model1.srew").write_text("3 0\n")
+    for ending in (".lab", ".sta", ".trew", "1.srew"):
+        for words in ([], ["--horizon", 3]):
+            assert f"by its transitions: give {path}" in said(tmp_path / f"model{ending}", *words)
 
 
 @pytest.mark.parametrize(

@@ -804,6 +804,40 @@ def test_the_whole_way_as_a_program():
     assert np.isfinite(list(values.values())).all()
 
 
+FORKED = """
+import os, sys
+import numba, numpy, rich.console, rich.table, typer, yaml  # which take longest; nothing of acegames
+codes = []
+for line in sys.stdin.read().splitlines():
+    if not (child := os.fork()):
+        sys.argv[1:] = line.split()
+        from acegames.__main__ import main
+        main()
+        os._exit(0)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print("codes", *codes)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("export {} -o s.h", "prove {} -o s.proof", "show {}"),
+        pytest.param(
+            ("report {} -o s.html", "simulate {} --episodes 9", "verify {}", "check {}"), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["some", "others"],
+)
+def test_every_verb_of_a_solution_in_a_fresh_process(lines, solution):
+    """Each loads acegames anew, so that none relies on what another verb, or a test, has loaded."""
+    given = "\n".join(lines).format(*[solution] * len(lines))
+    words = [sys.executable, "-W", "error", "-c", FORKED]
+    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1].split() == ["codes", *("0" for _ in lines)], done.stderr
+
+
 def test_errors_as_a_program():
     for words, code, word in [
         (["check", "none.yaml"], 2, "none.yaml"),

@@ -453,7 +453,8 @@ def test_labels_with_typing_errors_are_warned_of(tmp_path, changes, words):
 
 
 def test_of_many_states_that_nothing_leads_to_few_are_named(tmp_path):
-    text = changed(rules=[BASE, *({**when(state=f"far {k}"), "reward": [1, 0]} for k in range(9))])
+    far = [{**when(state=f"far {k}"), "reward": [1, 0]} for k in range(9)]
+    text = changed(states=None, rules=[BASE, *far])
     with pytest.warns(GameWarning) as found:
         load_text(tmp_path, text)
     assert len(found) == 6

@@ -583,6 +583,9 @@ def policy():
         ("p.h", {"name": "2x"}, "name: got '2x', must begin with a letter"),
         ("p.h", {"name": "x; int y"}, "name: got"),
         ("p.h", {"name": "x" * 33}, "at most 32"),
+        ("3pol.py", {}, r"3pol\.py: Python cannot import a file of this name: .* does not begin with a digit"),
+        ("my-policy.py", {}, "letters, digits and underscores"),
+        ("class.py", {}, "class is a keyword"),
         ("p.h", {"data": 3}, "data"),
         ("p.h", {"progress": 3}, "progress"),
     ],
@@ -633,10 +636,10 @@ def test_the_program_exports_code(policy, tmp_path, monkeypatch):
         return run.exit_code, " ".join(run.output.split())
 
     assert program("export", "s.ace", "-o", "policy.h")[0] == 0
-    policy.export("own.h", name="policy")
+    assert ace.Solution.load("s.ace").export("own.h", name="policy") == policy.export("other.h", name="policy")
     assert (tmp_path / "policy.h").read_bytes() == (tmp_path / "own.h").read_bytes()
     code, text = program("export", "s.ace", "-o", "two.h", "--data", "--name", "robot")
-    assert code == 0 and "two.bin was written too: it holds the arrays" in text
+    assert code == 0 and "two.bin was written too: it holds the arrays (" in text and "iB)" in text
     assert "robot_find" in (tmp_path / "two.h").read_text()
     answer = json.loads(CliRunner().invoke(app, ["export", "s.ace", "-o", "m.py", "--data", "--json"]).stdout)
     assert (answer["what"], answer["data"], answer["file"]) == ("policy", "m.bin", "m.py")

@@ -252,7 +252,10 @@ def test_games_of_numbers_with_rounding_policies(direction):
             policy = ace.solve(rounded_by(game, rules)).policy
         except ace.Infeasible:
             continue
-        policy = dataclasses.replace(policy, tracker=dataclasses.replace(policy.tracker, rounding=rules))
+        tracker = dataclasses.replace(policy.tracker, rounding=rules)
+        policy = dataclasses.replace(
+            policy, tracker=tracker, game_digest=game.digest
+        )  # as `solve` within an epsilon does
         rollouts = simulate(game, policy, episodes=500, rng=1)
         assert rollouts.beyond == 0
         if direction == "up":

@@ -72,6 +72,11 @@ def test_infeasible_prices_say_which_budget_would_do():
         ace.Shield.of_actions(2, horizon=10, price=[1, 2], budget=9)
 
 
+def test_a_horizon_that_no_machine_could_plan_for_is_refused_at_once():
+    with pytest.raises(ace.TooLarge, match=r"horizon: got 1,000,000,000, .* at most 1,000,000 steps"):
+        ace.Shield.of_actions(2, horizon=10**9, price=[0, 1], budget=9)
+
+
 def test_steps_in_batches():
     shield = ace.Shield.of_actions({"x": 3, "y": 2}, horizon=6, price={"x": [0, 1, 2], "y": [0, 3]}, budget=5)
     table, rng = ace.Shield(shield.game), np.random.default_rng(0)

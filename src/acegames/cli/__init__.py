@@ -90,12 +90,13 @@ class _Verb(TyperCommand):
         return _without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        typed = list(args)  # which parsing changes
         try:
             return super().parse_args(ctx, args)
         except USAGE_ERROR as error:
             if getattr(error, "option_name", None) in PARTS_OF_A_GAME:
                 error.possibilities = None  # nothing that is spelled alike would help
-                error.message += f", which is part of the game (-p sets it for a catalog game). {opt.CHANGE}."
+                error.message += opt.instead_of_part(typed, takes_cost=any(p.name == "cost" for p in self.params))
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -11,8 +11,9 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.completion import game_names, games
 from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
-from acegames.cli.words import counted, room
+from acegames.cli.words import counted
 from acegames.errors import InvalidOption
+from acegames.system.machine import bytes_said
 
 SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
 WHERE = (
@@ -55,7 +56,7 @@ def export(
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
     if data:
-        size = room(beside(output).stat().st_size)
+        size = bytes_said(beside(output).stat().st_size)
         out.print(f"{escape(str(beside(output)))} was written too: it holds the arrays ({size}).", soft_wrap=True)
     return Answer({"what": what, "lines": lines, "file": str(output), "data": str(beside(output)) if data else None})
 

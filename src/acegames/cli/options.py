@@ -115,6 +115,15 @@ Json = Annotated[
 Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors; the exit code says the rest.")]
 
 
+def instead_of_part(words: list[str], *, takes_cost: bool) -> str:
+    """What to type instead of an option for a part of a game, such as --budget, that is none."""
+    budget = re.search(r"\n--budgets?[=\n](?!-)([^\n]+=[^\n]+)", "\n".join(["", *words]))
+    if takes_cost and any(Path(word).suffix.lower() in endings.MODELS for word in words):
+        said = budget[1] if budget else "NAME=BUDGET"
+        return f"; of a model, --cost {said} bounds the total of a reward structure."
+    return f", which is part of the game (-p sets it for a catalog game). {CHANGE}."
+
+
 def output(text: str, metavar: str = "FILE") -> Any:
     """The option for the file that a verb writes."""
     return Option("-o", "--output", metavar=metavar, help=text)
@@ -127,6 +136,8 @@ def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
         options = {}
         if path.suffix.lower() in endings.MODELS:
             options = given.options_of_model()
+        elif (param or option) and (instead := endings.transitions_instead(path)):
+            raise InvalidOption(f"{name}: {instead}")
         elif param or option:
             said, whose = (
                 (f"-p {param[0]}", "catalog games and models") if param else (option, "models of PRISM and Storm")

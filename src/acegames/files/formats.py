@@ -256,5 +256,7 @@ def looks_like_archive(path: Source) -> bool:
 
 
 def _not_known(path: str) -> str:
+    if instead := endings_of.transitions_instead(Path(path)):
+        return f"not a game file: {instead}"
     known = [f"{', '.join(found.endings)} ({found.words})" for found in FORMATS if found.load is not None]
     return f"not a game file that is known: the suffix of {path!r} must be one of {', '.join(known)}"

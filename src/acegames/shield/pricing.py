@@ -26,6 +26,7 @@ from acegames.model.game import MarkovGame
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
 from acegames.model.written import check_known, show
+from acegames.system.limits import HORIZON
 
 ANY_STATE = "(any state)"
 """The state of a game that knows only actions."""
@@ -49,6 +50,8 @@ class PricedActions:
 def read_priced(agents: Any, horizon: int, price: Any, budget: Any) -> PricedActions:
     """Read the arguments of `Shield.of_actions`."""
     horizon = check_horizon(horizon)
+    if horizon > HORIZON:
+        raise TooLarge(f"horizon: got {horizon:,}, a shield of actions plans for at most {HORIZON:,} steps")
     if budget is None:
         raise InvalidOption("budget: None, must say how much may be spent: a number, or {constraint: number}")
     asked = own_names(read_budget(budget, None, horizon)[0])

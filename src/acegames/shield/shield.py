@@ -128,7 +128,7 @@ class Shield(Shown, Sealed):
         Raises:
             InvalidOption, InvalidGame: an argument breaks a rule.
             Infeasible: even the cheapest actions exceed a budget.
-            TooLarge: there are more than a million joint actions.
+            TooLarge: there are more than a million joint actions, or steps.
         """
         from acegames.shield.action_shield import ActionShield, least_cost
         from acegames.shield.pricing import read_priced

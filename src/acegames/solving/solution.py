@@ -169,6 +169,17 @@ class Solution(Shown):
             progress=progress,
         )
 
+    def export(
+        self,
+        path: str | PathLike[str],
+        *,
+        name: str | None = None,
+        data: bool = False,
+        progress: OnProgress | bool | None = None,
+    ) -> int:
+        """Write the policy for programs without acegames, as `Policy.export` does."""
+        return self.policy.export(path, name=name, data=data, progress=progress)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file, such as `answer.ace`.
 

@@ -9,6 +9,7 @@ no package.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def read_model(
         horizon: number of steps; such models have none of their own.
         reward: the reward structure to be maximised: its name, "-time" to minimise it, "0.5*time",
             a list of these, which are added up, or {name: factor}. With several players, the same
-            for all, or {player: any of these}.
+            for all, or {player: any of these}. Without it and `reach`, which pays too, every policy
+            is worth 0, with a GameWarning.
         budget: {reward structure: budget}: the cumulative reward of this name must never exceed it;
             every kind of budget of `MarkovGame.from_functions`.
         cost: {constraint: what is counted, written as `reward`}, for constraints of the budget that
@@ -66,6 +68,8 @@ def read_model(
     """
     asked = Question(horizon, reward, budget, cost, reach, until, initial)
     horizon_of(asked)  # before a model is built, which may take long
+    if not isinstance(constants, Mapping | None):
+        raise InvalidOption(f"constants: got {constants!r:.60}, must be {{name: value}}, such as {{'N': 3}}")
     model = _read(Path(path), {} if constants is None else dict(constants))
     with naming(path):
         return game_of(model, asked)

@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.storm.model import NOTHING, Model, Rewards, moves
+from acegames.adapters.storm.model import INITIAL, NOTHING, Model, Rewards, moves
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import Label, check_horizon
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import probability
-from acegames.model.written import check_known, read_at, read_exact
+from acegames.model.user_functions import warn_of_game
+from acegames.model.written import check_known, read_at, read_exact, show
+
+DEADLOCK = "deadlock"
+"""A label that PRISM and Storm give by themselves, as they do `INITIAL`."""
+
+NAMED = 6
+"""Reward structures and labels that a warning names."""
 
 Weights = dict[str, Fraction]
 """Reward structures that are added up, each with its factor."""
@@ -74,7 +81,26 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
         name=model.name,
     )
     warn_of_costless(game)
+    if asked.reward is None and asked.reach is None:
+        _warn_of_no_reward(model)
     return game
+
+
+def _warn_of_no_reward(model: Model) -> None:
+    """Every policy is worth the same then, which is seldom what is asked for."""
+    labels = [name for name in model.labels if name not in (INITIAL, DEADLOCK)]
+    has = [
+        _some(names, what) for names, what in ((list(model.rewards), "reward structure"), (labels, "label")) if names
+    ]
+    if has:
+        options = "its option is `reward`, or `reach` for a label"
+        warn_of_game(f"No reward was chosen, so every policy is worth 0. The model has {' and '.join(has)}; {options}.")
+
+
+def _some(names: list[str], what: str) -> str:
+    """The first of some names, after what they are names of."""
+    more = ", ..." if len(names) > NAMED else ""
+    return f"the {what}{'s' if len(names) > 1 else ''} {', '.join(show(name) for name in names[:NAMED])}{more}"
 
 
 def horizon_of(asked: Question) -> int:

@@ -29,8 +29,7 @@ from acegames.errors import BadFile
 from acegames.model.checks import Label
 from acegames.model.written import read_text
 from acegames.system.container import naming
-
-OF_STATES, OF_TRANSITIONS = (".srew", ".rews"), (".trew", ".rewt")
+from acegames.system.endings import REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
 
 _NAMED = re.compile(r'\s*#\s*Reward structure:?\s*"([^"\n]*)"')
 _LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')
@@ -103,17 +102,17 @@ def _states(path: Path, states: int) -> tuple[Label, ...]:
             if len(here) != len(names) or at in found:
                 raise line.wrong(f"each state once, with the values of {len(names)} variables")
             found[at] = ",".join(f"{name}={value}" for name, value in zip(names, here, strict=True))
-        if len(found) != states:
+        if len(found) != states and (names or found):
             raise BadFile(f"has {len(found)} states, the transitions have {states}")
-        if len(set(found.values())) != states:
+        if len(set(found.values())) != len(found):
             raise BadFile("two states have the same values of all variables")
-    return tuple(found[s] for s in range(states))
+    return tuple(found[s] for s in range(states)) if names else tuple(range(states))
 
 
 def _tuple(line: Line, text: str, what: str) -> list[str]:
-    if len(text) < 3 or text[0] != "(" or text[-1] != ")":
+    if len(text) < 2 or text[0] != "(" or text[-1] != ")":
         raise line.wrong(what)
-    return [word.strip() for word in text[1:-1].split(",")]
+    return [word.strip() for word in text[1:-1].split(",")] if text[1:-1].strip() else []
 
 
 def _rewards(path: Path, found: Transitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
@@ -149,7 +148,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
             return  # another model, to which they belong
         of_states, of_transitions = (
             next((file for e in endings if (file := path.with_name(f"{stem}{e}")).is_file()), None)
-            for endings in (OF_STATES, OF_TRANSITIONS)
+            for endings in (REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS)
         )
         if of_states is not None or of_transitions is not None:
             yield number, of_states, of_transitions
@@ -159,20 +158,23 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
 
 def _of_states(lines: Iterator[Line], found: Transitions) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
-    _check_head(first_line(lines, "the numbers of states and of rewards"), [found.states])
+    head = first_line(lines, "the numbers of states and of rewards")
+    announced = _announced(head, [found.states])
     for line in lines:
         words = line.text.split()
         if len(words) != 2:
             raise line.wrong("a reward: state number")
         state = line.whole(words[0], found.states, "the number of a state")
-        rewards[state] = rewards.get(state, Fraction(0)) + line.exact(words[1], "a reward")
+        _add(rewards, state, line, words[1], "state")
+    _check_length(head, announced, len(rewards))
     return rewards
 
 
 def _of_transitions(lines: Iterator[Line], found: Transitions, outcomes: dict[Outcome, int]) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
     sizes = [found.states] if found.chain else [found.states, len(found.choices)]
-    _check_head(first_line(lines, "the numbers of states, choices and rewards"), sizes)
+    head = first_line(lines, "the numbers of states, choices and rewards")
+    announced = _announced(head, sizes)
     for line in lines:
         words = line.text.split()
         if len(words) != len(sizes) + 2:
@@ -181,11 +183,25 @@ def _of_transitions(lines: Iterator[Line], found: Transitions, outcomes: dict[Ou
         key = (places[0], 0, places[1]) if found.chain else (places[0], places[1], places[2])
         if key not in outcomes:
             raise line.wrong("a transition of the model")
-        rewards[outcomes[key]] = rewards.get(outcomes[key], Fraction(0)) + line.exact(words[-1], "a reward")
+        _add(rewards, outcomes[key], line, words[-1], "transition")
+    _check_length(head, announced, len(rewards))
     return rewards
 
 
-def _check_head(head: Line, sizes: list[int]) -> None:
+def _add(rewards: dict[int, Fraction], place: int, line: Line, word: str, what: str) -> None:
+    if place in rewards:
+        raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
+    rewards[place] = line.exact(word, "a reward")
+
+
+def _announced(head: Line, sizes: list[int]) -> int:
+    """The number of rewards that the first line announces."""
     words = head.text.split()
     if len(words) != len(sizes) + 1 or words[:-1] != list(map(str, sizes)) or not WHOLE.fullmatch(words[-1]):
         raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")
+    return int(words[-1])
+
+
+def _check_length(head: Line, announced: int, read: int) -> None:
+    if announced != read:
+        raise BadFile(f"line {head.number}: announces {announced} rewards, the file has {read}; is it cut off?")

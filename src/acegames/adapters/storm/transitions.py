@@ -51,7 +51,7 @@ def read_transitions(text: str) -> Transitions:
         raise BadFile(f"line 1: holds a model of kind {kind[1]:.20}, only {', '.join(READ)} can be read")
     lines = lines_of(text)
     head = first_line(lines, "the numbers of states, choices and transitions")
-    numbers = re.fullmatch(r"([0-9]{1,15})(?::([0-9]{1,2}))?((?: +[0-9]{1,15}){1,3})", head.text)
+    numbers = re.fullmatch(r"([0-9]{1,15})(?::([0-9]{1,2}))?((?:\s+[0-9]{1,15}){1,3})", head.text)
     if numbers is None:
         raise head.wrong("the numbers of states, of choices where there are any, and of transitions")
     counts = list(map(int, numbers[3].split()))

@@ -9,6 +9,7 @@ it knows none (docs/howto/run-without-acegames.md).
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -63,13 +64,16 @@ def write_policy(
 
     Raises:
         TooLarge: the arrays are too long for a source file, and `data` is False.
-        InvalidGame, InvalidOption: a label cannot be written, or the name is none for C.
+        InvalidGame, InvalidOption: a label cannot be written, the name is none for C, or no module
+            can have the name of the file.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     check_flag("data", data)
     ending, chosen = _ending(path), check_name(path, name)
     if name is not None and ending not in C_HEADER:
         raise InvalidOption(f"name: got {name!r}; only a C header has names to begin with it")
+    if ending in PYTHON_MODULE:
+        _check_module(path)
     check_place(path)
     if data:
         check_place(beside(path))
@@ -93,6 +97,18 @@ def _ending(path: Source) -> str:
     if ending not in WRITERS:
         raise InvalidOption(f"path {os.fspath(path)}: the ending must be {' or '.join(WRITERS)}")
     return ending
+
+
+def _check_module(path: Source) -> None:
+    """InvalidOption where Python could not import a file of this name."""
+    stem = Path(path).stem
+    if keyword.iskeyword(stem):
+        why = f"{stem} is a keyword"
+    elif not stem.isidentifier():
+        why = "a module has a name of letters, digits and underscores that does not begin with a digit"
+    else:
+        return
+    raise InvalidOption(f"path {os.fspath(path)}: Python cannot import a file of this name: {why}")
 
 
 def check_name(path: Source, name: str | None) -> str:
