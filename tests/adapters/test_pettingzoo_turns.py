@@ -44,6 +44,46 @@ def test_by_default_the_state_tells_whose_turn_it_is():
         pz.from_aec_env(Sticks(), horizon=5, state=lambda env, seen: env.pile, stationary=True)
 
 
+def test_actions_are_numbered_as_in_the_environment():
+    """Also of those who wait first, and where a mask forbids the first action at first."""
+    read = pz.from_aec_env(Sticks(), horizon=3, state=whose_pile)
+    assert read.actions == ((0, 1, "(none)"),) * 3
+    read = pz.from_parallel_env(Picky(), horizon=2, repeats=1)
+    assert read.actions == ((0, 1, 2), (0, 1, 2))
+
+
+class Picky(Rovers):
+    """At the start, only what is numbered last is allowed."""
+
+    def reset(self, seed=None, options=None):
+        seen, _ = super().reset(seed, options)
+        return seen, {a: {"action_mask": np.array([0, 0, 1])} for a in seen}
+
+
+class Broken(Rovers):
+    def step(self, actions):
+        return 1 / 0
+
+
+def broken(step):
+    return 1 / 0
+
+
+def test_errors_say_which_function_raised_them():
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Broken(), horizon=2)
+    assert told.value.__notes__ == ["raised by env.step at t=0, state (0, 0), action (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 8}, cost=broken)
+    assert told.value.__notes__ == ["raised by cost at t=0, state (0, 0), action (0, 0), next state (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Broken(), horizon=2, state=lambda env, seen: "x" * 500)
+    assert len(told.value.__notes__[0]) < 200
+    with pytest.raises(ace.TooLarge) as told:
+        pz.from_parallel_env(Rovers(), horizon=2, most=2)
+    assert not hasattr(told.value, "__notes__")
+
+
 def test_functions_are_given_the_environment_itself():
     def put(env, state):
         assert isinstance(env, Sticks)

@@ -50,7 +50,7 @@ def test_masks_of_parallel_environments_are_heeded():
 
 def test_legal_is_what_some_mask_allowed_so_a_shield_makes_exploring_safe():
     game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": 6}, repeats=1)
-    env = pz.shielded(Rovers(), ace.Shield(game), unsafe="error")
+    env = pz.shielded(Rovers(), ace.Shield(game), unsafe="error", infos="nested")
     spent = []
 
     def cost(infos):

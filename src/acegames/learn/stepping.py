@@ -97,7 +97,7 @@ def cost_from_infos(
     has them.
     """
     if not constraints:
-        return None
+        return {}
     try:
         found = {p: answer.infos[p][key] for p in answer.playing}
     except (KeyError, TypeError, IndexError):

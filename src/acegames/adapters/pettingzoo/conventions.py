@@ -18,6 +18,7 @@ from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_f
 from acegames.learn.turns import AT_ONCE, chosen_at_once, state_by_convention, takes_turns, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
+from acegames.model.user_functions import note_of_place
 from acegames.model.written import show
 
 __all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
@@ -97,6 +98,9 @@ class Conventions:
         except (AttributeError, TypeError) as error:
             rule = "it is given one step, with .t, .state, .action, .next_state and .infos"
             raise InvalidOption(f"cost(step): {error}; {rule}") from error
+        except Exception as error:
+            note_of_place(error, "cost", t, state, action, next_state)
+            raise
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
