@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import pytest
 
 pytest.importorskip("pettingzoo")
 
+import gymnasium
 from gymnasium import spaces
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 
@@ -149,14 +151,45 @@ def test_errors_name_the_right_door():
         ace.InvalidOption, match=r"AEC environment sticks.*from_aec_env reads it as a game, turn by turn"
     ):
         pz.from_parallel_env(turns, horizon=2)
-    with pytest.raises(ace.InvalidOption, match="AEC environment sticks, must be a parallel one"):
+    with pytest.raises(
+        ace.InvalidOption, match=r"AEC environment sticks, must be a parallel one; .*runner\.turn\(player=agent\)"
+    ):
         pz.shielded(turns, ace.Shield(sticks_game(budget={"effort": 5})))
     with pytest.raises(ace.InvalidOption, match=r"rovers choose at once.*give pettingzoo.*aec_to_parallel\(env\)"):
         pz.from_aec_env(at_once, horizon=2)
     with pytest.raises(ace.InvalidOption, match="from_parallel_env reads a parallel one"):
         pz.from_aec_env(Rovers(), horizon=2)
+    with pytest.raises(ace.InvalidOption, match=r"environment of Gymnasium.*gymnasium\.from_env reads it"):
+        pz.from_aec_env(Alone(), horizon=2)
     with pytest.raises(ace.InvalidOption, match=r"got the class Sticks, must be an environment: Sticks\(...\)"):
         pz.from_aec_env(Sticks, horizon=2)
+
+
+class Alone(gymnasium.Env):
+    action_space = spaces.Discrete(2)
+
+
+class Plain(Sticks):
+    """Costs are numbers; those of agents that wait are of their last turns."""
+
+    def step(self, action):
+        super().step(action)
+        for agent, info in self.infos.items():
+            self.infos[agent] = {"cost": info["cost"]["effort"] if isinstance(info.get("cost"), dict) else 0}
+
+
+def test_the_advice_for_a_shared_budget_counts_who_acted():
+    with pytest.raises(ace.InvalidOption, match="for a shared budget say cost=") as told:
+        pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5})
+    advice = eval(str(told.value).split("say cost=")[1])  # what the user would paste
+    read = pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5}, cost=advice)
+    assert read.digest == sticks_game(horizon=2, budget={"effort": 5}).digest
+
+
+def test_a_cost_without_a_budget_says_what_to_do():
+    with pytest.raises(ace.InvalidGame, match=r"unknown constraint 'effort'.*give it a budget too \(math.inf"):
+        pz.from_aec_env(Sticks(), horizon=2, state=whose_pile, budget={"time": 5})
+    pz.from_aec_env(Sticks(), horizon=2, state=whose_pile, budget={"effort": math.inf})
 
 
 # -- PettingZoo's own

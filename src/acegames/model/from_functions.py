@@ -455,6 +455,8 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
         if strange:
             unnamed = what == "cost" and labels == tuple(range(len(labels)))
             hint = f"; the budget is unnamed, write budget={{{strange[0]!r}: ...}}" if unnamed else ""
+            if what == "cost" and not unnamed:
+                hint = "; give it a budget too (math.inf where it has no limit), or leave it out of the cost"
             raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}{hint}")
         missing = [x for x in labels if x not in given]
         if missing and what != "cost":

@@ -203,7 +203,7 @@ RAISED_BY = "raised by"
 
 
 def note_of_place(error: BaseException, what: str, t: int, *where: Any) -> None:
-    """Add a note that says in which function of the user an error was raised, and where in the game.
+    """Add a note that says in which function an error was raised, and where in the game.
 
     The first who knows says it. Errors of acegames name their place themselves.
 

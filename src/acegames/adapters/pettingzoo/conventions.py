@@ -53,7 +53,9 @@ class Conventions:
         check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if takes_turns(env):
-            raise InvalidOption(f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env)}")
+            raise InvalidOption(
+                f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env, players)}"
+            )
         if not agents or not parallel:
             rule = "must be a parallel environment with reset, step, action_space and possible_agents"
             raise InvalidOption(f"env: got {show(env)}, {rule}")
@@ -125,8 +127,14 @@ class Conventions:
         }
 
 
-def _parallel(env: Any) -> str:
-    """What makes a parallel environment of an AEC environment, or reads it as it is."""
+def _parallel(env: Any, players: Sequence[Label] | None) -> str:
+    """What makes a parallel environment of an AEC environment, or reads it as it is.
+
+    `players` are those of a shield's game, if it is to be shielded.
+    """
     if chosen_at_once(env):
         return f"it becomes one by {AT_ONCE}(env)"
+    if players is not None:
+        masks = "runner = shield.start(), runner.turn(player=agent), runner.observe(...)"
+        return f"where agents take turns, choose within the masks of the shield itself: {masks}"
     return "from_aec_env reads it as a game, turn by turn"
