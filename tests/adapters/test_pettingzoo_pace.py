@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
+from acegames.adapters.environments.places import duplicate
 from acegames.adapters.pettingzoo import pace
 from parallel_envs import Rovers
 from turn_envs import Sticks
@@ -182,3 +183,12 @@ class Slow(Rovers):
 def test_what_lies_in_a_closure_is_met_at_a_later_time():
     with pytest.raises(ace.InvalidOption, match="the cost was"):
         pz.from_parallel_env(Slow(), horizon=3, budget={"battery": 8})
+
+
+def test_a_copy_has_its_own_rectangles():
+    pygame = pytest.importorskip("pygame")
+    env = Rovers()
+    env.rect, env.speed = pygame.Rect(0, 0, 1, 1), pygame.math.Vector2(1, 2)
+    other = duplicate(env, {})
+    other.rect.x, other.speed.x = 5, 5
+    assert (env.rect.x, env.speed.x) == (0, 1)
