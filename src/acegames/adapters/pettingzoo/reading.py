@@ -94,10 +94,11 @@ def from_parallel_env(
 
     Players are `possible_agents`, actions the numbers of their discrete spaces (tuples for
     `MultiDiscrete`), all of them and in their order. Actions that an `action_mask`, in the
-    observation or in `infos`, excludes are not legal. Once all agents are terminated or truncated the state is "(episode over)": nothing
-    costs or pays there. An agent that has nothing to do has the one action "(none)": one that is
-    gone while others play on, and one whose mask allows nothing, as where agents take turns. (The
-    environment is then given the agent's first action, as a learner would.)
+    observation or in `infos`, excludes are not legal. Once all agents are terminated or truncated
+    the state is "(episode over)": nothing costs or pays there. An agent that has nothing to do has
+    the one action "(none)": one that is gone while others play on, and one whose mask allows
+    nothing, as where agents take turns. (The environment is then given the agent's first action, as
+    a learner would.)
 
     How many states there are shows only while playing. Before each time, `progress` and the log
     (`logging.getLogger("acegames")`, level INFO) are told how much there is to play then.
