@@ -1,10 +1,8 @@
-"""How environments are played: told of, within a limit of time, and not twice in the same condition."""
+"""How environments are played: told of, within a limit of time, and how often."""
 
 from __future__ import annotations
 
-import itertools
 import logging
-import random
 import time
 
 import numpy as np
@@ -16,35 +14,12 @@ from gymnasium import spaces
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.likeness import condition, drawn_from
-from acegames.adapters.environments.places import SHARED, duplicate
+from acegames.adapters.environments.places import duplicate
 from acegames.adapters.pettingzoo import pace
 from parallel_envs import Rovers
 from turn_envs import Sticks
 
 SAID = {"horizon": 3, "budget": {"battery": 8}, "repeats": 1}
-
-
-class Counted(Rovers):
-    """Counts, for all copies together, how often it is played; it does not know how late it is."""
-
-    plays = 0
-
-    def step(self, actions):
-        Counted.plays += 1
-        answer = super().step(actions)
-        self.steps = 0
-        return answer
-
-
-class Late(Counted):
-    """The same, but it does know."""
-
-    def step(self, actions):
-        steps = self.steps
-        answer = super().step(actions)
-        self.steps = steps + 1
-        return answer
 
 
 # -- progress
@@ -145,102 +120,75 @@ def test_far_too_many_joint_actions_are_refused_before_any_is_played():
     assert time.perf_counter() - begun < 60  # not days
 
 
-# -- the same condition
+# -- how often
 
 
-def plays(env, **said):
-    Counted.plays = 0
-    return pz.from_parallel_env(env, budget={"battery": 8}, **said), Counted.plays
+class Counted(Rovers):
+    """Counts, for all copies together, how often it is played."""
 
-
-def test_an_environment_without_a_clock_is_played_once_not_once_for_each_time():
-    short, few = plays(Counted(), horizon=5, repeats=1)
-    long, same = plays(Counted(), horizon=9, repeats=1)
-    assert few == same <= 36 * 9
-    assert long.digest == plays(Counted(), horizon=9, repeats=1, stationary=True)[0].digest
-    late, more = plays(Late(), horizon=5, repeats=1)
-    assert more > 2 * few and late.digest == short.digest
-
-
-def test_a_cost_may_depend_on_time_all_the_same():
-    game = pz.from_parallel_env(Counted(), horizon=4, budget={"late": 9}, cost=lambda step: step.t, repeats=1)
-    for t in range(4):
-        layer = game.layer(t)
-        assert {game.cost_values[0][c] for c in layer.cost[:, 0]} | {0} == {0, t}  # none once it is over
-
-
-class Idle(Counted):
-    """Draws a random number that changes nothing, from one generator or another."""
-
-    def __init__(self, draw):
-        super().__init__()
-        self.draw = draw
+    plays = 0
 
     def step(self, actions):
-        self.draw(self)
+        Counted.plays += 1
         return super().step(actions)
 
 
-def own(env):
-    env.rng.random()
+def plays(**said):
+    Counted.plays = 0
+    return pz.from_parallel_env(Counted(), budget={"battery": 8}, repeats=1, **said).digest, Counted.plays
 
 
-def of_numpy(env):
-    np.random.random()
+def test_a_promise_that_time_does_not_matter_saves_plays():
+    long, many = plays(horizon=7)
+    promised, few = plays(horizon=7, stationary=True)
+    assert promised == long and few <= 36 * 9 < many
 
 
-def of_python(env):
-    random.random()
+class Hazy(Rovers):
+    """Draws from a generator that nobody but `step` holds."""
+
+    def step(self, actions):
+        *answer, infos = super().step(actions)
+        drawn = int(np.random.default_rng().integers(2**40))
+        return *answer, {a: {"cost": {"battery": drawn}} for a in infos}
 
 
-def nothing(env):
-    random.getstate()
+def test_what_draws_where_nobody_sees_is_played_at_every_time():
+    """It was taken for deterministic where all that a copy holds had not changed."""
+    with pytest.raises(ace.InvalidOption, match="played twice, the cost was"):
+        pz.from_parallel_env(Hazy(), horizon=2, budget={"battery": 8})
 
 
-def test_what_draws_random_numbers_is_played_at_every_time():
-    _, few = plays(Idle(nothing), horizon=4, repeats=1)
-    for draw in (own, of_numpy, of_python):
-        assert plays(Idle(draw), horizon=4, repeats=1)[1] > 1.5 * few
+class Slow(Rovers):
+    """All that changes lies in a closure, which copies share: the second and the third play differ."""
 
-
-def test_generators_know_whether_they_were_drawn_from():
-    for made in (random.Random, np.random.RandomState, np.random.default_rng, mersenne):
-        generator = made(7)
-        assert not drawn_from(generator, 7)
-        generator.random()
-        assert drawn_from(generator, 7)
-
-
-def mersenne(seed):
-    return np.random.Generator(np.random.MT19937(seed))
-
-
-class Pair:
     def __init__(self):
-        self.left, self.right = [0], [0]
+        super().__init__()
+        left = [2]
+
+        def drain():
+            left[0] -= 1
+            return int(left[0] < 0)
+
+        self.drain = drain
+
+    def step(self, actions):
+        *answer, infos = super().step(actions)
+        return *answer, {a: {"cost": {"battery": self.spent()}} for a in infos}
+
+    def spent(self):
+        return self.drain() if (self.at == 0).all() else 0
 
 
-def test_conditions_tell_which_of_two_equal_things_is_meant():
-    one, same, other = Pair(), Pair(), Pair()
-    one.turn, same.turn, other.turn = one.left, same.left, other.right
-    assert condition(one, ()) == condition(same, ()) is not None
-    assert condition(one, ()) != condition(other, ())
-    assert condition(one, ()) == condition(duplicate(one, {}), ())
+def test_what_lies_in_a_closure_is_met_at_a_later_time():
+    with pytest.raises(ace.InvalidOption, match="the cost was"):
+        pz.from_parallel_env(Slow(), horizon=3, budget={"battery": 8})
 
 
-@pytest.mark.parametrize("hidden", [itertools.count(), iter([1, 2]), {frozenset(), (1, 2)}, (x for x in ())])
-def test_what_can_hide_something_has_no_condition(hidden):
-    env = Pair()
-    env.hidden = hidden
-    assert condition(env, ()) is None
-
-
-@pytest.mark.parametrize("change", [("at", 1), ("gusts", 0.5), ("agents", ["red"]), ("more", None)])
-def test_any_change_is_another_condition(change):
+def test_a_copy_has_its_own_rectangles():
+    pygame = pytest.importorskip("pygame")
     env = Rovers()
-    env.reset(seed=0)
-    before = condition(env, SHARED)
-    env.rng.random()
-    assert condition(env, SHARED) == before  # every play seeds it anew
-    setattr(env, *change)
-    assert condition(env, SHARED) != before
+    env.rect, env.speed = pygame.Rect(0, 0, 1, 1), pygame.math.Vector2(1, 2)
+    other = duplicate(env, {})
+    other.rect.x, other.speed.x = 5, 5
+    assert (env.rect.x, env.speed.x) == (0, 1)

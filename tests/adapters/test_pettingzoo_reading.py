@@ -57,7 +57,7 @@ def test_a_game_turned_into_an_environment_comes_back_the_same(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_round_trip_through_the_environment_of_a_game(seed):
     game = random_game(seed)
-    env = pz.parallel_env(game, mask="available")
+    env = pz.parallel_env(game, mask="available", infos="nested")
     back = pz.from_parallel_env(
         env, horizon=3, budget={"x": 4, "y": 5}, state=lambda env, seen: env.situation[1], cost="costs"
     )

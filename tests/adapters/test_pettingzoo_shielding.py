@@ -556,3 +556,21 @@ def test_environments_say_what_they_are(calm):
     assert repr(pz.shielded(Rovers(), calm, how="repair")) == said
     assert repr(pz.shielded_aec(Rovers(), calm)) == f"<TurnEnv of {said}>"
     assert repr(pz.parallel_env(calm.game)) == f"<GameParallelEnv of {calm.game!r}>"
+
+
+def test_what_a_step_is_not_asked_for_is_refused():
+    game = pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 6}, repeats=1)
+    env = pz.shielded(Rovers(), ace.Shield(game))
+    env.reset(seed=0)
+    with pytest.raises(ace.InvalidOption, match="t=0: actions: unknown agent 'green'"):
+        env.step({"red": 0, "blue": 0, "green": 0})
+    env.step({"red": 0, "blue": 0})
+
+
+def test_a_surprise_advises_what_can_be_done_here():
+    game = pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 6}, repeats=1)
+    env = pz.shielded(Rovers(), ace.Shield(game), state=lambda env, seen: (0, 0) if not env.at.any() else "far")
+    env.reset(seed=0)
+    with pytest.raises(ace.UnknownPair, match=r"unknown state 'far'.*give state=") as told:
+        env.step({"red": 1, "blue": 1})
+    assert "observe" not in str(told.value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import pytest
 
 pytest.importorskip("pettingzoo")
 
+import gymnasium
 from gymnasium import spaces
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 
@@ -42,6 +44,46 @@ def test_by_default_the_state_tells_whose_turn_it_is():
     assert ace.solve(read).values == pytest.approx(ace.solve(sticks_game()).values)
     with pytest.raises(ace.InvalidOption, match="met twice, the actions were"):
         pz.from_aec_env(Sticks(), horizon=5, state=lambda env, seen: env.pile, stationary=True)
+
+
+def test_actions_are_numbered_as_in_the_environment():
+    """Also of those who wait first, and where a mask forbids the first action at first."""
+    read = pz.from_aec_env(Sticks(), horizon=3, state=whose_pile)
+    assert read.actions == ((0, 1, "(none)"),) * 3
+    read = pz.from_parallel_env(Picky(), horizon=2, repeats=1)
+    assert read.actions == ((0, 1, 2), (0, 1, 2))
+
+
+class Picky(Rovers):
+    """At the start, only what is numbered last is allowed."""
+
+    def reset(self, seed=None, options=None):
+        seen, _ = super().reset(seed, options)
+        return seen, {a: {"action_mask": np.array([0, 0, 1])} for a in seen}
+
+
+class Broken(Rovers):
+    def step(self, actions):
+        return 1 / 0
+
+
+def broken(step):
+    return 1 / 0
+
+
+def test_errors_say_which_function_raised_them():
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Broken(), horizon=2)
+    assert told.value.__notes__ == ["raised by env.step at t=0, state (0, 0), action (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 8}, cost=broken)
+    assert told.value.__notes__ == ["raised by cost at t=0, state (0, 0), action (0, 0), next state (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as told:
+        pz.from_parallel_env(Broken(), horizon=2, state=lambda env, seen: "x" * 500)
+    assert len(told.value.__notes__[0]) < 200
+    with pytest.raises(ace.TooLarge) as told:
+        pz.from_parallel_env(Rovers(), horizon=2, most=2)
+    assert not hasattr(told.value, "__notes__")
 
 
 def test_functions_are_given_the_environment_itself():
@@ -109,14 +151,45 @@ def test_errors_name_the_right_door():
         ace.InvalidOption, match=r"AEC environment sticks.*from_aec_env reads it as a game, turn by turn"
     ):
         pz.from_parallel_env(turns, horizon=2)
-    with pytest.raises(ace.InvalidOption, match="AEC environment sticks, must be a parallel one"):
+    with pytest.raises(
+        ace.InvalidOption, match=r"AEC environment sticks, must be a parallel one; .*runner\.turn\(player=agent\)"
+    ):
         pz.shielded(turns, ace.Shield(sticks_game(budget={"effort": 5})))
     with pytest.raises(ace.InvalidOption, match=r"rovers choose at once.*give pettingzoo.*aec_to_parallel\(env\)"):
         pz.from_aec_env(at_once, horizon=2)
     with pytest.raises(ace.InvalidOption, match="from_parallel_env reads a parallel one"):
         pz.from_aec_env(Rovers(), horizon=2)
+    with pytest.raises(ace.InvalidOption, match=r"environment of Gymnasium.*gymnasium\.from_env reads it"):
+        pz.from_aec_env(Alone(), horizon=2)
     with pytest.raises(ace.InvalidOption, match=r"got the class Sticks, must be an environment: Sticks\(...\)"):
         pz.from_aec_env(Sticks, horizon=2)
+
+
+class Alone(gymnasium.Env):
+    action_space = spaces.Discrete(2)
+
+
+class Plain(Sticks):
+    """Costs are numbers; those of agents that wait are of their last turns."""
+
+    def step(self, action):
+        super().step(action)
+        for agent, info in self.infos.items():
+            self.infos[agent] = {"cost": info["cost"]["effort"] if isinstance(info.get("cost"), dict) else 0}
+
+
+def test_the_advice_for_a_shared_budget_counts_who_acted():
+    with pytest.raises(ace.InvalidOption, match="for a shared budget say cost=") as told:
+        pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5})
+    advice = eval(str(told.value).split("say cost=")[1])  # what the user would paste
+    read = pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5}, cost=advice)
+    assert read.digest == sticks_game(horizon=2, budget={"effort": 5}).digest
+
+
+def test_a_cost_without_a_budget_says_what_to_do():
+    with pytest.raises(ace.InvalidGame, match=r"unknown constraint 'effort'.*give it a budget too \(math.inf"):
+        pz.from_aec_env(Sticks(), horizon=2, state=whose_pile, budget={"time": 5})
+    pz.from_aec_env(Sticks(), horizon=2, state=whose_pile, budget={"effort": math.inf})
 
 
 # -- PettingZoo's own

@@ -50,7 +50,7 @@ def test_masks_of_parallel_environments_are_heeded():
 
 def test_legal_is_what_some_mask_allowed_so_a_shield_makes_exploring_safe():
     game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": 6}, repeats=1)
-    env = pz.shielded(Rovers(), ace.Shield(game), unsafe="error")
+    env = pz.shielded(Rovers(), ace.Shield(game), unsafe="error", infos="nested")
     spent = []
 
     def cost(infos):
@@ -117,3 +117,10 @@ def test_what_does_not_fit_is_named():
         learn.estimate(Fickle(), episodes=2, **race)
     with pytest.raises(ace.InvalidOption, match=r"choose at once.*aec_to_parallel\(env\)"):
         learn.estimate(parallel_to_aec(Rovers()), episodes=1, horizon=2, rng=0)
+
+
+def test_unknown_options_are_named_by_the_public_function():
+    with pytest.raises(TypeError, match="explore: unknown argument 'episodes', did you mean 'max_episodes'"):
+        learn.explore(Rovers(), episodes=20)
+    with pytest.raises(TypeError, match="estimate: unknown argument 'budgets', did you mean 'budget'"):
+        learn.estimate(Rovers(), episodes=20, budgets={"battery": 6})

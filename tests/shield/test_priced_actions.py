@@ -191,3 +191,15 @@ def test_wrong_arguments_are_refused(args, told):
 def test_too_many_joint_actions_are_refused():
     with pytest.raises(ace.TooLarge, match="joint actions are more than"):
         ace.Shield.of_actions({f"x{i}": 10 for i in range(7)}, horizon=2, price={1: 1}, budget=3)
+
+
+@pytest.mark.parametrize(
+    ("price", "budget"), [({"left": 1}, 3), ({"left": 1, "right": 0}, 3), ({"left": {"fuel": 1}}, {"fuel": 3})]
+)
+def test_actions_that_are_listed_as_agents_are_noticed(price, budget):
+    with pytest.raises(
+        ace.InvalidOption, match=r"names agents, but price has 'left' .*write \{'agent': \['left', 'right'\]\}"
+    ):
+        ace.Shield.of_actions(["left", "right"], horizon=5, price=price, budget=budget)
+    shield = ace.Shield.of_actions({"agent": ["left", "right"]}, horizon=5, price=price, budget=budget)
+    assert shield.actions == (("left", "right"),)

@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv
 
-import acegames as ace
 from acegames.learn import END
+from acegames.model.from_functions import ask_functions
 
 
 class Sticks(AECEnv):
@@ -54,7 +54,7 @@ class Sticks(AECEnv):
         self.rewards[agent] = action + 1.0
         self.rewards[following] -= 0.5
         self.infos[agent] = {"cost": {"effort": action + 1}}
-        self.terminations[agent] = self.pile == 4 and action == 1
+        self.terminations[agent] = bool(self.pile == 4 and action == 1)
         self.pile -= action + 1
         if not self.pile:
             self.terminations = dict.fromkeys(self.agents, True)
@@ -86,9 +86,9 @@ def sticks_game(pile=6, horizon=5, budget=None):
 
     def outcomes(t, state, action):
         if state == END:
-            return [(1, END, None)]
+            return [(1, END, {})]
         following, taken, *_ = after(state, action)
-        return [(1, following, {"effort": taken} if budget else None)]
+        return [(1, following, {"effort": taken} if budget else {})]
 
     def reward(t, state, action):
         if state == END:
@@ -98,4 +98,5 @@ def sticks_game(pile=6, horizon=5, budget=None):
 
     start = (players[0], pile, tuple(players))
     said = {"players": players, "horizon": horizon, "initial": start, "budget": budget, "name": "sticks"}
-    return ace.MarkovGame.from_functions(actions=actions, outcomes=outcomes, reward=reward, **said)
+    ask = {"actions": actions, "outcomes": outcomes, "reward": reward, "legal": None, "constraints": None}
+    return ask_functions(**ask, **said, offered=[range(2)] * 3)  # numbered as the environment's

@@ -10,7 +10,7 @@ import numpy as np
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.empirical import Empirical
 from acegames.learn.facts import END, Offer
-from acegames.learn.known import Known
+from acegames.learn.known import read_known
 from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
 from acegames.model.checks import check_count, check_rng
@@ -53,7 +53,7 @@ def estimate(
         InvalidOption: options contradict each other.
     """
     source = GameModel(source) if isinstance(source, MarkovGame) else source
-    said = Known(**known).check()
+    said = read_known("estimate", ("samples_per_pair", "episodes", "rng"), known)
     facts = said.facts(source)
     kind = "an environment" if is_env(source) else "a model" if callable(source) else "samples"
     needed = {"an environment": "episodes", "a model": "samples_per_pair"}.get(kind)

@@ -24,7 +24,7 @@ import numpy as np
 from acegames.learn.confidence import check_share, samples_needed
 from acegames.learn.empirical import Empirical
 from acegames.learn.estimating import play_episode, sample_everywhere
-from acegames.learn.known import Known
+from acegames.learn.known import read_known
 from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
 from acegames.model.checks import check_count, check_rng
@@ -98,7 +98,8 @@ def explore(
         InvalidOption: options contradict each other.
     """
     source = GameModel(source) if isinstance(source, MarkovGame) else source
-    said = Known(**known).check()
+    own = ("rule_out", "samples_per_pair", "coverage", "max_episodes", "max_samples", "rng")
+    said = read_known("explore", own, known)
     if coverage != 1:
         check_share("coverage", coverage)
     needed = samples_needed(rule_out, said.confidence)

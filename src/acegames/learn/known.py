@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from acegames.approximate.rounding import read_number
@@ -16,7 +16,22 @@ from acegames.model.checks import check_horizon, check_labels, plain_label, read
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.written import show
+from acegames.model.written import show, unknown
+
+
+def read_known(function: str, own: Sequence[str], given: Mapping[str, Any]) -> Known:
+    """The options of a call, checked; a TypeError about one that there is not has the public name.
+
+    Args:
+        function: the public name of what was called.
+        own: names of the arguments that it has beside these options.
+        given: the options.
+    """
+    options = [option.name for option in fields(Known)]
+    for name in given:
+        if name not in options:
+            raise TypeError(f"{function}: {unknown('argument', name, [*own, *options])}")
+    return Known(**given).check()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,7 @@ def cost_from_infos(
     has them.
     """
     if not constraints:
-        return None
+        return {}
     try:
         found = {p: answer.infos[p][key] for p in answer.playing}
     except (KeyError, TypeError, IndexError):
@@ -107,11 +107,25 @@ def cost_from_infos(
     if all(isinstance(c, Mapping) for c in found.values()):
         return _together(found, f'cost=lambda {takes}: {{NAME: sum(info["{key}"][NAME] for info in {every_info})}}')
     if len(players) != len(constraints) or not all(is_scalar(c) for c in found.values()):
+        shared = f'cost=lambda {takes}: sum(info["{key}"] for info in {every_info})'
         raise InvalidOption(
             f"costs {show(found)} are not one number for each of the constraints {list(constraints)!r}; say how they "
-            f'count, for a shared budget say cost=lambda {takes}: sum(info["{key}"] for info in {every_info})'
+            f"count, for a shared budget say {_of_turn(key, players, takes) if _in_turn(answer) else shared}"
         )
     return [found.get(p, 0) for p in players]
+
+
+def _in_turn(answer: EnvAnswer) -> bool:
+    """Whether infos are there of agents that did not act: they are of earlier turns."""
+    return isinstance(answer.infos, Mapping) and any(p not in answer.playing for p in answer.infos)
+
+
+def _of_turn(key: str, players: Sequence[Label], takes: str) -> str:
+    """How to say that the cost of the agent whose turn it was counts for all."""
+    if takes == "infos":
+        return f'{{constraint: number}} in infos[agent]["{key}"] of the agent that acts'
+    acted = f'for p, a in zip({list(players)!r}, {takes}.action) if a != "(none)"'
+    return f'cost=lambda {takes}: sum({takes}.infos[p]["{key}"] {acted})'
 
 
 def _together(found: Mapping[Label, Mapping[Label, Any]], summed: str) -> dict[Label, Any]:

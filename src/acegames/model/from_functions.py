@@ -33,7 +33,7 @@ from acegames.model.checks import (
 )
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability, real
-from acegames.model.user_functions import public, roles, warn_of_game
+from acegames.model.user_functions import note_of_place, public, roles, warn_of_game
 from acegames.model.watching import takes_progress
 from acegames.model.written import are, counted, unknown
 from acegames.numerics import PROBABILITY_SUM
@@ -63,7 +63,6 @@ Table = tuple[list[int], dict[Label, Block]]
 
 @public("MarkovGame.from_functions")
 @takes_progress("building", "finding the states that can occur")
-@within_memory("building the game", SMALLER_GAME)
 def game_from_functions(
     *,
     players: Sequence[Label],
@@ -120,6 +119,44 @@ def game_from_functions(
         TooLarge: a state has more joint actions than fit into memory.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    return ask_functions(
+        players=players,
+        actions=actions,
+        outcomes=outcomes,
+        reward=reward,
+        legal=legal,
+        horizon=horizon,
+        initial=initial,
+        budget=budget,
+        constraints=constraints,
+        stationary=stationary,
+        name=name,
+        progress=progress,
+    )
+
+
+@within_memory("building the game", SMALLER_GAME)
+def ask_functions(
+    *,
+    players: Sequence[Label],
+    actions: Any,
+    outcomes: Any,
+    reward: Any,
+    legal: Any,
+    horizon: int,
+    initial: Any,
+    budget: Any,
+    constraints: Any,
+    name: str,
+    stationary: bool = False,
+    progress: OnBuilding | None = None,
+    offered: Sequence[Iterable[Label]] | None = None,
+) -> MarkovGame:
+    """As `game_from_functions`, also for functions that are not the user's own.
+
+    Args:
+        offered: actions of each player that come first, in their order, whether or not they occur.
+    """
     horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
     teller = Teller(progress, horizon)
     player_labels = check_labels("players", players)
@@ -131,7 +168,7 @@ def game_from_functions(
         outcomes=_Asked.of("outcomes", outcomes, stationary),
         reward=_Asked.of("reward", reward, stationary, outcomes),
         legal=_Asked.of("legal", legal, stationary),
-        seen=tuple({} for _ in player_labels),
+        seen=tuple({} for _ in player_labels) if offered is None else tuple(map(dict.fromkeys, offered)),
     )
     tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
@@ -239,7 +276,7 @@ class _Asked(NamedTuple):
             if type(found) in LAZY:
                 found = list(found)  # what it raises is raised here
         except Exception as error:
-            error.add_note(f"raised by {self.what} at {asked_at(t, *where)}")
+            note_of_place(error, self.what, t, *where)
             raise
         if found is None:
             raise InvalidGame(
@@ -418,6 +455,8 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
         if strange:
             unnamed = what == "cost" and labels == tuple(range(len(labels)))
             hint = f"; the budget is unnamed, write budget={{{strange[0]!r}: ...}}" if unnamed else ""
+            if what == "cost" and not unnamed:
+                hint = "; give it a budget too (math.inf where it has no limit), or leave it out of the cost"
             raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}{hint}")
         missing = [x for x in labels if x not in given]
         if missing and what != "cost":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
-from acegames.model.written import unknown
+from acegames.model.written import show, unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -197,6 +197,27 @@ def _names(function: Any) -> tuple[list[str], bool]:
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [p.name for p in parameters if p.kind in by_position and p.default is inspect.Parameter.empty]
     return names, any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+
+
+RAISED_BY = "raised by"
+
+
+def note_of_place(error: BaseException, what: str, t: int, *where: Any) -> None:
+    """Add a note that says in which function an error was raised, and where in the game.
+
+    The first who knows says it. Errors of acegames name their place themselves.
+
+    Args:
+        error: what was raised.
+        what: what the user calls the function, as "reward" or "env.step".
+        t: the time.
+        where: the state, the joint action and the next state, as many as the function is given.
+    """
+    told = any(note.startswith(RAISED_BY) for note in getattr(error, "__notes__", ()))
+    if not told and not isinstance(error, AceError):
+        names = ("state", "action", "next state")
+        spot = [f"{name} {show(given)}" for name, given in zip(names, where, strict=False)]
+        error.add_note(f"{RAISED_BY} {what} at {', '.join([f't={t}', *spot])}")
 
 
 def warn_of_game(said: str) -> None:

@@ -148,7 +148,7 @@ def _own_prices(
         actions = {agent: _known_actions(agent, given) for agent, given in agents.items()}
         raw = [[price(agent, a) for a in labels] for agent, labels in actions.items()]
     else:
-        own = _by_agent(agents, price)
+        own = _by_agent(agents, price, constraints)
         actions = {
             agent: _priced_actions(own[agent]) if given is None else _known_actions(agent, given)
             for agent, given in agents.items()
@@ -165,9 +165,10 @@ def _own_prices(
     ]
 
 
-def _by_agent(agents: Mapping[Label, Any], price: Any) -> dict[Label, Any]:
+def _by_agent(agents: Mapping[Label, Any], price: Any, constraints: Sequence[Label]) -> dict[Label, Any]:
     """What was said of each agent's prices."""
     if isinstance(price, Mapping):
+        _check_meant(agents, price, constraints)
         grouped = all(isinstance(x, Mapping) or not is_scalar(x) for x in price.values())
         if grouped and any(x in agents for x in price):
             check_known("agent", price, agents, "price: ")
@@ -176,6 +177,20 @@ def _by_agent(agents: Mapping[Label, Any], price: Any) -> dict[Label, Any]:
         rule = "must be {action: cost}, {agent: {action: cost}}, a cost per action, or a function of (agent, action)"
         raise InvalidOption(f"price: got {show(price)}, {rule}")
     return dict.fromkeys(agents, price)
+
+
+def _check_meant(agents: Mapping[Label, Any], price: Mapping[Any, Any], constraints: Sequence[Label]) -> None:
+    """InvalidOption where what is listed as agents are, by their prices, actions of one agent."""
+    if any(own is not None for own in agents.values()):
+        return
+    for label in price:
+        cost = price[label]
+        one = bool(cost) and set(cost) <= set(constraints) if isinstance(cost, Mapping) else is_scalar(cost)
+        if label in agents and one:
+            raise InvalidOption(
+                f"agents: got the list {show(list(agents))}, which names agents, but price has {label!r} as an action that "
+                f"costs {show(cost)}; for one agent with these actions write {{{ONLY!r}: {show(list(agents))}}}"
+            )
 
 
 def _priced_actions(own: Any) -> Actions:

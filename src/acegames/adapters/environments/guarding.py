@@ -34,7 +34,7 @@ from acegames.model.budgets import spent_after
 from acegames.model.checks import check_choice
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
-from acegames.model.written import check_known, show
+from acegames.model.written import check_known, show, unknown
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.pricing import ANY_STATE
 from acegames.shield.product_sets import product_sets
@@ -119,6 +119,7 @@ class Guarded:
             raise InvalidOption("the episode is over, or was never begun: call reset")
         if not isinstance(actions, Mapping):
             raise InvalidOption(f"t={self._runner.t}: actions {show(actions)}, must be {{agent: action}}")
+        check_known("agent", actions, self._rules.players, f"t={self._runner.t}: actions: ")
         playing = [p for p in self._rules.players if p in self.env.agents]
         chosen = {p: self._number(p, actions) for p in playing}
         wanted = tuple(self._labels[i][chosen[p]] if p in chosen else self._gone[i] for p, i in self._index.items())
@@ -193,6 +194,7 @@ class Guarded:
             if answer.over:  # perhaps sooner than the game thinks
                 self._check_last(played, cost)
             else:
+                self._check_state(next_state)
                 runner.observe(played, cost, next_state)
             self._look(answer.observations, answer.infos)
         except (InvalidOption, UnknownPair, ValueError) as error:
@@ -204,6 +206,12 @@ class Guarded:
             warnings.warn(message, stacklevel=3)
             return message
         return None
+
+    def _check_state(self, state: Label) -> None:
+        """UnknownPair for a state that the game does not have."""
+        known = self.shield.game.state_numbers
+        if state not in known:
+            raise UnknownPair(f"next state: {unknown('state', state, known)}, by {self._rules.source}")
 
     def _check_last(self, played: JointAction, cost: Any) -> None:
         """Check the last cost against the game, and the total against every budget to come."""

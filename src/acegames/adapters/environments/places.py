@@ -19,6 +19,8 @@ INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
 SHARED = ("pygame", "gymnasium.spaces")
 """What copies of an environment share is made by these packages."""
+PLACES = ("pygame.rect", "pygame.math")
+"""But not what is made by these: where things are is part of the state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +70,18 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     try:
         for layer in layers:
             memo[id(layer)] = object.__new__(type(layer))
-            memo |= {id(x): x for x in _parts(layer) if type(x).__module__.startswith(SHARED)}
+            memo |= {id(x): x for x in _parts(layer) if _is_shared(x)}
         for layer in layers:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)
     except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
         rule = "give set_state=, a function of (env, state) that puts it into a state"
         raise InvalidOption(f"the environment cannot be copied ({error}); {rule}") from error
+
+
+def _is_shared(x: Any) -> bool:
+    home = type(x).__module__
+    return home.startswith(SHARED) and not home.startswith(PLACES)
 
 
 def _parts(layer: Any) -> Iterator[Any]:

@@ -164,7 +164,7 @@ class _Walk:
     def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Moves:
         if label == END:
             there.setdefault(END, ways)
-            return {(WAIT,) * len(self.nothing): (self.nothing, [(1.0, END, None)])}
+            return {(WAIT,) * len(self.nothing): (self.nothing, [(1.0, END, {})])}
         stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
             if not _alike(stage, self._read(other, None)):
@@ -184,7 +184,7 @@ class _Walk:
             for chance, (after,) in reading.after_chance(moved):
                 label = self._label(after) if there is None else self._arrive(there, after)
                 gains.append([chance * gain for gain in self._gains(state, after)])
-                outcomes.append((chance, label, None if self.cost is None else self.cost(state, action, after)))
+                outcomes.append((chance, label, {} if self.cost is None else self.cost(state, action, after)))
             moves[action] = tuple(map(math.fsum, zip(*gains, strict=True))), outcomes
         return moves
 

@@ -18,6 +18,7 @@ from acegames.learn.stepping import EnvAnswer, check_env, check_parallel, cost_f
 from acegames.learn.turns import AT_ONCE, chosen_at_once, state_by_convention, takes_turns, user_env
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
+from acegames.model.user_functions import note_of_place
 from acegames.model.written import show
 
 __all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
@@ -52,7 +53,9 @@ class Conventions:
         check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if takes_turns(env):
-            raise InvalidOption(f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env)}")
+            raise InvalidOption(
+                f"env: got the AEC environment {env}, must be a parallel one; {_parallel(env, players)}"
+            )
         if not agents or not parallel:
             rule = "must be a parallel environment with reset, step, action_space and possible_agents"
             raise InvalidOption(f"env: got {show(env)}, {rule}")
@@ -97,6 +100,9 @@ class Conventions:
         except (AttributeError, TypeError) as error:
             rule = "it is given one step, with .t, .state, .action, .next_state and .infos"
             raise InvalidOption(f"cost(step): {error}; {rule}") from error
+        except Exception as error:
+            note_of_place(error, "cost", t, state, action, next_state)
+            raise
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
@@ -121,8 +127,14 @@ class Conventions:
         }
 
 
-def _parallel(env: Any) -> str:
-    """What makes a parallel environment of an AEC environment, or reads it as it is."""
+def _parallel(env: Any, players: Sequence[Label] | None) -> str:
+    """What makes a parallel environment of an AEC environment, or reads it as it is.
+
+    `players` are those of a shield's game, if it is to be shielded.
+    """
     if chosen_at_once(env):
         return f"it becomes one by {AT_ONCE}(env)"
+    if players is not None:
+        masks = "runner = shield.start(), runner.turn(player=agent), runner.observe(...)"
+        return f"where agents take turns, choose within the masks of the shield itself: {masks}"
     return "from_aec_env reads it as a game, turn by turn"

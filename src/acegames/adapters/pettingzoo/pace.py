@@ -100,7 +100,7 @@ class Pace:
         self.t, self.states, self.pairs, self.pairs_done = t, states, pairs, 0
         self.time_begun = time.perf_counter()
         ahead = f"t={t} of {self.horizon}: {counted(pairs, 'joint action')} of {counted(states, 'state')}"
-        new = f"each to be played {counted(each, 'time')}, but for what is known from earlier times"
+        new = f"each to be played {counted(each, 'time')}"
         log.info(f"{self.name}: {ahead}, {new}; {self.plays:,} plays so far")
         if pairs * each > HOPELESS:
             rule = "Fewer agents or actions, or masks that rule more of them out, leave fewer joint actions"

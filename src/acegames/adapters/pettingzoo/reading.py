@@ -7,10 +7,9 @@ What the state does not tell, such as something drawn at `reset`, is found by co
 in several *ways*: after other seeds, by other actions, at other times. The outcome of an action
 must not depend on the way.
 
-Time O(situations * joint actions * ways) steps of the environment, less those that were played
-before in the same condition of it (`recall`); memory a copy of it for each way into the situations
-of two times, and for each condition remembered. There are `repeats` ways into a situation, into
-each of the first CLOSELY about FEW.
+Time O(situations * joint actions * ways) steps of the environment; memory a copy of it for each way
+into the situations of two times. There are `repeats` ways into a situation, into each of the first
+CLOSELY about FEW.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from typing import Any, NamedTuple
 from acegames.adapters.environments.places import Places
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
 from acegames.adapters.pettingzoo.pace import OnReading, Pace, check_time_limit
-from acegames.adapters.pettingzoo.recall import Arrival, Played, Recall
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
-from acegames.learn.stepping import agents_of, reset_env, step_env
+from acegames.learn.stepping import EnvAnswer, agents_of, reset_env, step_env
 from acegames.learn.turns import user_env
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import check_count, check_horizon, read_initial
+from acegames.model.from_functions import ask_functions
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.user_functions import check_optional
+from acegames.model.user_functions import check_optional, note_of_place
 from acegames.model.watching import takes_progress
 from acegames.model.written import show
 
@@ -62,7 +61,6 @@ class Way(NamedTuple):
     t: int
     seed: int  # with which the episode was reset
     kept: Any  # what is needed to come back
-    condition: bytes | None  # of the environment there
 
 
 class ReachedState(NamedTuple):
@@ -95,11 +93,12 @@ def from_parallel_env(
     """Build a game from a parallel environment by playing every joint action in every (t, state).
 
     Players are `possible_agents`, actions the numbers of their discrete spaces (tuples for
-    `MultiDiscrete`). Actions that an `action_mask`, in the observation or in `infos`, excludes are
-    not legal. Once all agents are terminated or truncated the state is "(episode over)": nothing
-    costs or pays there. An agent that has nothing to do has the one action "(none)": one that is
-    gone while others play on, and one whose mask allows nothing, as where agents take turns. (The
-    environment is then given the agent's first action, as a learner would.)
+    `MultiDiscrete`), all of them and in their order. Actions that an `action_mask`, in the
+    observation or in `infos`, excludes are not legal. Once all agents are terminated or truncated
+    the state is "(episode over)": nothing costs or pays there. An agent that has nothing to do has
+    the one action "(none)": one that is gone while others play on, and one whose mask allows
+    nothing, as where agents take turns. (The environment is then given the agent's first action, as
+    a learner would.)
 
     How many states there are shows only while playing. Before each time, `progress` and the log
     (`logging.getLogger("acegames")`, level INFO) are told how much there is to play then.
@@ -126,9 +125,8 @@ def from_parallel_env(
         initial: {state: probability} where the environment starts at random; by default the one
             state in which it starts.
         stationary: True says that time does not matter: each state is played once, not once for
-            each time, whatever else differs. By default that is so where the environment is found
-            in the same condition as at an earlier time (which one that counts steps never is), and
-            drew no random numbers then.
+            each time, whatever else differs. That is your promise; plays at one later time, or at
+            a few, are compared, and no more.
         repeats: how often each action is played, with different seeds; more often at the first
             times, to meet what `reset` draws. Plays that differ are an error; with 1 the
             environment is trusted to be deterministic.
@@ -156,10 +154,9 @@ def from_parallel_env(
     check_optional("chances", chances if callable(chances) else None, ("t", "state", "action"))
     stationary = stationary or set_state is not None
     pace = Pace(name or str(env), horizon, progress, check_time_limit(time_limit))
-    recall = Recall(on=not stationary and not callable(chances) and horizon > 1)
     said = (chances or [(1.0, None)], repeats, most)
-    reader = _Reader(rules, Places(env, set_state), horizon, stationary, *said, pace, recall)
-    game = MarkovGame.from_functions(
+    reader = _Reader(rules, Places(env, set_state), horizon, stationary, *said, pace)
+    game = ask_functions(
         players=rules.players,
         horizon=horizon,
         initial=reader.begin(env, initial),
@@ -170,6 +167,7 @@ def from_parallel_env(
         reward=reader.reward,
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
+        offered=rules.actions,
     )
     pace.finish()
     warn_of_costless(game)
@@ -188,7 +186,6 @@ class _Reader:
     repeats: int
     most: int
     pace: Pace
-    recall: Recall
     known: dict[int, dict[Label, ReachedState]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
     played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Transition]]]] = field(
         default_factory=dict  # the number of ways in which it was played, and its outcomes
@@ -204,7 +201,7 @@ class _Reader:
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
             choices = self.rules.choices(agents_of(env, self.rules.players), observations, infos)
-            self._reach(0, seed, label, Arrival(choices, self.places.keep(env, label), self.recall.condition(env)))
+            self._reach(label, choices, Way(0, seed, self.places.keep(env, label)))
             if wanted is not None and label not in wanted:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
@@ -239,7 +236,6 @@ class _Reader:
         """The situations of a time; those of times before it are forgotten."""
         if t > self.now:
             self.now = t
-            self.recall.begin(t)
             if not self.stationary:
                 self.known, self.played = {k: v for k, v in self.known.items() if k >= t}, {}
             self._begin_time(t)
@@ -295,40 +291,36 @@ class _Reader:
                 )
 
     def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Transition:
-        """Play a joint action, or recall what happened in the same condition at an earlier time."""
-        t, rules = way.t, self.rules
-        played = self.recall.earlier(way.condition, action, force, t)
-        if played is None:
-            played = self._step(way, state, action, force)
-            self.recall.note(way.condition, action, force, t, played)
-        cost = rules.cost_of(t, state, action, played.next_state, played.answer)
-        if played.arrival is not None:
-            self._reach(t + 1, way.seed, played.next_state, played.arrival, again)
-        return Transition(played.next_state, cost, played.answer.rewards_of(rules.players), t)
-
-    def _step(self, way: Way, state: Label, action: JointAction, force: Any) -> Played:
+        """Play a joint action, and remember what it leads to."""
         self.pace.play()  # every play has a seed of its own: rare luck shows somewhere
-        t, rules, seed = way.t, self.rules, self.pace.plays
-        env, before = self.places.back(way.kept, seed), self.recall.before()
-        if force is not None:
-            force(user_env(env))
-        answer = step_env(env, rules.given(action), t)
-        then, again = self.recall.after(env, seed, before)
+        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.pace.plays)
+        answer = self._step(env, force, t, state, action)
         if answer.cut and self.stationary and self.places.set_state is None and t < self.horizon - 1:
             raise InvalidOption(
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
                 f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
             )
-        if answer.over:
-            return Played(answer, END, None, again)
-        next_state = rules.state(env, answer.observations, f"t={t + 1}")
-        kept = env if self.places.set_state is None else next_state  # what was played is a copy already
-        choices = rules.choices(agents_of(env, rules.players), answer.observations, answer.infos)
-        return Played(answer, next_state, Arrival(choices, kept, then), again)
+        next_state, cost = rules.read(env, t, state, action, answer)
+        if not answer.over:
+            kept = env if self.places.set_state is None else next_state  # what was played is a copy already
+            choices = rules.choices(agents_of(env, rules.players), answer.observations, answer.infos)
+            self._reach(next_state, choices, Way(t + 1, way.seed, kept), again)
+        return Transition(next_state, cost, answer.rewards_of(rules.players), t)
 
-    def _reach(self, t: int, seed: int, state: Label, arrival: Arrival, again: bool = False) -> None:
+    def _step(self, env: Any, force: Any, t: int, state: Label, action: JointAction) -> EnvAnswer:
+        what = "a force of chances"
+        try:
+            if force is not None:
+                force(user_env(env))
+            what = "env.step"
+            return step_env(env, self.rules.given(action), t)
+        except Exception as error:
+            note_of_place(error, what, t, state, action)
+            raise
+
+    def _reach(self, state: Label, choices: tuple[tuple[Label, ...], ...], way: Way, again: bool = False) -> None:
         """Remember a situation and the way into it; `again` is the same way once more."""
-        choices, way = arrival.choices, Way(t, seed, arrival.kept, arrival.condition)
+        t = way.t
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self.count += 1
@@ -344,7 +336,7 @@ class _Reader:
                 f"{place(t, state)}: met twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
-        if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
+        if not again and t < self.horizon and self._one_more(known[state].ways, t, way.seed):
             known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:

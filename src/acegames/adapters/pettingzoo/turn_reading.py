@@ -6,6 +6,7 @@ from typing import Any
 
 from acegames.adapters.pettingzoo.reading import from_parallel_env
 from acegames.errors import InvalidOption
+from acegames.learn.stepping import check_parallel
 from acegames.learn.turns import Turns, takes_turns
 from acegames.model.game import MarkovGame
 from acegames.model.written import show
@@ -38,6 +39,7 @@ def from_aec_env(env: Any, *, horizon: int, **options: Any) -> MarkovGame:
     """
     if isinstance(env, type):
         raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+    check_parallel(env)
     if not takes_turns(env):
         rule = "must be an AEC environment, in which agents take turns; from_parallel_env reads a parallel one"
         raise InvalidOption(f"env: got {show(env)}, {rule}")
