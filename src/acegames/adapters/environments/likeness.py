@@ -9,12 +9,14 @@ can be compared: then None is known.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import hashlib
 import random
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic)
 CONSTANT = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum, np.dtype)
 """Copies share these."""
-RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
+RANDOM = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 MADE_IN_PYTHON = 1 << 9
 """The flag of classes that Python code has made; what others hide in C is not known."""
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
@@ -34,20 +36,43 @@ class _Unknown(Exception):
     """An object whose condition cannot be told."""
 
 
-def condition(env: Any, shared: tuple[str, ...], generators: list[Any] | None = None) -> bytes | None:
+def condition(
+    env: Any, shared: tuple[str, ...], generators: list[Any] | None = None, constant: Sequence[Any] = ()
+) -> bytes | None:
     """A digest that is the same for environments in the same condition; None if it is not known.
 
     Args:
         env: the environment.
         shared: packages whose objects copies share.
         generators: a list to which the random generators are added that the environment holds.
+        constant: further objects that copies share.
     """
-    walk = _Walk(shared, [] if generators is None else generators)
+    walk = _Walk(shared, [] if generators is None else generators, constant)
     try:
         walk.visit(env)
     except (_Unknown, RecursionError):
         return None
     return hashlib.blake2b(b"".join(walk.found), digest_size=16).digest()
+
+
+def generators_in(env: Any, shared: tuple[str, ...], constant: Sequence[Any] = ()) -> list[Any]:
+    """The random generators that an environment holds, as far as its objects can be looked into."""
+    found: list[Any] = []
+    with contextlib.suppress(RecursionError):
+        _Walk(shared, found, constant, strict=False).visit(env)
+    return found
+
+
+def state_of(generator: Any) -> Any:
+    """What changes whenever a random generator draws; None of one that has no state."""
+    if isinstance(generator, random.SystemRandom):
+        return None
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return condition(generator.get_state(legacy=False), ())
+    bits = generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator
+    return condition(bits.state, ())
 
 
 def drawn_from(generator: Any, seed: int) -> bool:
@@ -57,7 +82,7 @@ def drawn_from(generator: Any, seed: int) -> bool:
     if isinstance(generator, np.random.RandomState):
         now, then = generator.get_state(legacy=False), np.random.RandomState(seed).get_state(legacy=False)
     else:
-        bits = generator.bit_generator
+        bits = generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator
         now, then = bits.state, type(bits)(seed).state
     return condition(now, ()) != condition(then, ())
 
@@ -71,9 +96,12 @@ def global_generators() -> tuple[Any, ...]:
 class _Walk:
     """Goes through all objects, in an order that depends on nothing but the graph."""
 
-    def __init__(self, shared: tuple[str, ...], generators: list[Any]) -> None:
+    def __init__(
+        self, shared: tuple[str, ...], generators: list[Any], constant: Sequence[Any] = (), *, strict: bool = True
+    ) -> None:
         self.found: list[bytes] = []
-        self.shared, self.generators = shared, generators
+        self.shared, self.generators, self.strict = shared, generators, strict
+        self.constant = frozenset(map(id, constant))
         self.met: dict[int, tuple[int, Any]] = {}  # the object is kept, so that no other gets its number
 
     def put(self, *what: Any) -> None:
@@ -84,7 +112,7 @@ class _Walk:
         kind = type(x)
         if isinstance(x, PLAIN) and kind.__module__ in ("builtins", "numpy"):
             self.put(kind.__name__, x)
-        elif isinstance(x, CONSTANT) or kind.__module__.startswith(self.shared):
+        elif isinstance(x, CONSTANT) or id(x) in self.constant or kind.__module__.startswith(self.shared):
             self.put("constant", id(x))
         elif isinstance(x, RANDOM):
             self.put("random")
@@ -112,17 +140,18 @@ class _Walk:
     def _contents(self, x: Any) -> None:
         self.put(len(x))
         if isinstance(x, (set, frozenset)):
-            if not all(isinstance(part, PLAIN) for part in x):
+            if all(isinstance(part, PLAIN) for part in x):
+                self.put(sorted(map(repr, x)))
+                return
+            if self.strict:
                 raise _Unknown
-            self.put(sorted(map(repr, x)))
-            return
         for part in x.items() if isinstance(x, dict) else x:
             for entry in part if isinstance(x, dict) else (part,):
                 self.visit(entry)
 
     def _attributes(self, x: Any, kind: type) -> None:
         built_in = {k for k in kind.__mro__ if not k.__flags__ & MADE_IN_PYTHON}
-        if hasattr(kind, "__deepcopy__") or not built_in <= {object, *OPEN}:
+        if self.strict and (hasattr(kind, "__deepcopy__") or not built_in <= {object, *OPEN}):
             raise _Unknown
         slots = [name for k in kind.__mro__ for name in _slots(k) if hasattr(x, name)]
         for name in slots:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.adapters.environments.likeness import condition
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import reset_env
 from acegames.learn.turns import user_env
@@ -33,6 +34,10 @@ class Places:
     def keep(self, env: Any, state: Label) -> Any:
         """What is needed to come back to where `env` is now: a copy of it, or the state."""
         return duplicate(env, self._memo()) if self.set_state is None else state
+
+    def condition(self, env: Any) -> bytes | None:
+        """What tells apart where `env` is now, besides the state; None where it is not known."""
+        return condition(env, SHARED, constant=self.shared) if self.set_state is None else b""
 
     def back(self, kept: Any, seed: int) -> Any:
         """An environment that is there again, with every random generator seeded anew."""
@@ -68,7 +73,8 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     try:
         for layer in layers:
             memo[id(layer)] = object.__new__(type(layer))
-            memo |= {id(x): x for x in _parts(layer) if type(x).__module__.startswith(SHARED)}
+            shared = (x for x in _parts(layer) if type(x).__module__.startswith(SHARED))
+            memo.update({id(x): x for x in shared if id(x) not in memo})
         for layer in layers:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from acegames.adapters.environments.places import Places, duplicate
 from acegames.adapters.gymnasium.branching import Branching
@@ -18,12 +15,12 @@ from acegames.adapters.gymnasium.conventions import (
     CostRule,
     check_gymnasium,
     is_bare,
-    layers,
     name_of,
     time_limit,
 )
 from acegames.adapters.gymnasium.exploring import Explorer
 from acegames.adapters.gymnasium.law import Law, carried, read_table
+from acegames.adapters.gymnasium.standing_in import constant_parts, standing_in
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
 from acegames.model.budgets import read_budget, warn_of_costless
@@ -122,8 +119,8 @@ def from_env(
     timeless = table is not None or set_state is not None
     timeless = timeless if stationary is None else check_flag("stationary", stationary)
     generator, limit = Branching(branches), time_limit(env)
-    with _standing_in(env, generator, itself=set_state is not None) as world:
-        places = Places(world, set_state, lambda own, seed: own.reset(), _constant(world))
+    with standing_in(env, generator, itself=set_state is not None) as world:
+        places = Places(world, set_state, lambda own, seed: own.reset(), constant_parts(world) if set_state is None else ())
         explorer = Explorer(rules, places, generator, horizon, timeless, limit, repeats, most)
         reader: Law | Explorer = explorer
         start: dict[Label, Any] | None = None
@@ -147,45 +144,3 @@ def from_env(
         )
     warn_of_costless(game)
     return game
-
-
-@contextlib.contextmanager
-def _standing_in(env: Any, generator: Branching, *, itself: bool) -> Iterator[Any]:
-    """A copy of an environment, or it itself for a while, with `generator` in place of its own."""
-    if not itself:
-        yield _with_generator(env, generator)
-        return
-    inner = getattr(env, "unwrapped", env)
-    before = getattr(inner, "_np_random", None)
-    inner._np_random = generator
-    try:
-        yield env
-    finally:
-        inner._np_random = before
-
-
-def _with_generator(env: Any, generator: Branching) -> Any:
-    """A copy of an environment without a window, in which `generator` is every random generator."""
-    memo: dict[int, Any] = {}
-    copied = duplicate(env, memo)
-    parts = list(memo.values())
-    for part in parts:
-        if getattr(part, "__dict__", {}).get("_np_random", generator) is None:  # a space that has not drawn yet
-            part._np_random = generator
-    found = duplicate(copied, {id(part): generator for part in parts if isinstance(part, np.random.Generator)})
-    inner = getattr(found, "unwrapped", found)
-    inner._np_random = generator
-    with contextlib.suppress(AttributeError):  # where it cannot be set
-        inner.render_mode = None
-    return found
-
-
-def _constant(env: Any) -> list[Any]:
-    """The parts of an environment that never change: its spaces, how it is made, and its law."""
-    spaces = optional("gymnasium.spaces", WHO, EXTRA)
-    kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
-    found = [
-        part for layer in layers(env) for part in getattr(layer, "__dict__", {}).values() if isinstance(part, kept)
-    ]
-    table = carried(env)
-    return found if table is None else [*found, table]
