@@ -223,7 +223,7 @@ def test_too_many_branches_say_where():
     "env", [Elsewhere(), OwnGenerator(), OwnGenerator(at_reset=True)], ids=["random", "own", "reset"]
 )
 def test_random_numbers_from_elsewhere_are_refused(env):
-    with pytest.raises(ace.InvalidOption, match=r"played twice.* elsewhere than self.np_random"):
+    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random"):
         from_env(env, 3)
 
 

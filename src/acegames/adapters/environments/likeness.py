@@ -71,8 +71,9 @@ def state_of(generator: Any) -> Any:
         return generator.getstate()
     if isinstance(generator, np.random.RandomState):
         return condition(generator.get_state(legacy=False), ())
-    bits = generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator
-    return condition(bits.state, ())
+    state: Any = (generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator).state
+    arrays = any(isinstance(x, np.ndarray) for x in state["state"].values())
+    return condition(state, ()) if arrays else state
 
 
 def drawn_from(generator: Any, seed: int) -> bool:

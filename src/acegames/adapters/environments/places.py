@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from acegames.adapters.environments.likeness import condition
+from acegames.adapters.environments.likeness import RANDOM, condition, generators_in
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import reset_env
 from acegames.learn.turns import user_env
@@ -30,6 +30,7 @@ class Places:
     set_state: Callable[[Any, Any], Any] | None
     reset: Callable[[Any, int], Any] = reset_env
     shared: Sequence[Any] = ()  # parts that never change: all copies share them
+    _last: dict[str, Any] = field(default_factory=dict)  # the last environment that came back, and its generators
 
     def keep(self, env: Any, state: Label) -> Any:
         """What is needed to come back to where `env` is now: a copy of it, or the state."""
@@ -47,12 +48,19 @@ class Places:
             return self.env
         memo = self._memo()
         env = duplicate(kept, memo)  # so that what is kept can be used again
-        for part in memo.values():
+        found = [part for part in memo.values() if isinstance(part, RANDOM)]
+        for part in found:
             if isinstance(part, np.random.Generator):
                 part.bit_generator.state = type(part.bit_generator)(seed).state
             elif isinstance(part, (np.random.RandomState, random.Random)):
                 part.seed(seed)
+        found.sort(key=lambda part: isinstance(part, np.random.BitGenerator))  # those of generators last
+        self._last.update(env=env, generators=found)
         return env
+
+    def generators(self, env: Any) -> list[Any]:
+        """The random generators that an environment holds, as far as is known."""
+        return self._last["generators"] if self._last.get("env") is env else generators_in(env, SHARED, self.shared)
 
     def _memo(self) -> dict[int, Any]:
         return {id(part): part for part in self.shared}

@@ -7,27 +7,27 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from acegames.adapters.environments.likeness import generators_in, global_generators, state_of
-from acegames.adapters.environments.places import SHARED
+from acegames.adapters.environments.likeness import global_generators, state_of
 from acegames.adapters.gymnasium.branching import Branching
 from acegames.adapters.gymnasium.drawn import CannotEnumerate
 
 
 @contextlib.contextmanager
-def nothing_drawn_elsewhere(env: Any, constant: Sequence[Any]) -> Iterator[None]:
-    """CannotEnumerate where an environment draws from a generator that does not list what it draws.
-
-    Args:
-        env: the environment that is played.
-        constant: its parts that never change.
-    """
-    own = [(generator, state_of(generator)) for generator in generators_in(env, SHARED, constant)]
-    everybodys = global_generators()
+def own_generators_rest(generators: Sequence[Any]) -> Iterator[None]:
+    """CannotEnumerate where a step draws from a generator of the environment's own."""
+    before = [state_of(generator) for generator in generators]
     yield
-    moved = next((generator for generator, before in own if state_of(generator) != before), None)
-    if moved is not None:
-        _refuse(_named(moved))
-    of_python, *of_numpy = (a != b for a, b in zip(everybodys, global_generators(), strict=True))
+    for generator, then in zip(generators, before, strict=True):
+        if state_of(generator) != then:
+            _refuse(_named(generator))
+
+
+@contextlib.contextmanager
+def global_generators_rest() -> Iterator[None]:
+    """CannotEnumerate where plays draw from a generator that everybody shares."""
+    before = global_generators()
+    yield
+    of_python, *of_numpy = (a != b for a, b in zip(before, global_generators(), strict=True))
     if of_python:
         _refuse("Python's random")
     if any(of_numpy):

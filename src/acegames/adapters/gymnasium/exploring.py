@@ -17,27 +17,28 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
 from acegames.adapters.environments.places import Places
+from acegames.adapters.environments.spaces import MASK
 from acegames.adapters.gymnasium.branching import Branching, TooManyBranches
 from acegames.adapters.gymnasium.conventions import Conventions, GymStep, step_of
 from acegames.adapters.gymnasium.drawn import CannotEnumerate
-from acegames.adapters.gymnasium.elsewhere import nothing_drawn_elsewhere
+from acegames.adapters.gymnasium.elsewhere import global_generators_rest, own_generators_rest
 from acegames.adapters.gymnasium.resets import check_resets
-from acegames.adapters.gymnasium.ways import FEW, Belief, Situation, Way, one_more
+from acegames.adapters.gymnasium.ways import Belief, Situation, Way, one_more
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.model.checks import read_initial
 from acegames.model.game import JointAction, Label, place
 from acegames.model.written import show
 
-CLOSELY = 20
-"""The first situations are played FEW times each, to meet numbers drawn elsewhere."""
+OFTEN, CLOSELY = 8, 20
+"""The first situations, CLOSELY, are played OFTEN times each, to meet numbers drawn elsewhere."""
 
 Outcomes = list[tuple[Fraction, "Played"]]
 
@@ -74,6 +75,7 @@ class Explorer:
     count: int = 0  # of situations
     plays: int = 0
     now: int = 0
+    masked: bool = False
     histories: dict[Any, int] = field(default_factory=dict)  # the number of each
 
     # -- the questions
@@ -83,20 +85,25 @@ class Explorer:
         wanted = None if initial is None else read_initial(initial)
         shares: dict[Label, Belief] = {}
         env = self.places.env
-        with _enumerating("reset"):
+        with _enumerating("reset"), global_generators_rest():
             for n, leaf in enumerate(self.generator.leaves(lambda: None, self.reset)):
                 state, hidden, choices = leaf.answer
-                for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
+                for _ in range(OFTEN if n < CLOSELY and self.repeats > 1 else 0):
                     again = self.generator.replay(leaf.script, lambda: None, self.reset)
                     self._same("reset", "the state, and what is hidden,", leaf.answer[:2], again[:2])
                 if wanted is None or state in wanted:
                     self._arrive(env, 0, (state, hidden), choices, 0)
                     belief = shares.setdefault(state, {})
                     belief[hidden] = belief.get(hidden, Fraction(0)) + leaf.chance
+        if self.places.set_state is not None and not self.masked:
+            for state in (s for s in wanted or () if s not in shares):
+                self._arrive(env, 0, (state, None), tuple(self.rules.actions), 0)
+                shares[state] = {None: Fraction(1)}
         for state, belief in shares.items():
             self.known[0][state].belief = _normalised(belief)
         if self.repeats > 1:
-            check_resets(self)
+            with _enumerating("episodes from reset on"):
+                check_resets(self)
         missing = None if wanted is None else next((s for s in wanted if s not in shares), None)
         if missing is not None:
             raise InvalidOption(f"initial: {missing!r} is no state in which reset leaves the environment")
@@ -156,7 +163,7 @@ class Explorer:
 
     def _agreed(self, where: str, state: Label, action: Label, ways: Sequence[Way], law: Outcomes) -> Outcomes:
         """What follows, the same in all ways and whenever it is played."""
-        least = FEW if self.count <= CLOSELY and self.repeats > 1 else self.repeats
+        least = OFTEN if self.count <= CLOSELY and self.repeats > 1 else self.repeats
         for k in range(max(least, len(ways)) if not law else len(ways)):
             found = self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways))
             law = law or found
@@ -167,7 +174,7 @@ class Explorer:
         """Everything that follows an action in one way; `again` is the same way once more."""
         found = []
         history = self.histories.setdefault((way.history, state, action), len(self.histories) + 1)
-        with _enumerating(where):
+        with _enumerating(where), global_generators_rest():
             for leaf in self.generator.leaves(partial(self._back, way), partial(self.step, way.t, state, action)):
                 env, step, choices = leaf.answer
                 if step.next_state != END and not again:
@@ -178,11 +185,12 @@ class Explorer:
     def reset(self, _: None) -> tuple[Label, Label, tuple[Label, ...]]:
         """Begin an episode of the environment itself: the state, what is hidden, the actions."""
         env = self.places.env
-        with nothing_drawn_elsewhere(env, self.places.shared):
+        with own_generators_rest([self.generator, *self.places.generators(env)]):
             answer = env.reset()
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observation, info)")
         choices = self.rules.choices(*answer)
+        self.masked = self.masked or any(isinstance(x, Mapping) and MASK in x for x in answer)
         return self.rules.state(env, answer[0], "reset"), self.rules.hidden(env, "reset"), choices
 
     def _back(self, way: Way) -> Any:
@@ -192,7 +200,7 @@ class Explorer:
     def step(self, t: int, state: Label, action: Label, env: Any) -> tuple[Any, Played, tuple[Label, ...]]:
         """Play an action: the environment, what came of it, the actions that may follow."""
         rules, where = self.rules, place(t, state, (action,))
-        with nothing_drawn_elsewhere(env, self.places.shared):
+        with own_generators_rest([self.generator, *self.places.generators(env)]):
             observation, reward, end, cut, info = step_of(env, rules.actions[action], where)
         early = self.limit is None or t + 1 < self.limit  # else it is the TimeLimit, which `outcomes` heeds
         if cut and not end and self.stationary and t + 1 < self.horizon and early:

@@ -25,6 +25,7 @@ from acegames.errors import InvalidOption
 from acegames.learn.facts import END
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.building import OnBuilding
+from acegames.model.changing import game_with_actions_in_order
 from acegames.model.checks import check_count, check_flag, check_horizon
 from acegames.model.game import Label, MarkovGame
 from acegames.model.user_functions import check_optional
@@ -85,7 +86,8 @@ def from_env(
         law: False plays an environment that has a `P`, too. `P` is not used either where `state`,
             `hidden` or `set_state` is given, or where a wrapper may change what happens.
         initial: a state, or {state: probability}, among those in which `reset` can leave the
-            environment (of a law: any); by default all of these with their probabilities.
+            environment (any of a law, and with `set_state` where there is no `action_mask`); by
+            default all of these with their probabilities.
         stationary: True reads each state once, not once for each time: faster, for an environment
             that keeps no count of steps (a TimeLimit around it is heeded). It is the default for a
             law and with `set_state`. `cost` must not ask for the time then.
@@ -138,9 +140,9 @@ def from_env(
             outcomes=reader.outcomes,
             reward=reader.reward,
             legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a[0]),
-            stationary=table is not None and timeless and legal is None and (limit is None or limit >= horizon),
+            stationary=table is not None and timeless and legal is None and (limit is None or limit > horizon),
             name=name or name_of(env),
             progress=progress,
         )
     warn_of_costless(game)
-    return game
+    return game_with_actions_in_order(game, [tuple(rules.actions)])

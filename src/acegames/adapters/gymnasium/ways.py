@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from acegames.errors import TooLarge
 from acegames.model.game import Label
 
-FEW, MOST = 8, 1000
-"""Ways of a situation by other actions that are played, and of those by other draws: all, or none."""
+FEW, MOST = 4, 1000
+"""Ways of a situation by other actions that are played; of those by other draws all are, unless too many."""
 
 Belief = dict[Label, Fraction]
 
