@@ -159,9 +159,10 @@ class Branching(np.random.Generator):
         """Entries of an array, or of range(a); equal entries are one event."""
         if self._script is None:
             return super().choice(a, size, replace, p, axis, shuffle)
-        example = PLAIN_NUMPY.choice(a, size, replace, p, axis, shuffle)  # what is wrong, numpy says itself
-        if np.size(example) == 0:
-            return example
+        if size is not None or p is not None or np.ndim(a) != 1 or not len(a):
+            example = PLAIN_NUMPY.choice(a, size, replace, p, axis, shuffle)  # numpy says what is wrong
+            if np.size(example) == 0:
+                return example
         entries: Any = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
         shares = _shares(entries.shape[axis], p)
         number = 1 if size is None else math.prod(np.atleast_1d(size).tolist())

@@ -110,7 +110,9 @@ class Law:
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.shape != (len(self.table),) or set(self.table) != set(range(len(self.table))):
-            rule = f"must be one probability for each state of P, numbered from 0 to {len(self.table) - 1}; give initial="
+            rule = (
+                f"must be one probability for each state of P, numbered from 0 to {len(self.table) - 1}; give initial="
+            )
             raise InvalidOption(f"{name}: got {show(shares)}, {rule}")
         return read_initial({state: p for state, p in enumerate(given.tolist()) if p})
 

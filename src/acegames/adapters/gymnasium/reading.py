@@ -122,7 +122,9 @@ def from_env(
     timeless = timeless if stationary is None else check_flag("stationary", stationary)
     generator, limit = Branching(branches), time_limit(env)
     with standing_in(env, generator, itself=set_state is not None) as world:
-        places = Places(world, set_state, lambda own, seed: own.reset(), constant_parts(world) if set_state is None else ())
+        places = Places(
+            world, set_state, lambda own, seed: own.reset(), constant_parts(world) if set_state is None else ()
+        )
         explorer = Explorer(rules, places, generator, horizon, timeless, limit, repeats, most)
         reader: Law | Explorer = explorer
         start: dict[Label, Any] | None = None

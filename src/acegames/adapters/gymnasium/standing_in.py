@@ -92,7 +92,8 @@ def constant_parts(env: Any) -> list[Any]:
         part
         for layer, other in zip(layers(env), layers(again), strict=True)
         for name, part in getattr(layer, "__dict__", {}).items()
-        if isinstance(part, kept) or (vars(other).get(name) is part and not isinstance(part, (*PLAIN, np.random.Generator)))
+        if isinstance(part, kept)
+        or (vars(other).get(name) is part and not isinstance(part, (*PLAIN, np.random.Generator)))
     ]
     table = carried(env)
     return found if table is None else [*found, table]
