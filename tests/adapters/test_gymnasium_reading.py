@@ -263,7 +263,7 @@ def test_random_numbers_from_elsewhere_are_refused(env):
     ("draw", "source"),
     [
         (lambda env: random.random(), "Python's random"),
-        (lambda env: np.random.random(), "numpy.random, which everybody shares"),  # noqa: NPY002
+        (lambda env: np.random.random(), "numpy.random, which everybody shares"),
         (lambda env: env.own.random(), r"own \(numpy.random.Generator\)"),
         (lambda env: env.old.random_sample(), r"own \(numpy.random.RandomState\)"),
         (lambda env: env.pythons.random(), r"own \(random.Random\)"),

@@ -162,7 +162,7 @@ class DrawsAside(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.own, self.pythons, self.bits = np.random.default_rng(seed), random.Random(seed), np.random.PCG64(1)
-        self.old = np.random.RandomState(seed)  # noqa: NPY002
+        self.old = np.random.RandomState(seed)
         return 0, {}
 
     def step(self, action):

@@ -32,12 +32,12 @@ def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
 
 
 def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]]) -> MarkovGame:
-    """The game with the actions of each player numbered as in `order`; those not listed come last."""
-    ranks = [{label: k for k, label in enumerate(labels)} for labels in order]
-    sorting = [
-        sorted(range(len(labels)), key=lambda a, own=labels, rank=rank: rank.get(own[a], len(rank)))
-        for labels, rank in zip(game.actions, ranks, strict=True)
-    ]
+    """The game with each player's actions numbered as in `order`; those not listed come last."""
+    sorting = []
+    for own, wanted in zip(game.actions, order, strict=True):
+        rank = {label: k for k, label in enumerate(wanted)}
+        ranks = [rank.get(label, len(rank)) for label in own]
+        sorting.append(sorted(range(len(own)), key=ranks.__getitem__))
     if all(places == list(range(len(places))) for places in sorting):
         return game
     number = [np.argsort(places) for places in sorting]

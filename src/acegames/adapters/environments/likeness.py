@@ -84,7 +84,7 @@ def drawn_from(generator: Any, seed: int) -> bool:
         now, then = generator.get_state(legacy=False), np.random.RandomState(seed).get_state(legacy=False)
     else:
         bits = generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator
-        now, then = bits.state, type(bits)(seed).state
+        now, then = dict(bits.state), dict(type(bits)(seed).state)
     return condition(now, ()) != condition(then, ())
 
 

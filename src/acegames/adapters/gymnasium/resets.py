@@ -35,7 +35,8 @@ def check_resets(explorer: Explorer) -> None:
 
 def _episode(explorer: Explorer, kind: int) -> list[Any]:
     """What happens from `reset` on, where draws choose the first event; an error ends it."""
-    generator, env, told = explorer.generator, explorer.places.env, []
+    generator, env = explorer.generator, explorer.places.env
+    told: list[Any] = []
     steps = min(STEPS, explorer.horizon, explorer.limit or STEPS)
     try:
         state, hidden, choices = generator.replay((), lambda: None, explorer.reset)

@@ -1,4 +1,4 @@
-"""An environment in which every random generator is replaced by one that lists what can be drawn."""
+"""An environment whose random generators are replaced by one that lists what can be drawn."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _spaces_of_class(layer: Any) -> dict[str, Any]:
 
 
 def constant_parts(env: Any) -> list[Any]:
-    """The parts of an environment that never change: its spaces, how it is made, its law, and what copies share."""
+    """The parts of an environment that never change: its spaces, its law, what copies share."""
     spaces = optional("gymnasium.spaces", WHO, EXTRA)
     kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
     again = duplicate(env, {})

@@ -10,7 +10,7 @@ from acegames.errors import TooLarge
 from acegames.model.game import Label
 
 FEW, MOST = 4, 1000
-"""Ways of a situation by other actions that are played; of those by other draws all are, unless too many."""
+"""Ways of a situation by other actions that are played, and the most by other draws, all played."""
 
 Belief = dict[Label, Fraction]
 
