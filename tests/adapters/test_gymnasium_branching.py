@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import re
 from collections import Counter
 from fractions import Fraction
 
@@ -112,10 +113,13 @@ def test_a_bound_that_excludes_an_event_leaves_it_out():
         (lambda g: np.array([g.uniform(0, 1)], dtype=np.float32), r"np_random.uniform\(0, 1\) is used as a number"),
         (lambda g: np.sin(g.random()), "numpy's sin"),
         (lambda g: g.random() ** 2, "__pow__"),
-        (lambda g: g.random() + g.random(), "added to Drawn"),
+        (lambda g: g.random() + g.random(), "added to another number that was drawn"),
         (lambda g: g.random() < g.random(), "compared with another number that was drawn"),
-        (lambda g: g.random(3).sum(), "added to Drawn"),
+        (lambda g: g.random(3).sum(), "added to another number that was drawn"),
         (lambda g: {g.random(): 1}, "label or a key"),
+        (lambda g: str(g.random()), r"written as text; .*int\(...\), math.floor"),
+        (lambda g: f"{g.random():.2f}", "written as text"),
+        (lambda g: str([g.random()]), "written as text"),
         (lambda g: bool(g.random()), "truth value"),
         (lambda g: g.random() == 0.5, "equal"),
         (lambda g: g.choice(3, 2, replace=False, shuffle=False), "shuffle=False"),
@@ -132,6 +136,27 @@ def test_what_cannot_be_listed_is_refused_with_the_reason(draw, reason):
 def test_too_many_branches_are_refused(draw):
     with pytest.raises(TooManyBranches, match="more than 100 ways"):
         law(draw, most=100)
+
+
+@pytest.mark.parametrize(
+    "given", [{"a": 2, "size": 3, "replace": False}, {"a": 0}, {"a": []}, {"a": 2, "p": [0.5, 0.6]}, {"a": 2, "p": [1]}]
+)
+def test_wrong_choices_are_refused_as_numpy_refuses_them(given):
+    with pytest.raises(ValueError, match=r".") as numpys:
+        np.random.default_rng(0).choice(**given)
+    with pytest.raises(ValueError, match=re.escape(str(numpys.value))):
+        law(lambda g: g.choice(**given))
+
+
+def test_a_choice_of_nothing_is_empty():
+    assert law(lambda g: g.choice(10, size=0).shape) == {(0,): 1}
+
+
+def test_a_number_of_one_play_is_refused_in_the_next():
+    kept, generator = [], Branching(10)
+    generator.replay((), lambda: generator, lambda g: kept.append(g.random()))
+    with pytest.raises(CannotEnumerate, match="drawn in an earlier step is compared only now"):
+        generator.replay((), lambda: generator, lambda g: kept[0] < 0.5)
 
 
 def test_outside_of_plays_it_draws_as_numpy_does():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import sys
 from collections import Counter
 from fractions import Fraction
@@ -14,13 +15,28 @@ import pytest
 pytest.importorskip("gymnasium")
 
 import gymnasium
-from gymnasium import wrappers
+from gymnasium import spaces, wrappers
 from gymnasium.envs.toy_text import blackjack
 
 import acegames as ace
 from acegames.adapters.gymnasium import from_env
 from acegames.learn import END
-from gym_envs import Corridor, Drawing, Elsewhere, Forgetful, Keeping, Liar, OwnGenerator, Tiring, TwoSwitches, Urn
+from gym_envs import (
+    Corridor,
+    Drawing,
+    DrawsAside,
+    Elsewhere,
+    FaceDown,
+    Forgetful,
+    Keeping,
+    Liar,
+    MaskedAtFirst,
+    OwnGenerator,
+    Recorded,
+    Tiring,
+    TwoSwitches,
+    Urn,
+)
 
 
 def law(game, t, state, action):
@@ -145,6 +161,22 @@ def test_an_environment_that_does_not_follow_its_own_law_is_refused():
     assert same(from_env(Liar(0.25), 5, law=False), from_env(Corridor(0.25), 5))
 
 
+def test_a_law_is_compared_beyond_the_horizon():
+    with pytest.raises(ace.InvalidOption, match=r"which P excludes; with law=False"):
+        from_env(toy("Taxi", fickle_passenger=True), 5)
+
+
+def test_starts_of_a_law_belong_to_the_states_by_their_numbers():
+    env = Corridor(0.0)
+    env.P = {c: {a: [(1.0, c + a, float(c + a == 4), c + a == 4)] for a in (0, 1)} for c in (3, 1, 0, 2)}
+    env.isd = [1.0, 0, 0, 0]
+    game = from_env(env, 2)
+    assert {game.states[s]: p for s, p in game.initial} == {0: 1}
+    env.isd = [0.5, 0.5]
+    with pytest.raises(ace.InvalidOption, match=r"isd: got \[0.5, 0.5\], must be one probability for each state of P"):
+        from_env(env, 2)
+
+
 def test_a_law_that_breaks_a_rule_is_named():
     env = toy("FrozenLake")
     env.unwrapped.P[3][2] = [(1.0, 99, 0.0, False)]
@@ -223,8 +255,64 @@ def test_too_many_branches_say_where():
     "env", [Elsewhere(), OwnGenerator(), OwnGenerator(at_reset=True)], ids=["random", "own", "reset"]
 )
 def test_random_numbers_from_elsewhere_are_refused(env):
-    with pytest.raises(ace.InvalidOption, match=r"played twice.* elsewhere than self.np_random"):
+    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random"):
         from_env(env, 3)
+
+
+@pytest.mark.parametrize(
+    ("draw", "source"),
+    [
+        (lambda env: random.random(), "Python's random"),
+        (lambda env: np.random.random(), "numpy.random, which everybody shares"),
+        (lambda env: env.own.random(), r"own \(numpy.random.Generator\)"),
+        (lambda env: env.old.random_sample(), r"own \(numpy.random.RandomState\)"),
+        (lambda env: env.pythons.random(), r"own \(random.Random\)"),
+        (lambda env: env.bits.random_raw(), r"own \(numpy.random.PCG64\)"),
+        (lambda env: env.np_random.bit_generator.random_raw(), "the bits of its bit_generator"),
+    ],
+)
+def test_draws_from_elsewhere_are_refused_though_nothing_shows_of_them(draw, source):
+    with pytest.raises(ace.InvalidOption, match=rf"elsewhere than self.np_random.*: from .*{source}"):
+        from_env(DrawsAside(draw), 3)
+
+
+def test_spaces_and_generators_made_before_reset_are_listed_and_given_back():
+    env = DrawsAside(lambda env: 0)
+    env.action_space = spaces.Discrete(2, seed=3)
+    env.kept = np.random.default_rng(5)
+    env.draw = lambda env: 2 * int(env.action_space.sample()) + int(env.kept.random() < 0.25)
+    before = env.action_space._np_random, env.action_space._np_random.bit_generator.state
+    for options in ({}, {"set_state": lambda env, state: None}):
+        env.draw = (lambda env: 2 * int(env.action_space.sample())) if options else env.draw
+        game = from_env(env, 1, **options)
+        expected = {0: 0.5, 2: 0.5} if options else {0: 3 / 8, 1: 1 / 8, 2: 3 / 8, 3: 1 / 8}
+        assert {s: p for (s, _), p in law(game, 0, 0, 0).items()} == expected
+    assert (env.action_space._np_random, env.action_space._np_random.bit_generator.state) == before
+    shared = Corridor.action_space._np_random
+    from_env(Corridor(), 2)
+    assert Corridor.action_space._np_random is shared
+
+
+@pytest.mark.parametrize("when", ["step", "reset", "waiting", "rare", "third action"])
+def test_what_draws_hide_is_found(when):
+    with pytest.raises(ace.InvalidOption, match=r"played twice.*give state=.*or hidden="):
+        from_env(FaceDown(when), 3, budget=0)
+
+
+def test_what_draws_hide_can_be_named():
+    game = from_env(FaceDown("waiting"), 3, budget=0, hidden=lambda env: env.card)
+    assert ace.solve(game).values == [0]
+
+
+def test_more_than_can_be_played_is_not_passed_over():
+    with pytest.raises(ace.TooLarge, match=r"more than 1,000 conditions .*hidden=.*repeats=1 trusts"):
+        from_env(FaceDown("reset", cards=1002), 2, budget=0)
+
+
+@pytest.mark.parametrize("survivor", ["counter", "iterator"])
+def test_what_survives_reset_is_refused(survivor):
+    with pytest.raises(ace.InvalidOption, match=r"played again after reset.*survives reset"):
+        from_env(Recorded(survivor), 4)
 
 
 def test_the_environment_itself_is_not_touched():
@@ -240,7 +328,7 @@ def test_the_environment_itself_is_not_touched():
 # -- Blackjack, with a card face down
 
 
-DECK = [1, 6, 10, 10]
+DECK = [1, 10, 10]
 
 
 @cache
@@ -281,7 +369,7 @@ def test_blackjack_is_read_exactly_with_the_card_that_lies_face_down(monkeypatch
     expected = sum(best((a, b), c, steps) for a in DECK for b in DECK for c in DECK) / Fraction(len(DECK) ** 3)
     assert ace.solve(game).values[0] == pytest.approx(float(expected), abs=1e-12)
     chance = {game.states[s]: p for s, p in game.initial}
-    assert chance[20, 6, 0] == pytest.approx(1 / 4 * 1 / 4) and sum(chance.values()) == pytest.approx(1)
+    assert chance[20, 1, 0] == pytest.approx(4 / 9 * 1 / 3) and sum(chance.values()) == pytest.approx(1)
 
 
 def test_blackjack_without_what_is_hidden_is_refused(monkeypatch):
@@ -344,6 +432,20 @@ def test_masks_and_legal_forbid_actions():
     assert set(game.legal(0, 0)) == {(1,)} and set(game.legal(1, 1)) == {(0,), (1,)} and set(game.legal(2, 2)) == {(1,)}
 
 
+def test_actions_are_numbered_as_in_the_environment():
+    game = from_env(MaskedAtFirst(), 4)
+    assert game.actions == ((0, 1, 3),)
+    for t, state, action in everywhere(game):
+        assert reward(game, t, state, action) == action and law(game, t, state, action) == {(state + 1, ()): 1}
+
+
+def test_set_state_begins_anywhere():
+    game = from_env(Corridor(), 2, initial=2, set_state=put)
+    assert [game.states[s] for s, _ in game.initial] == [2] and law(game, 1, 3, 1) == {(END, ()): 1}
+    with pytest.raises(ace.InvalidOption, match="initial: 2 is no state in which reset leaves"):
+        from_env(Corridor(masked=True), 2, initial=2, set_state=put)  # what its mask allows there is not known
+
+
 def test_actions_of_several_parts_are_tuples():
     game = from_env(TwoSwitches(), 2, state=lambda env, observation: int(observation.sum()))
     assert game.actions[0] == ((0, 0), (0, 1), (1, 0), (1, 1)) and reward(game, 0, 0, (1, 1)) == 1
@@ -358,6 +460,21 @@ def test_a_time_limit_below_the_horizon_ends_the_episode(options):
     game = from_env(toy("FrozenLake", max_episode_steps=2, is_slippery=False), 4, **options)
     assert set(law(game, 0, 0, 1)) == {(4, ())} and set(law(game, 1, 4, 1)) == {(END, ())}
     assert law(game, 2, END, "(none)") == {(END, ()): 1}
+
+
+@pytest.mark.parametrize("options", [{}, {"law": False, "stationary": True}])
+def test_a_policy_plays_to_the_end_of_a_time_limit_at_and_below_the_horizon(options):
+    env = toy("FrozenLake", max_episode_steps=3)
+    for horizon in (3, 5):
+        runner = ace.solve(from_env(env, horizon, **options)).policy.start(rng=0)
+        env.reset(seed=0)
+        over = False
+        while not (over or runner.done):
+            (action,) = runner.act()
+            observation, _, terminated, truncated, _ = env.step(action)
+            over = terminated or truncated
+            runner.observe((action,), (), END if over else observation)
+        assert over
 
 
 def test_wrappers_that_change_what_happens_are_played():
@@ -413,6 +530,10 @@ def test_wrong_options_are_named(options, reason):
 def test_a_cost_may_depend_on_time_where_each_time_is_read():
     game = from_env(toy("FrozenLake"), 3, budget={"x": 9}, cost=lambda x: x.t, stationary=False)
     assert {cost for t in range(3) for _, cost in law(game, t, 0, 0)} == {(0,), (1,), (2,)}
+
+
+def test_a_game_is_named_after_the_environment():
+    assert from_env(Corridor(), 1).name == "Corridor" and from_env(toy("CliffWalking"), 1).name.startswith("Cliff")
 
 
 # -- progress, and the right door

@@ -149,3 +149,92 @@ class Forgetful(Urn):
         if action == 2:
             self.coin = "heads"
         return super().step(0 if action == 2 else action)
+
+
+class DrawsAside(gymnasium.Env):
+    """Draws by one function of the environment, which shows only where it gives something."""
+
+    observation_space, action_space = spaces.Discrete(100), spaces.Discrete(2)
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.own, self.pythons, self.bits = np.random.default_rng(seed), random.Random(seed), np.random.PCG64(1)
+        self.old = np.random.RandomState(seed)
+        return 0, {}
+
+    def step(self, action):
+        found = self.draw(self)
+        return found if isinstance(found, int) and found < 100 else 0, 0.0, False, False, {}
+
+
+class FaceDown(gymnasium.Env):
+    """A card is drawn that the observation does not tell; then betting pays 1, and costs 1 if the last card was drawn.
+
+    `when` it is drawn: in the first step, by its third action alone, or in `reset`, where a step is
+    waited, or where it is one of sixty ("rare").
+    """
+
+    observation_space, action_space = spaces.Discrete(4), spaces.Discrete(3)
+
+    def __init__(self, when, cards=2):
+        self.when, self.costly = when, (60 if when == "rare" else cards) - 1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.card = 0, 0
+        if self.when in ("reset", "rare"):
+            self.np_random.integers(2), self.np_random.integers(2)
+            self.draw()
+        return 0, {}
+
+    def draw(self):
+        self.card = int(self.np_random.integers(self.costly + 1))
+
+    def step(self, action):
+        self.at += 1
+        if self.at == 1 and (self.when in ("step", "waiting") or (self.when == "third action" and action == 2)):
+            self.draw()
+        last = 3 if self.when == "waiting" else 2
+        bets = self.at == last and action > 0
+        return self.at, float(bets), self.at == last, False, {"cost": int(bets and self.card == self.costly)}
+
+
+class Recorded(gymnasium.Env):
+    """Pays recorded prices, and goes on in the record where the last episode stopped."""
+
+    observation_space, action_space = spaces.Discrete(100), spaces.Discrete(2)
+
+    def __init__(self, survivor):
+        self.at, self.prices, self.survivor = 0, [3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 6.0] * 9, survivor
+        self.record = iter(self.prices)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action):
+        self.steps, self.at = self.steps + 1, self.at + 1
+        price = next(self.record) if self.survivor == "iterator" else self.prices[self.at % 7]
+        return self.steps, price * action, False, False, {}
+
+
+class MaskedAtFirst(gymnasium.Env):
+    """Action 0 is allowed from the second step on, 1 always, 2 never, and 3 in the second step."""
+
+    observation_space, action_space = spaces.Discrete(9), spaces.Discrete(4)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return 0, self.told()
+
+    def told(self):
+        return {"action_mask": np.array([self.cell > 0, True, False, self.cell == 1])}
+
+    def step(self, action):
+        self.cell += 1
+        return self.cell, float(action), False, False, self.told()

@@ -31,6 +31,27 @@ def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
     return with_fields(game, name=check_name(name))
 
 
+def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]]) -> MarkovGame:
+    """The game with each player's actions numbered as in `order`; those not listed come last."""
+    sorting = []
+    for own, wanted in zip(game.actions, order, strict=True):
+        rank = {label: k for k, label in enumerate(wanted)}
+        ranks = [rank.get(label, len(rank)) for label in own]
+        sorting.append(sorted(range(len(own)), key=ranks.__getitem__))
+    if all(places == list(range(len(places))) for places in sorting):
+        return game
+    number = [np.argsort(places) for places in sorting]
+    times = [tuple(t for t, layer in enumerate(game.layer_at) if layer == k) for k in range(len(game.layers))]
+    layers = []
+    for layer, at in zip(game.layers, times, strict=True):
+        raw = RawLayer.of(layer, at)
+        columns = [new[raw.row_action[:, i]] for i, new in enumerate(number)]
+        layers.append(replace(raw, row_action=np.stack(columns, axis=1)))
+    labels = [tuple(own[a] for a in places) for own, places in zip(game.actions, sorting, strict=True)]
+    named = with_fields(game, actions=tuple(labels))
+    return rebuilt(named, layers, game.cost_values, horizon=game.horizon)
+
+
 def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
     """The game with other budgets.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from acegames.adapters.environments.likeness import RANDOM, condition, generators_in, is_shared
 from acegames.errors import InvalidOption
 from acegames.learn.stepping import reset_env
 from acegames.learn.turns import user_env
@@ -17,10 +18,6 @@ from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
-SHARED = ("pygame", "gymnasium.spaces")
-"""What copies of an environment share is made by these packages."""
-PLACES = ("pygame.rect", "pygame.math")
-"""But not what is made by these: where things are is part of the state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +28,15 @@ class Places:
     set_state: Callable[[Any, Any], Any] | None
     reset: Callable[[Any, int], Any] = reset_env
     shared: Sequence[Any] = ()  # parts that never change: all copies share them
+    _last: dict[str, Any] = field(default_factory=dict)  # the last environment that came back, and its generators
 
     def keep(self, env: Any, state: Label) -> Any:
         """What is needed to come back to where `env` is now: a copy of it, or the state."""
         return duplicate(env, self._memo()) if self.set_state is None else state
+
+    def condition(self, env: Any) -> bytes | None:
+        """What tells apart where `env` is now, besides the state; None where it is not known."""
+        return condition(env, constant=self.shared) if self.set_state is None else b""
 
     def back(self, kept: Any, seed: int) -> Any:
         """An environment that is there again, with every random generator seeded anew."""
@@ -44,12 +46,19 @@ class Places:
             return self.env
         memo = self._memo()
         env = duplicate(kept, memo)  # so that what is kept can be used again
-        for part in memo.values():
+        found = [part for part in memo.values() if isinstance(part, RANDOM)]
+        for part in found:
             if isinstance(part, np.random.Generator):
                 part.bit_generator.state = type(part.bit_generator)(seed).state
             elif isinstance(part, (np.random.RandomState, random.Random)):
                 part.seed(seed)
+        found.sort(key=lambda part: isinstance(part, np.random.BitGenerator))  # those of generators last
+        self._last.update(env=env, generators=found)
         return env
+
+    def generators(self, env: Any) -> list[Any]:
+        """The random generators that an environment holds, as far as is known."""
+        return self._last["generators"] if self._last.get("env") is env else generators_in(env, self.shared)
 
     def _memo(self) -> dict[int, Any]:
         return {id(part): part for part in self.shared}
@@ -70,18 +79,13 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     try:
         for layer in layers:
             memo[id(layer)] = object.__new__(type(layer))
-            memo |= {id(x): x for x in _parts(layer) if _is_shared(x)}
+            memo.update({id(x): x for x in _parts(layer) if is_shared(x) and id(x) not in memo})
         for layer in layers:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)
     except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
         rule = "give set_state=, a function of (env, state) that puts it into a state"
         raise InvalidOption(f"the environment cannot be copied ({error}); {rule}") from error
-
-
-def _is_shared(x: Any) -> bool:
-    home = type(x).__module__
-    return home.startswith(SHARED) and not home.startswith(PLACES)
 
 
 def _parts(layer: Any) -> Iterator[Any]:

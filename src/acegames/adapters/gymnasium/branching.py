@@ -21,6 +21,9 @@ from acegames.errors import TooLarge
 from acegames.model.numbers import exact
 from acegames.model.written import show
 
+TOO_LATE = "a number that was drawn in an earlier step is compared only now"
+PLAIN_NUMPY = np.random.default_rng(0)
+
 Script = tuple[int, ...]
 """Which event each draw chooses."""
 
@@ -50,6 +53,7 @@ class Branching(np.random.Generator):
         self._made: list[int] = []  # choices so far
         self._waiting: list[Script] = []
         self._chance, self._total = 1, 1  # their probability is the ratio
+        self._plays = 0
 
     # -- playing
 
@@ -71,6 +75,7 @@ class Branching(np.random.Generator):
 
     def _played(self, script: Script, begin: Callable[[], W], play: Callable[[W], A]) -> A:
         at = begin()
+        self._plays += 1
         self._script, self._made, self._waiting, self._chance, self._total = script, [], [], 1, 1
         try:
             return play(at)
@@ -83,7 +88,7 @@ class Branching(np.random.Generator):
         if len(events) == 1:
             return events[0]
         if self._script is None:
-            raise CannotEnumerate("a number that was drawn in an earlier step is compared only now")
+            raise CannotEnumerate(TOO_LATE)
         made = len(self._made)
         if made < len(self._script):
             chosen = self._script[made]
@@ -94,6 +99,17 @@ class Branching(np.random.Generator):
         self._chance *= likely[chosen]
         self._total *= sum(likely)
         return chosen
+
+    def _drawn(self, name: str, *terms: Any) -> Drawn:
+        """A number to be compared in this play."""
+        play = self._plays
+
+        def branch(likely: Sequence[int]) -> int:
+            if play != self._plays:
+                raise CannotEnumerate(TOO_LATE)
+            return self._branch(likely)
+
+        return Drawn(branch, name, *terms)
 
     def _evenly(self, n: int) -> int:
         """One of n events of the same probability."""
@@ -112,14 +128,14 @@ class Branching(np.random.Generator):
             return super().random(size, dtype, out)
         if out is not None:
             raise CannotEnumerate("np_random.random(out=...) writes numbers, which have no list of outcomes")
-        return _filled(size, lambda: Drawn(self._branch, "np_random.random()"))
+        return _filled(size, lambda: self._drawn("np_random.random()"))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers between two bounds, to be compared."""
         if self._script is None:
             return super().uniform(low, high, size)
         name = f"np_random.uniform({show(low)}, {show(high)})"
-        return _each((low, high), size, object, lambda a, b: Drawn(self._branch, name, exact(b) - exact(a), exact(a)))
+        return _each((low, high), size, object, lambda a, b: self._drawn(name, exact(b) - exact(a), exact(a)))
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
@@ -143,6 +159,10 @@ class Branching(np.random.Generator):
         """Entries of an array, or of range(a); equal entries are one event."""
         if self._script is None:
             return super().choice(a, size, replace, p, axis, shuffle)
+        if size is not None or p is not None or np.ndim(a) != 1 or not len(a):
+            example = PLAIN_NUMPY.choice(a, size, replace, p, axis, shuffle)  # numpy says what is wrong
+            if np.size(example) == 0:
+                return example
         entries: Any = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
         shares = _shares(entries.shape[axis], p)
         number = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
@@ -241,12 +261,7 @@ def _shares(n: int, p: Any) -> list[int]:
     """In proportion to the probability of each entry: all the same, or as in `p`."""
     if p is None:
         return [1] * n
-    given = np.asarray(p, dtype=float)
-    if given.shape != (n,):
-        raise ValueError("a and p must have same size")  # as numpy says it
-    if (given < 0).any() or abs(given.sum() - 1) > 1e-8:
-        raise ValueError("probabilities do not sum to 1, or are negative")
-    return weights([exact(x) for x in given.tolist()])
+    return weights([exact(x) for x in np.asarray(p, dtype=float).tolist()])
 
 
 def _merged(entries: Any, shares: list[int]) -> list[int]:

@@ -153,9 +153,9 @@ def time_limit(env: Any) -> int | None:
 
 
 def name_of(env: Any) -> str:
-    """Its id, as `gymnasium.make` takes it, else its text."""
+    """Its id, as `gymnasium.make` takes it, else the name of its class."""
     named = getattr(getattr(env, "spec", None), "id", None)
-    return str(named or env)
+    return str(named or type(getattr(env, "unwrapped", env)).__name__)
 
 
 def step_of(env: Any, action: Any, when: str) -> tuple[Any, float, bool, bool, Any]:

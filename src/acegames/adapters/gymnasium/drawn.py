@@ -149,13 +149,17 @@ class Drawn:
 
     def _affine(self, how: str, other: Any, terms: Callable[[Fraction], tuple[Fraction, Fraction]]) -> Any:
         if not isinstance(other, Real):
-            self._refuse(f"{how} {type(other).__name__}")
+            what = "another number that was drawn" if isinstance(other, Drawn) else f"a {type(other).__name__}"
+            self._refuse(f"{how} {what}")
         return Drawn(self._branch, self._source, *terms(exact(other)), unit=self._unit)
 
     # -- what would need its value
 
     def _refuse(self, how: str) -> NoReturn:
-        rule = "only comparing it with numbers, and affine functions of it, have outcomes that can be listed"
+        rule = (
+            "what can be listed is only how it compares with numbers (x < 0.2), and int(...), math.floor or math.ceil of it, "
+            "or of it times a number plus another"
+        )
         raise CannotEnumerate(f"a number drawn by {self._source} is {how}; {rule}")
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -193,7 +197,14 @@ class Drawn:
         self._refuse(f"asked for .{name}")
 
     def __repr__(self) -> str:
-        return f"<a number drawn by {self._source}>"
+        """Refused: it has no value; nor has `str` of a list in which it stands."""
+        self._refuse("written as text")
+
+    __str__ = __repr__
+
+    def __format__(self, how: str) -> str:
+        """Refused: it has no value."""
+        self._refuse("written as text")
 
 
 MOST_CELLS = 100_000

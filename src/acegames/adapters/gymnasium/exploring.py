@@ -4,7 +4,9 @@
     with all that it can draw  ->  (probability, next state, cost, reward), states at t + 1;  ...
 
 A situation is reached in several *ways*, by other actions and other draws; what happens must not
-depend on the way, else the state does not tell everything. What it does not tell can be named
+depend on the way, else the state does not tell everything. Whatever chance can do after the same
+actions is a way of its own, as far as the environment is in another condition then: what only rare
+draws hide is found, too. What the state does not tell can be named
 (`hidden`). Then a situation has a *belief*: how likely each hidden value is. It must be the same
 whatever led there, because a policy knows only the state.
 
@@ -15,26 +17,29 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
 from acegames.adapters.environments.places import Places
+from acegames.adapters.environments.spaces import MASK
 from acegames.adapters.gymnasium.branching import Branching, TooManyBranches
 from acegames.adapters.gymnasium.conventions import Conventions, GymStep, step_of
 from acegames.adapters.gymnasium.drawn import CannotEnumerate
+from acegames.adapters.gymnasium.elsewhere import global_generators_rest, own_generators_rest
+from acegames.adapters.gymnasium.resets import check_resets
+from acegames.adapters.gymnasium.ways import Belief, Situation, Way, one_more
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.model.checks import read_initial
 from acegames.model.game import JointAction, Label, place
 from acegames.model.written import show
 
-FEW, CLOSELY = 8, 20
-"""The first situations, CLOSELY, are played FEW times each, to meet numbers drawn elsewhere."""
+OFTEN, CLOSELY = 8, 20
+"""The first situations, CLOSELY, are played OFTEN times each, to meet numbers drawn elsewhere."""
 
-Belief = dict[Label, Fraction]
 Outcomes = list[tuple[Fraction, "Played"]]
 
 
@@ -50,23 +55,6 @@ class Played(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """What tells plays apart; costs may be arrays."""
         return self.next_state, self.hidden, repr(self.cost), repr(self.reward)
-
-
-class Way(NamedTuple):
-    """One of the ways in which a situation was reached."""
-
-    t: int
-    by: Any  # what was played before
-    kept: Any  # what is needed to come back
-
-
-@dataclass(eq=False)
-class Situation:
-    """One (t, state): what may be done there, what is hidden, and how to get back."""
-
-    choices: tuple[Label, ...]
-    ways: dict[Label, list[Way]] = field(default_factory=dict)  # by hidden value
-    belief: Belief = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -87,6 +75,8 @@ class Explorer:
     count: int = 0  # of situations
     plays: int = 0
     now: int = 0
+    masked: bool = False
+    histories: dict[Any, int] = field(default_factory=dict)  # the number of each
 
     # -- the questions
 
@@ -95,18 +85,25 @@ class Explorer:
         wanted = None if initial is None else read_initial(initial)
         shares: dict[Label, Belief] = {}
         env = self.places.env
-        with _enumerating("reset"):
-            for n, leaf in enumerate(self.generator.leaves(lambda: None, self._reset)):
+        with _enumerating("reset"), global_generators_rest():
+            for n, leaf in enumerate(self.generator.leaves(lambda: None, self.reset)):
                 state, hidden, choices = leaf.answer
-                for _ in range(FEW if n < CLOSELY and self.repeats > 1 else 0):
-                    again = self.generator.replay(leaf.script, lambda: None, self._reset)
+                for _ in range(OFTEN if n < CLOSELY and self.repeats > 1 else 0):
+                    again = self.generator.replay(leaf.script, lambda: None, self.reset)
                     self._same("reset", "the state, and what is hidden,", leaf.answer[:2], again[:2])
                 if wanted is None or state in wanted:
-                    self._arrive(env, 0, (state, hidden), choices, leaf.script)
+                    self._arrive(env, 0, (state, hidden), choices, 0)
                     belief = shares.setdefault(state, {})
                     belief[hidden] = belief.get(hidden, Fraction(0)) + leaf.chance
+        if self.places.set_state is not None and not self.masked:
+            for state in (s for s in wanted or () if s not in shares):
+                self._arrive(env, 0, (state, None), tuple(self.rules.actions), 0)
+                shares[state] = {None: Fraction(1)}
         for state, belief in shares.items():
             self.known[0][state].belief = _normalised(belief)
+        if self.repeats > 1:
+            with _enumerating("episodes from reset on"):
+                check_resets(self)
         missing = None if wanted is None else next((s for s in wanted if s not in shares), None)
         if missing is not None:
             raise InvalidOption(f"initial: {missing!r} is no state in which reset leaves the environment")
@@ -166,7 +163,7 @@ class Explorer:
 
     def _agreed(self, where: str, state: Label, action: Label, ways: Sequence[Way], law: Outcomes) -> Outcomes:
         """What follows, the same in all ways and whenever it is played."""
-        least = FEW if self.count <= CLOSELY and self.repeats > 1 else self.repeats
+        least = OFTEN if self.count <= CLOSELY and self.repeats > 1 else self.repeats
         for k in range(max(least, len(ways)) if not law else len(ways)):
             found = self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways))
             law = law or found
@@ -176,30 +173,35 @@ class Explorer:
     def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> Outcomes:
         """Everything that follows an action in one way; `again` is the same way once more."""
         found = []
-        with _enumerating(where):
-            for leaf in self.generator.leaves(partial(self._back, way), partial(self._step, way.t, state, action)):
+        history = self.histories.setdefault((way.history, state, action), len(self.histories) + 1)
+        with _enumerating(where), global_generators_rest():
+            for leaf in self.generator.leaves(partial(self._back, way), partial(self.step, way.t, state, action)):
                 env, step, choices = leaf.answer
                 if step.next_state != END and not again:
-                    by = state, action, leaf.script
-                    self._arrive(env, way.t + 1, (step.next_state, step.hidden), choices, by)
+                    self._arrive(env, way.t + 1, (step.next_state, step.hidden), choices, history)
                 found.append((leaf.chance, step))
         return found
 
-    def _reset(self, _: None) -> tuple[Label, Label, tuple[Label, ...]]:
+    def reset(self, _: None) -> tuple[Label, Label, tuple[Label, ...]]:
+        """Begin an episode of the environment itself: the state, what is hidden, the actions."""
         env = self.places.env
-        answer = env.reset()
+        with own_generators_rest([self.generator, *self.places.generators(env)]):
+            answer = env.reset()
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observation, info)")
         choices = self.rules.choices(*answer)
+        self.masked = self.masked or any(isinstance(x, Mapping) and MASK in x for x in answer)
         return self.rules.state(env, answer[0], "reset"), self.rules.hidden(env, "reset"), choices
 
     def _back(self, way: Way) -> Any:
         self.plays += 1  # every play has a seed of its own: what is drawn elsewhere shows somewhere
         return self.places.back(way.kept, self.plays)
 
-    def _step(self, t: int, state: Label, action: Label, env: Any) -> tuple[Any, Played, tuple[Label, ...]]:
+    def step(self, t: int, state: Label, action: Label, env: Any) -> tuple[Any, Played, tuple[Label, ...]]:
+        """Play an action: the environment, what came of it, the actions that may follow."""
         rules, where = self.rules, place(t, state, (action,))
-        observation, reward, end, cut, info = step_of(env, rules.actions[action], where)
+        with own_generators_rest([self.generator, *self.places.generators(env)]):
+            observation, reward, end, cut, info = step_of(env, rules.actions[action], where)
         early = self.limit is None or t + 1 < self.limit  # else it is the TimeLimit, which `outcomes` heeds
         if cut and not end and self.stationary and t + 1 < self.horizon and early:
             raise InvalidOption(
@@ -216,7 +218,7 @@ class Explorer:
 
     # -- what is known
 
-    def _arrive(self, env: Any, t: int, at: tuple[Label, Label], choices: tuple[Label, ...], by: Any) -> None:
+    def _arrive(self, env: Any, t: int, at: tuple[Label, Label], choices: tuple[Label, ...], history: int) -> None:
         """Remember a situation and the way into it."""
         state, hidden = at
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
@@ -233,16 +235,10 @@ class Explorer:
         if known[state].choices != choices:
             self._same(place(t, state), "the tuple of actions", known[state].choices, choices)
         ways = known[state].ways.setdefault(hidden, [])
-        if t < self.horizon and self._one_more(ways, t, by):
-            ways.append(Way(t, by, self.places.keep(env, state)))
-
-    def _one_more(self, ways: list[Way], t: int, by: Any) -> bool:
-        """Whether a way by another action, or at another time, is to be kept."""
-        if not ways or self.repeats == 1:
-            return not ways
-        if t > ways[0].t:
-            return ways[-1].t == ways[0].t
-        return len(ways) < self.repeats and all(way.by[:2] != by[:2] for way in ways)
+        if t < self.horizon and (self.repeats > 1 or not ways):
+            look = self.places.condition(env)
+            if one_more(ways, t, history, look, self.repeats, place(t, state)):
+                ways.append(Way(t, history, look, self.places.keep(env, state)))
 
     def _believe(self, t: int, by: str, found: Outcomes) -> None:
         """The hidden values that follow must be as likely as after other actions."""

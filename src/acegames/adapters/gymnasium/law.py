@@ -100,9 +100,21 @@ class Law:
         for name in ("initial_state_distrib", "isd"):
             shares = getattr(inner, name, None)
             if shares is not None:
-                pairs = zip(self.table, np.asarray(shares, dtype=float).tolist(), strict=True)
-                return read_initial({state: p for state, p in pairs if p})
+                return self._by_number(name, shares)
         return None
+
+    def _by_number(self, name: str, shares: Any) -> dict[Label, float]:
+        """The probability of each state, given in the order of their numbers."""
+        try:
+            given = np.asarray(shares, dtype=float)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (len(self.table),) or set(self.table) != set(range(len(self.table))):
+            rule = (
+                f"must be one probability for each state of P, numbered from 0 to {len(self.table) - 1}; give initial="
+            )
+            raise InvalidOption(f"{name}: got {show(shares)}, {rule}")
+        return read_initial({state: p for state, p in enumerate(given.tolist()) if p})
 
     def _known(self, found: dict[Label, float]) -> dict[Label, float]:
         strange = next((state for state in found if state not in self.table), None)
@@ -153,7 +165,7 @@ class Law:
             if starts and state not in starts:
                 rule = f"its initial distribution excludes it; {INSTEAD}"
                 raise InvalidOption(f"reset: the environment started in {state!r}, but {rule}")
-            for t in range(min(STEPS, self.horizon)):
+            for t in range(STEPS):
                 action = min(self.table[state], key=lambda a: tried.get((state, a), 0))
                 tried[state, action] = tried.get((state, action), 0) + 1
                 spot = place(t, state, (action,))

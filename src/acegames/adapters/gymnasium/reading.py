@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from acegames.adapters.environments.places import Places, duplicate
 from acegames.adapters.gymnasium.branching import Branching
@@ -18,16 +15,17 @@ from acegames.adapters.gymnasium.conventions import (
     CostRule,
     check_gymnasium,
     is_bare,
-    layers,
     name_of,
     time_limit,
 )
 from acegames.adapters.gymnasium.exploring import Explorer
 from acegames.adapters.gymnasium.law import Law, carried, read_table
+from acegames.adapters.gymnasium.standing_in import constant_parts, standing_in
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.building import OnBuilding
+from acegames.model.changing import game_with_actions_in_order
 from acegames.model.checks import check_count, check_flag, check_horizon
 from acegames.model.game import Label, MarkovGame
 from acegames.model.user_functions import check_optional
@@ -88,7 +86,8 @@ def from_env(
         law: False plays an environment that has a `P`, too. `P` is not used either where `state`,
             `hidden` or `set_state` is given, or where a wrapper may change what happens.
         initial: a state, or {state: probability}, among those in which `reset` can leave the
-            environment (of a law: any); by default all of these with their probabilities.
+            environment (any of a law, and with `set_state` where there is no `action_mask`); by
+            default all of these with their probabilities.
         stationary: True reads each state once, not once for each time: faster, for an environment
             that keeps no count of steps (a TimeLimit around it is heeded). It is the default for a
             law and with `set_state`. `cost` must not ask for the time then.
@@ -122,8 +121,10 @@ def from_env(
     timeless = table is not None or set_state is not None
     timeless = timeless if stationary is None else check_flag("stationary", stationary)
     generator, limit = Branching(branches), time_limit(env)
-    with _standing_in(env, generator, itself=set_state is not None) as world:
-        places = Places(world, set_state, lambda own, seed: own.reset(), _constant(world))
+    with standing_in(env, generator, itself=set_state is not None) as world:
+        places = Places(
+            world, set_state, lambda own, seed: own.reset(), constant_parts(world) if set_state is None else ()
+        )
         explorer = Explorer(rules, places, generator, horizon, timeless, limit, repeats, most)
         reader: Law | Explorer = explorer
         start: dict[Label, Any] | None = None
@@ -141,51 +142,9 @@ def from_env(
             outcomes=reader.outcomes,
             reward=reader.reward,
             legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a[0]),
-            stationary=table is not None and timeless and legal is None and (limit is None or limit >= horizon),
+            stationary=table is not None and timeless and legal is None and (limit is None or limit > horizon),
             name=name or name_of(env),
             progress=progress,
         )
     warn_of_costless(game)
-    return game
-
-
-@contextlib.contextmanager
-def _standing_in(env: Any, generator: Branching, *, itself: bool) -> Iterator[Any]:
-    """A copy of an environment, or it itself for a while, with `generator` in place of its own."""
-    if not itself:
-        yield _with_generator(env, generator)
-        return
-    inner = getattr(env, "unwrapped", env)
-    before = getattr(inner, "_np_random", None)
-    inner._np_random = generator
-    try:
-        yield env
-    finally:
-        inner._np_random = before
-
-
-def _with_generator(env: Any, generator: Branching) -> Any:
-    """A copy of an environment without a window, in which `generator` is every random generator."""
-    memo: dict[int, Any] = {}
-    copied = duplicate(env, memo)
-    parts = list(memo.values())
-    for part in parts:
-        if getattr(part, "__dict__", {}).get("_np_random", generator) is None:  # a space that has not drawn yet
-            part._np_random = generator
-    found = duplicate(copied, {id(part): generator for part in parts if isinstance(part, np.random.Generator)})
-    inner = getattr(found, "unwrapped", found)
-    inner._np_random = generator
-    with contextlib.suppress(AttributeError):  # where it cannot be set
-        inner.render_mode = None
-    return found
-
-
-def _constant(env: Any) -> list[Any]:
-    """The parts of an environment that never change: its spaces, how it is made, and its law."""
-    spaces = optional("gymnasium.spaces", WHO, EXTRA)
-    kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
-    found = [
-        part for layer in layers(env) for part in getattr(layer, "__dict__", {}).values() if isinstance(part, kept)
-    ]
-    table = carried(env)
-    return found if table is None else [*found, table]
+    return game_with_actions_in_order(game, [tuple(rules.actions)])
