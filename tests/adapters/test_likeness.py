@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from acegames.adapters.environments.likeness import condition
 
 
+class World:
+    """An object with these attributes."""
+
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+
 def test_equal_graphs_are_alike_and_others_not():
-    same = [SimpleNamespace(x=[1, 2], y={"a": (3.0,)}) for _ in range(2)]
+    same = [World(x=[1, 2], y={"a": (3.0,)}) for _ in range(2)]
     assert condition(same[0]) == condition(same[1]) is not None
-    assert condition(SimpleNamespace(x=[1, 3], y={"a": (3.0,)})) != condition(same[0])
+    assert condition(World(x=[1, 3], y={"a": (3.0,)})) != condition(same[0])
 
 
 def test_which_objects_are_the_same_counts():
     one, other = [0], [0]
-    assert condition(SimpleNamespace(a=one, b=other, turn=one)) != condition(
-        SimpleNamespace(a=one, b=other, turn=other)
-    )
+    assert condition(World(a=one, b=other, turn=one)) != condition(World(a=one, b=other, turn=other))
 
 
 def test_where_things_are_is_part_of_the_condition():
     pygame = pytest.importorskip("pygame")
-    places = [condition(SimpleNamespace(at=pygame.Rect(x, 0, 1, 1))) for x in (0, 1)]
+    places = [condition(World(at=pygame.Rect(x, 0, 1, 1))) for x in (0, 1)]
     assert places[0] is None or places[0] != places[1]
 
 
 @pytest.mark.parametrize("carries", [lambda n: lambda: n, lambda n: lambda n=n: n, lambda n: iter([n])])
 def test_what_may_carry_something_is_not_compared(carries):
-    assert condition(SimpleNamespace(f=carries(1))) is None
+    assert condition(World(f=carries(1))) is None
