@@ -571,3 +571,32 @@ def test_every_door_names_the_other():
 def test_a_vector_of_environments_is_refused():
     with pytest.raises(ace.InvalidOption, match="a vector of environments; give one"):
         from_env(gymnasium.make_vec("CartPole-v1", 2), 3)
+
+
+class Alternating(gymnasium.Env):
+    """Costs something in every second episode only."""
+
+    observation_space = action_space = gymnasium.spaces.Discrete(1)
+
+    def __init__(self):
+        self.episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episodes += 1
+        return 0, {}
+
+    def step(self, action):
+        return 0, 1.0, False, False, {"cost": float(self.episodes % 2 == 0)}
+
+
+def test_what_comes_round_after_two_episodes_survives_reset():
+    with pytest.raises(ace.InvalidOption, match="survives reset"):
+        from_env(Alternating(), 2, budget={"c": 0})
+
+
+def test_wrappers_that_hold_functions_are_no_hindrance():
+    lake = gymnasium.make("FrozenLake-v1")
+    plain = ace.solve(from_env(lake, 4))
+    wrapped = ace.solve(from_env(gymnasium.wrappers.ClipReward(lake, 0, 1), 4))
+    assert wrapped.values == pytest.approx(plain.values, abs=1e-12)

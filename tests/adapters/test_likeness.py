@@ -31,6 +31,11 @@ def test_where_things_are_is_part_of_the_condition():
     assert places[0] is None or places[0] != places[1]
 
 
-@pytest.mark.parametrize("carries", [lambda n: lambda: n, lambda n: lambda n=n: n, lambda n: iter([n])])
-def test_what_may_carry_something_is_not_compared(carries):
-    assert condition(World(f=carries(1))) is None
+@pytest.mark.parametrize("carries", [lambda n: lambda: n, lambda n: lambda n=n: n])
+def test_what_functions_carry_counts(carries):
+    one, same, other = (World(f=carries(n)) for n in ([1], [1], [2]))
+    assert condition(one) == condition(same) != condition(other)
+
+
+def test_what_may_hide_something_is_not_compared():
+    assert condition(World(f=iter([1]))) is None

@@ -189,7 +189,8 @@ def _check_meant(agents: Mapping[Label, Any], price: Mapping[Any, Any], constrai
         if label in agents and one:
             raise InvalidOption(
                 f"agents: got the list {show(list(agents))}, which names agents, but price has {label!r} as an action that "
-                f"costs {show(cost)}; for one agent with these actions write {{{ONLY!r}: {show(list(agents))}}}"
+                f"costs {show(cost)}; for one agent with these actions write {{{ONLY!r}: {show(list(agents))}}}, "
+                "for agents with labels of actions {agent: [its actions], ...}"
             )
 
 

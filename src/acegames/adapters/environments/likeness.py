@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic)
-CONSTANT = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum, np.dtype)
+CONSTANT = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum, np.dtype)
 """Copies share these."""
 SHARED = ("pygame", "gymnasium.spaces")
 """Copies share what these packages make."""
@@ -32,7 +32,7 @@ RANDOM = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, ra
 MADE_IN_PYTHON = 1 << 9
 """The flag of classes that Python code has made; what others hide in C is not known."""
 CONTAINERS = (list, tuple, deque, dict, set, frozenset)
-OPEN = {*CONTAINERS, defaultdict, OrderedDict, np.ndarray, types.MethodType, functools.partial}
+OPEN = {*CONTAINERS, defaultdict, OrderedDict, np.ndarray, types.FunctionType, types.MethodType, functools.partial}
 """Built-in classes that hide nothing."""
 
 
@@ -46,15 +46,14 @@ def is_shared(x: Any) -> bool:
     return home.startswith(SHARED) and not home.startswith(PLACES)
 
 
-def condition(env: Any, generators: list[Any] | None = None, constant: Sequence[Any] = ()) -> bytes | None:
+def condition(env: Any, constant: Sequence[Any] = ()) -> bytes | None:
     """A digest that is the same for environments in the same condition; None if it is not known.
 
     Args:
         env: the environment.
-        generators: a list to which the random generators are added that the environment holds.
         constant: further objects that copies share.
     """
-    walk = _Walk([] if generators is None else generators, constant)
+    walk = _Walk([], constant)
     try:
         walk.visit(env)
     except (_Unknown, RecursionError):
@@ -65,7 +64,7 @@ def condition(env: Any, generators: list[Any] | None = None, constant: Sequence[
 def generators_in(env: Any, constant: Sequence[Any] = ()) -> list[Any]:
     """The random generators that an environment holds, as far as its objects can be looked into."""
     found: list[Any] = []
-    with contextlib.suppress(RecursionError):
+    with contextlib.suppress(RecursionError, _Unknown):
         _Walk(found, constant, strict=False).visit(env)
     return found
 
@@ -107,12 +106,6 @@ class _Walk:
         if isinstance(x, PLAIN) and kind.__module__ in ("builtins", "numpy"):
             self.put(kind.__name__, x)
         elif isinstance(x, CONSTANT) or id(x) in self.constant or is_shared(x):
-            if (
-                self.strict
-                and isinstance(x, types.FunctionType)
-                and (x.__closure__ or x.__defaults__ or x.__kwdefaults__)
-            ):
-                raise _Unknown  # it may carry what changes
             self.put("constant", id(x))
         elif isinstance(x, RANDOM):
             self.put("random")
@@ -128,6 +121,9 @@ class _Walk:
         if isinstance(x, np.ndarray):
             self.put(x.dtype.str, x.shape)
             self.visit(x.tolist()) if x.dtype.hasobject else self.found.append(x.tobytes())
+        elif isinstance(x, types.FunctionType):
+            self.put(id(x.__code__))
+            self.visit([_cells(x), x.__defaults__, x.__kwdefaults__, vars(x)])
         elif isinstance(x, types.MethodType):
             self.visit([x.__func__, x.__self__])
         elif isinstance(x, functools.partial):
@@ -160,6 +156,14 @@ class _Walk:
         for name, value in getattr(x, "__dict__", {}).items():
             self.put(name)
             self.visit(value)
+
+
+def _cells(function: types.FunctionType) -> list[Any]:
+    """What a function carries from where it was made."""
+    try:
+        return [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a cell that is empty still
+        raise _Unknown from None
 
 
 def _slots(kind: type) -> tuple[str, ...]:

@@ -20,6 +20,11 @@ INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
 
 
+SELDOM = 64
+"""An environment that stays the same object is searched for generators the first times, and then
+once in so many: the search goes through all that it holds."""
+
+
 @dataclass(frozen=True, eq=False)
 class Places:
     """Goes back by `reset` and the user's `set_state(env, state)`; without it, by deep copies."""
@@ -58,7 +63,13 @@ class Places:
 
     def generators(self, env: Any) -> list[Any]:
         """The random generators that an environment holds, as far as is known."""
-        return self._last["generators"] if self._last.get("env") is env else generators_in(env, self.shared)
+        if self.set_state is None:
+            known = self._last["generators"] if self._last.get("env") is env else generators_in(env, self.shared)
+            return list(known)
+        asked = self._last["asked"] = self._last.get("asked", 0) + 1
+        if asked < SELDOM // 8 or not asked % SELDOM:
+            self._last["generators"] = generators_in(env, self.shared)
+        return list(self._last["generators"])
 
     def _memo(self) -> dict[int, Any]:
         return {id(part): part for part in self.shared}

@@ -50,10 +50,11 @@ def one_more(ways: list[Way], t: int, history: int, look: bytes | None, repeats:
     histories = {way.history for way in ways}
     if history in histories:
         if len(ways) >= MOST:
+            why = " (it holds something that cannot be compared, such as an iterator)" if look is None else ""
             raise TooLarge(
                 f"{where}: after the same states and actions, draws leave the environment in more than {MOST:,} conditions "
-                "that the state does not tell apart, and each would have to be played. A state that says more (state=), or "
-                "what matters besides (hidden=), tells them apart; repeats=1 trusts that they make no difference"
+                f"that the state does not tell apart{why}, and each would have to be played. A state that says more (state=), "
+                "or what matters besides (hidden=), tells them apart; repeats=1 trusts that they make no difference"
             )
         return True
     if t > ways[0].t and ways[-1].t == ways[0].t:  # the first at a later time, where all times are read at once
