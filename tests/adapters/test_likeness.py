@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from acegames.adapters.environments.likeness import condition
+from acegames.adapters.environments.likeness import condition, generators_in
 
 
 class World:
@@ -39,3 +40,14 @@ def test_what_functions_carry_counts(carries):
 
 def test_what_may_hide_something_is_not_compared():
     assert condition(World(f=iter([1]))) is None
+
+
+def test_an_empty_cell_hides_no_generator():
+    def later():
+        return unset
+
+    generator = np.random.default_rng(0)
+    world = World(f=later, rng=generator)
+    assert generators_in(world) == [generator] and condition(world) is None
+    unset = 1
+    assert condition(world) is not None

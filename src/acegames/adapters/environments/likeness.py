@@ -64,7 +64,7 @@ def condition(env: Any, constant: Sequence[Any] = ()) -> bytes | None:
 def generators_in(env: Any, constant: Sequence[Any] = ()) -> list[Any]:
     """The random generators that an environment holds, as far as its objects can be looked into."""
     found: list[Any] = []
-    with contextlib.suppress(RecursionError, _Unknown):
+    with contextlib.suppress(RecursionError):
         _Walk(found, constant, strict=False).visit(env)
     return found
 
@@ -123,7 +123,7 @@ class _Walk:
             self.visit(x.tolist()) if x.dtype.hasobject else self.found.append(x.tobytes())
         elif isinstance(x, types.FunctionType):
             self.put(id(x.__code__))
-            self.visit([_cells(x), x.__defaults__, x.__kwdefaults__, vars(x)])
+            self.visit([self._cells(x), x.__defaults__, x.__kwdefaults__, vars(x)])
         elif isinstance(x, types.MethodType):
             self.visit([x.__func__, x.__self__])
         elif isinstance(x, functools.partial):
@@ -132,6 +132,14 @@ class _Walk:
             self._contents(x)
         if kind not in OPEN:
             self._attributes(x, kind)
+
+    def _cells(self, x: types.FunctionType) -> list[Any]:
+        """What a function carries from where it was made."""
+        cells = x.__closure__ or ()
+        filled = [cell for cell in cells if cell != types.CellType()]
+        if self.strict and len(filled) < len(cells):
+            raise _Unknown
+        return [cell.cell_contents for cell in filled]
 
     def _contents(self, x: Any) -> None:
         self.put(len(x))
@@ -156,14 +164,6 @@ class _Walk:
         for name, value in getattr(x, "__dict__", {}).items():
             self.put(name)
             self.visit(value)
-
-
-def _cells(function: types.FunctionType) -> list[Any]:
-    """What a function carries from where it was made."""
-    try:
-        return [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # a cell that is empty still
-        raise _Unknown from None
 
 
 def _slots(kind: type) -> tuple[str, ...]:
