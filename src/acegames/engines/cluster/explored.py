@@ -18,6 +18,7 @@ from acegames.system.tasks import Tasks
 
 BLOCK_CELLS = 2**21  # of blocks whose cells are marked: a tenth of a second, about
 BLOCK_KEYS = 2**19  # of those whose cells are listed
+SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None) 
     if (space.layer(0).locate(*space.roots, None) < 0).any():
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
     if space.dense is not True:
-        filled = np.maximum(sampled(space) / np.maximum(space.totals, 1), 1e-300)
+        filled = np.maximum(sampled(space, outcomes=SAMPLED) / np.maximum(space.totals, 1), 1e-300)
         try:
             return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, space.dense is None)
         except _Crowded:
