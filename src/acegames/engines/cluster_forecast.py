@@ -1,0 +1,141 @@
+"""What a solve would take on a cluster, from what it takes on one machine.
+
+Let W be the seconds of one core for the whole solve, n the nodes, c the cores of each, H the number
+of layers. A layer is cut into blocks, each a task of b seconds. A block begins when those that it
+leads to are solved, so the tasks of a list schedule end within (Graham 1966)
+
+    W / (n c)  +  the longest chain, which has a block of every layer: H b,
+
+where each task takes some time more to be handed out and to fetch what it needs, and one driver
+hands all of them out. Memory: the values and situations in flight are divided over the nodes; the
+game's tables, what running blocks hold, and the program itself are on each. The policy is on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from acegames.system.machine import bytes_said, seconds_said
+from acegames.system.showing import Shown
+
+if TYPE_CHECKING:
+    from acegames.engines.forecast import Estimate
+
+LEAST_BLOCK = 0.05  # seconds of a task at least, so that handing it out costs little
+MOST_BLOCK = 1.0  # and at most, so that little is lost with a node
+BLOCKS_PER_CORE = 8  # of a layer, where they are long enough: cores wait for each other at its end
+OVERHEAD = 1.15  # of blocks as tasks over threads that share a layer
+TASK_SECONDS = 0.02  # from the end of a task to the begin of one that waits for it, on another node
+DRIVER_SECONDS = 5e-4  # of the driver for each task
+PASSES = 4  # over the layers: heights, reach, unclipped reach, backward induction
+HELD_BYTES = 128 * 2**20  # of a running block, at most, with the blocks that it leads to
+WORKER_BYTES = 320 * 2**20  # interpreter, libraries, Ray and compiled code of one worker
+NODE_BYTES = 512 * 2**20  # Ray itself on a node
+MOST_NODES = 10**6
+
+WORK, LAYERS, DRIVER = "work", "layers", "driver"
+
+
+@dataclass(frozen=True, repr=False)
+class ClusterNeeds(Shown):
+    """What a solve would take on a cluster; `acegames check --nodes N --json` says the same."""
+
+    nodes: int
+    cores: int  # of each node; one worker runs on each
+    node_memory: int  # bytes that each node has
+    working: int  # bytes on each node: its share of the values and situations in flight
+    running: int  # bytes on each node: what running blocks hold, with the buffers of the workers
+    tables: int  # bytes on each node: the game's tables and what is prepared from them
+    program: int  # bytes on each node: Ray, and the program once for each core
+    disk: int  # bytes of the policy, on a disk that all nodes share
+    tasks: int  # blocks that are solved
+    block_seconds: float  # of one of them
+    seconds: float  # of the solve
+    limit: str  # what the time is mostly spent on: "work", "layers" (one after the other) or "driver"
+    least_nodes: int | None  # nodes of this kind that suffice for the memory; None if no number does
+    counted: bool  # whether the number of stage games is exact
+    measured: bool  # whether the time is from a measurement, on one machine
+
+    @property
+    def memory(self) -> int:
+        """Bytes on each node."""
+        return self.store + self.running + self.program
+
+    @property
+    def store(self) -> int:
+        """Those of them in Ray's object store, about; what does not fit there spills to disk."""
+        return self.working + self.tables
+
+    @property
+    def fits(self) -> bool:
+        """Whether the nodes have enough memory."""
+        return self.memory <= self.node_memory
+
+    def __str__(self) -> str:
+        each = f"{bytes_said(self.memory)} of memory on each node, {bytes_said(self.store)} of it in the object store"
+        said = (
+            f"on {self.nodes:,} node{'s' * (self.nodes != 1)} of {self.cores:,} core{'s' * (self.cores != 1)}: "
+            f"{seconds_said(self.seconds)}; {each}; {bytes_said(self.disk)} of disk that all nodes share"
+        )
+        return said if self.fits else f"{said}; {self.short}"
+
+    @property
+    def short(self) -> str:
+        """What is missing, in words."""
+        each = f"a node has {bytes_said(self.node_memory)}"
+        if self.least_nodes is None:
+            own = bytes_said(self.running + self.tables + self.program)
+            return f"{each}, and {own} are needed on each, however many there are"
+        return f"{each}: at least {self.least_nodes:,} of them are needed"
+
+
+def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNeeds:
+    """What `told` says of one machine, for so many nodes with so many cores and bytes each."""
+    found = bisect_left(range(1, MOST_NODES), True, key=lambda n: sum(_memory(told, n, cores)) <= memory) + 1
+    work, workers = told.seconds * told.threads, nodes * cores
+    block = _block_seconds(told, workers)
+    tasks = max(math.ceil(work / block), told.horizon) if told.pairs else 0
+    parts = {
+        WORK: OVERHEAD * work / workers,
+        LAYERS: told.horizon * (block + PASSES * TASK_SECONDS) if told.pairs else 0.0,
+        DRIVER: tasks * DRIVER_SECONDS,
+    }
+    working, running, tables, program = _memory(told, nodes, cores)
+    return ClusterNeeds(
+        nodes=nodes,
+        cores=cores,
+        node_memory=memory,
+        working=working,
+        running=running,
+        tables=tables,
+        program=program,
+        disk=told.stored,
+        tasks=tasks,
+        block_seconds=block,
+        seconds=max(parts[WORK], parts[DRIVER]) + parts[LAYERS],
+        limit=max(parts, key=lambda part: parts[part]),
+        least_nodes=found if found < MOST_NODES else None,
+        counted=told.counted,
+        measured=told.measured,
+    )
+
+
+def _memory(told: Estimate, nodes: int, cores: int) -> tuple[int, int, int, int]:
+    """Bytes on each node: working, running, tables, program. With more nodes it is never more."""
+    running = min(cores * HELD_BYTES, told.working) + cores * told.buffers
+    return -(-told.working // nodes), running, told.prepared, NODE_BYTES + cores * WORKER_BYTES
+
+
+def _block_seconds(told: Estimate, workers: int) -> float:
+    """How long a block is: some for each worker in a layer, but not more than the driver manages.
+
+    Where handing them out binds, tasks take `W d / b` seconds of the driver and `H b` of the
+    longest chain, least together at the root of `W d / H`.
+    """
+    layer = told.seconds * told.threads / max(told.horizon, 1)
+    managed = min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS))
+    wanted = max(layer / (BLOCKS_PER_CORE * workers), managed, LEAST_BLOCK)
+    return max(min(wanted, MOST_BLOCK, layer), 1e-9)
