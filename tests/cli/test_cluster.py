@@ -118,6 +118,7 @@ def test_check_of_nodes_with_too_little_memory():
 def huge(**changed):
     needs = ace.estimate(ace.catalog.get("intersection"))
     large = {"pairs": 10**10, "working": 100 * GB, "policy": 300 * GB, "stored": 300 * GB, "seconds": 1e5, "threads": 2}
+    large |= {"dense": True, "cells": 10**10, "horizon": 1000}
     return replace(needs, **{**large, "counted": False, **changed})
 
 

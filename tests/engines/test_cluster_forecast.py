@@ -20,8 +20,8 @@ NODES = [1, 2, 3, 7, 10, 30, 100, 1000, 10_000]
 
 def told(**changed):
     """A game of ten billion stage games, two seconds for a million of them on two threads."""
-    usual = Estimate(10**10, 10**10, 80 * GIB, 280 * GIB, 2e4, 2, True, tables=5 * GIB, measured=True, horizon=100)
-    return replace(usual, **{"prepared": GIB, "buffers": 2**20, "stored": 280 * GIB, **changed})
+    usual = Estimate(10**10, 10**10, 80 * GIB, 28 * GIB, 2e4, 2, True, tables=5 * GIB, measured=True, horizon=100)
+    return replace(usual, **{"prepared": GIB, "buffers": 2**20, "stored": 28 * GIB, **changed})
 
 
 SIZES = [told(), told(seconds=1e9, horizon=3), told(seconds=1.0, working=GIB), told(seconds=1e5, horizon=10_000)]
@@ -50,9 +50,17 @@ def test_the_least_number_of_nodes_is_the_least(memory):
 
 
 def test_nodes_that_are_too_small_however_many_there_are():
-    needs = told().on_cluster(1000, cores=8, memory=2 * GIB)
+    needs = told().on_cluster(1000, cores=64, memory=10 * GIB)
     assert not needs.fits and needs.least_nodes is None
     assert str(needs).endswith("are needed on each, however many there are")
+
+
+def test_a_driver_that_does_not_fit_a_node():
+    needs = told(prepared=0, cells=10**12).on_cluster(1000, cores=8, memory=64 * GIB)
+    assert needs.memory < 64 * GIB < needs.driver and not needs.fits and needs.least_nodes is None
+    assert str(needs).endswith("a node has 64.0 GiB, and the driver needs 118.4 GiB")
+    listed, held = (told(dense=dense).on_cluster(2).driver for dense in (False, True))
+    assert listed > held, "a number for each situation takes more than a bit"
 
 
 def makespan(layers, width, block, workers, rng):
@@ -82,7 +90,7 @@ def test_no_schedule_takes_longer_than_the_bound(workers, monkeypatch):
         monkeypatch.setattr(cluster_forecast, name, 0.0)
     monkeypatch.setattr(cluster_forecast, "OVERHEAD", 1.0)
     rng, layers, width = np.random.default_rng(workers), 12, 20
-    size = told(seconds=layers * width * cluster_forecast.LEAST_BLOCK, threads=1, horizon=layers)
+    size = told(seconds=layers * width * cluster_forecast.SHORT_BLOCK, threads=1, horizon=layers)
     needs = size.on_cluster(workers, cores=1)
     assert needs.tasks == layers * round(size.seconds / layers / needs.block_seconds)
     took = makespan(layers, needs.tasks // layers, needs.block_seconds, workers, rng)
@@ -126,7 +134,7 @@ def test_words():
     needs = told().on_cluster(10, cores=16, memory=64 * GIB)
     assert str(needs) == (
         "on 10 nodes of 16 cores: about 5 minutes; 16.5 GiB of memory on each node, 9.0 GiB of it in the object store; "
-        "280.0 GiB of disk that all nodes share"
+        "28.0 GiB of disk that all nodes share"
     )
     assert str(told().on_cluster(1, cores=1)).startswith("on 1 node of 1 core: about ")
     assert "a node has 8.0 GiB: at least " in str(told().on_cluster(2, cores=4, memory=8 * GIB))

@@ -91,9 +91,9 @@ def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
 
 def cluster_data(needs: ClusterNeeds) -> dict[str, Any]:
     """What a solve would take on a cluster; memory in bytes."""
-    memory = ("memory", "store", "working", "running", "tables", "program", "node_memory", "fits", "least_nodes")
-    names = ("nodes", "cores", "seconds", "limit", *memory, "disk", "tasks", "block_seconds", "measured")
-    return {name: getattr(needs, name) for name in names}
+    memory = ("memory", "store", "working", "running", "tables", "program", "driver", "node_memory")
+    names = ("nodes", "cores", "seconds", "limit", *memory, "fits", "least_nodes", "disk", "tasks", "block_seconds")
+    return {name: getattr(needs, name) for name in (*names, "counted", "measured")}
 
 
 def solution_data(solution: ace.Solution) -> dict[str, Any]:

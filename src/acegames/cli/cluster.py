@@ -52,8 +52,8 @@ def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory
         return _like_this_machine(needs)
     bytes_each = None if memory is None else opt.read_bytes("--node-memory", memory)
     there = needs.on_cluster(nodes, cores=cores, memory=bytes_each)
-    if there.memory > there.node_memory * (1 if needs.counted else opt.SAMPLED):
-        needed = f"solving {opt.size_words(needs)} needs about {room(there.memory)} of memory on each node, of which there are {nodes:,}"
+    if max(there.memory, there.driver) > there.node_memory * (1 if needs.counted else opt.SAMPLED):
+        needed = f"solving {opt.size_words(needs)} needs about {room(there.memory)} of memory on each of {counted(nodes, 'node')}"
         raise TooLarge(f"{needed}, but {short_words(there)}")
     return there
 
@@ -73,6 +73,8 @@ def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> s
         f"On a cluster of {kind} of memory each it takes {duration(there.seconds)}, {_about(there.memory)} of memory on "
         f"each node ({_about(there.store)} of it in Ray's object store) and {_about(there.disk)} of disk that all share."
     )
+    if there.driver >= 1e9:
+        said += f" The process that asks for the tasks takes {_about(there.driver)} of memory."
     if not there.fits:
         said += f" By this estimate, {short_words(there)}."
     if there.seconds >= needs.seconds and needs.memory <= opt.free_memory():
@@ -96,6 +98,8 @@ LIMITS = {
 def short_words(there: ClusterNeeds) -> str:
     """What nodes lack."""
     each = f"a node has {room(there.node_memory)}"
+    if there.driver > there.node_memory:
+        return f"{each}, and {room(there.driver)} are needed where the solve is started"
     if there.least_nodes is None:
         own = room(there.running + there.tables + there.program)
         return f"{each}, and {own} are needed on each however many there are (fewer with fewer processors)"

@@ -8,7 +8,8 @@ leads to are solved, so the tasks of a list schedule end within (Graham 1966)
 
 where each task takes some time more to be handed out and to fetch what it needs, and one driver
 hands all of them out. Memory: the values and situations in flight are divided over the nodes; the
-game's tables, what running blocks hold, and the program itself are on each. The policy is on disk.
+game's tables, what running blocks hold, and the program itself are on each. The driver knows which
+situations are reached, and files the policy layer by layer to disk.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from acegames.system.showing import Shown
 if TYPE_CHECKING:
     from acegames.engines.forecast import Estimate
 
-LEAST_BLOCK = 0.05  # seconds of a task at least, so that handing it out costs little
-MOST_BLOCK = 1.0  # and at most, so that little is lost with a node
-BLOCKS_PER_CORE = 8  # of a layer, where they are long enough: cores wait for each other at its end
+SHORT_BLOCK = 0.05  # seconds of a task at least, so that asking for it costs little
+USUAL_BLOCK = 0.2  # and at most, where there are enough of them for all workers
+LONG_BLOCK = 1.0  # and where so many are asked for that the driver would not keep up
+BLOCKS_EACH = 3  # of a layer for each worker, where they are not too short: workers wait at its end
 OVERHEAD = 1.15  # of blocks as tasks over threads that share a layer
 TASK_SECONDS = 0.02  # from the end of a task to the begin of one that waits for it, on another node
 DRIVER_SECONDS = 5e-4  # of the driver for each task
 PASSES = 4  # over the layers: heights, reach, unclipped reach, backward induction
 HELD_BYTES = 128 * 2**20  # of a running block, at most, with the blocks that it leads to
+FILED_LAYERS = 6  # of average size that the driver holds at most while the policy is filed
 WORKER_BYTES = 320 * 2**20  # interpreter, libraries, Ray and compiled code of one worker
 NODE_BYTES = 512 * 2**20  # Ray itself on a node
 MOST_NODES = 10**6
@@ -50,6 +53,7 @@ class ClusterNeeds(Shown):
     running: int  # bytes on each node: what running blocks hold, with the buffers of the workers
     tables: int  # bytes on each node: the game's tables and what is prepared from them
     program: int  # bytes on each node: Ray, and the program once for each core
+    driver: int  # bytes of the process that asks for the tasks, on any node
     disk: int  # bytes of the policy, on a disk that all nodes share
     tasks: int  # blocks that are solved
     block_seconds: float  # of one of them
@@ -72,7 +76,7 @@ class ClusterNeeds(Shown):
     @property
     def fits(self) -> bool:
         """Whether the nodes have enough memory."""
-        return self.memory <= self.node_memory
+        return max(self.memory, self.driver) <= self.node_memory
 
     def __str__(self) -> str:
         each = f"{bytes_said(self.memory)} of memory on each node, {bytes_said(self.store)} of it in the object store"
@@ -86,6 +90,8 @@ class ClusterNeeds(Shown):
     def short(self) -> str:
         """What is missing, in words."""
         each = f"a node has {bytes_said(self.node_memory)}"
+        if self.driver > self.node_memory:
+            return f"{each}, and the driver needs {bytes_said(self.driver)}"
         if self.least_nodes is None:
             own = bytes_said(self.running + self.tables + self.program)
             return f"{each}, and {own} are needed on each, however many there are"
@@ -94,10 +100,9 @@ class ClusterNeeds(Shown):
 
 def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNeeds:
     """What `told` says of one machine, for so many nodes with so many cores and bytes each."""
-    found = bisect_left(range(1, MOST_NODES), True, key=lambda n: sum(_memory(told, n, cores)) <= memory) + 1
     work, workers = told.seconds * told.threads, nodes * cores
-    block = _block_seconds(told, workers)
-    tasks = max(math.ceil(work / block), told.horizon) if told.pairs else 0
+    block = block_seconds(work / max(told.horizon, 1), workers)
+    tasks = max(math.ceil(work / block - 1e-6), told.horizon) if told.pairs else 0
     parts = {
         WORK: OVERHEAD * work / workers,
         LAYERS: told.horizon * (block + PASSES * TASK_SECONDS) if told.pairs else 0.0,
@@ -112,15 +117,35 @@ def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNe
         running=running,
         tables=tables,
         program=program,
+        driver=_driver_bytes(told),
         disk=told.stored,
         tasks=tasks,
         block_seconds=block,
         seconds=max(parts[WORK], parts[DRIVER]) + parts[LAYERS],
         limit=max(parts, key=lambda part: parts[part]),
-        least_nodes=found if found < MOST_NODES else None,
+        least_nodes=_least_nodes(told, cores, memory),
         counted=told.counted,
         measured=told.measured,
     )
+
+
+def block_seconds(layer: float, workers: int) -> float:
+    """How long the blocks of a layer should take, of which one core solves all in `layer` seconds.
+
+    There should be some for each worker, but no more than the driver manages. Where asking for them
+    binds, they take `W d / b` seconds of the driver and `H b` of the longest chain, which is least
+    in sum where b is the root of `W d / H`.
+    """
+    usual = min(max(layer / (BLOCKS_EACH * workers), SHORT_BLOCK), USUAL_BLOCK)
+    managed = min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS), LONG_BLOCK)
+    return max(min(max(usual, managed), layer), 1e-9)
+
+
+def _least_nodes(told: Estimate, cores: int, memory: int) -> int | None:
+    if _driver_bytes(told) > memory:
+        return None
+    found = bisect_left(range(1, MOST_NODES), True, key=lambda n: sum(_memory(told, n, cores)) <= memory) + 1
+    return found if found < MOST_NODES else None
 
 
 def _memory(told: Estimate, nodes: int, cores: int) -> tuple[int, int, int, int]:
@@ -129,13 +154,8 @@ def _memory(told: Estimate, nodes: int, cores: int) -> tuple[int, int, int, int]
     return -(-told.working // nodes), running, told.prepared, NODE_BYTES + cores * WORKER_BYTES
 
 
-def _block_seconds(told: Estimate, workers: int) -> float:
-    """How long a block is: some for each worker in a layer, but not more than the driver manages.
-
-    Where handing them out binds, tasks take `W d / b` seconds of the driver and `H b` of the
-    longest chain, least together at the root of `W d / H`.
-    """
-    layer = told.seconds * told.threads / max(told.horizon, 1)
-    managed = min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS))
-    wanted = max(layer / (BLOCKS_PER_CORE * workers), managed, LEAST_BLOCK)
-    return max(min(wanted, MOST_BLOCK, layer), 1e-9)
+def _driver_bytes(told: Estimate) -> int:
+    """A bit for each cell, or a number for each that is listed, and some layers of the policy."""
+    reached = told.cells // 8 if told.dense else 8 * told.pairs
+    filed = min(FILED_LAYERS * told.stored // max(told.horizon, 1), told.stored)
+    return WORKER_BYTES + told.prepared + reached + filed
