@@ -40,7 +40,8 @@ __all__ = ["Solution", "Stats", "estimate", "solve"]
 @within_memory(
     "solving the game",
     "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
-    "costs (epsilon=), and a limit of its own (LocalEngine(memory=...)) is kept beforehand",
+    "costs (epsilon=), a cluster (engine=RayEngine()) has more, and a limit of its own (LocalEngine(memory=...)) is "
+    "kept beforehand",
 )
 def solve(
     game: MarkovGame,
@@ -70,7 +71,8 @@ def solve(
         rounding: "down" (the default for equilibria): if the rounded game is infeasible, so is the
             game with its true costs. "up" (the default of `Shield`): if the rounded game is
             feasible, so is the game with its true costs.
-        engine: where the solve runs; by default on this machine (`LocalEngine()`).
+        engine: where the solve runs; by default on this machine (`LocalEngine()`). `RayEngine()`
+            runs it on a cluster, with the same answer to the last bit.
         progress: True for a bar, on a terminal or in a notebook; or a function that is called with
             a `Progress` after each time step that is solved.
         checkpoint: a folder in which the time steps are stored as they are solved. The same call
