@@ -246,6 +246,7 @@ def _small_alone(space: Space) -> bool:
 
 
 def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+    """The solver of a game's stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
         return Programs(concept, players, choices_of(space, concept), base)

@@ -81,8 +81,8 @@ def count(space: Space, team: Team | None = None) -> Counted:
         return known(space)
 
     def enough(numbers: Sequence[int]) -> bool:
-        crowded = space.dense is None and crowded(cells, numbers)
-        return crowded or sum(numbers) * outs > QUICK_LISTED / 2
+        full = space.dense is None and crowded(cells, numbers)
+        return full or sum(numbers) * outs > QUICK_LISTED / 2
 
     if not dense:
         try:

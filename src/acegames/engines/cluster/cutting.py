@@ -66,9 +66,9 @@ def neighbours_together(space: Space, edges: Edges) -> Ints:
     while len(found):
         place[found] = number + np.arange(len(found))
         number += len(found)
-        following = [to[spans(ptr[found], ptr[found + 1])[0]] for ptr, to in zip(edges.ptr, edges.to, strict=True)]
-        _, first = np.unique(following := np.concatenate(following), return_index=True)
-        following = following[np.sort(first)]
+        several = [to[spans(ptr[found], ptr[found + 1])[0]] for ptr, to in zip(edges.ptr, edges.to, strict=True)]
+        following = np.concatenate(several)
+        following = following[np.sort(np.unique(following, return_index=True)[1])]
         found = following[place[following] < 0]
     place[place < 0] = number + np.arange(np.count_nonzero(place < 0))
     return place
@@ -168,7 +168,7 @@ def _slab(layer: LayerSpace, most: float, step: int) -> int:
 
 
 def _runs(sizes: Ints, most: float) -> Ints:
-    """Cut what lies in order into runs of about the same size, at most `most` unless one is more."""
+    """Cut what lies in order into runs of about the same size, and about `most` at most."""
     total = int(sizes.sum())
     number = max(int(np.ceil(total / most)), 1)
     ends = np.cumsum(sizes)

@@ -10,7 +10,7 @@ import numpy as np
 from acegames.engines.cluster.layout import Layout
 from acegames.engines.cluster.listing import Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Floats, Ints
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.explore import SPARSE_BYTES, check_memory, crowded, dense_bytes, sampled
 from acegames.safety.space import Space
@@ -47,7 +47,9 @@ def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None) 
     if space.dense is not True:
         filled = np.maximum(sampled(space, outcomes=SAMPLED) / np.maximum(space.totals, 1), 1e-300)
         try:
-            return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, space.dense is None)
+            return _listed(
+                tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, space.dense is None
+            )
         except _Crowded:
             if dense_bytes(space) > allowed:
                 return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, False)
@@ -55,7 +57,7 @@ def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None) 
     return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)))
 
 
-def _held(tasks: Tasks, space: Space, most: Sequence[float]) -> Explored:
+def _held(tasks: Tasks, space: Space, most: Floats) -> Explored:
     layout = Layout.of(space, most)
     found = explore_marking(tasks, tasks.share(layout), layout)
     if not found.marks:
@@ -85,7 +87,7 @@ def _bits(layout: Layout, found: Marked, t: int) -> Cells:
     return Cells.from_bits(bits.reshape(-1, RANK_BLOCK // 8))
 
 
-def _listed(tasks: Tasks, space: Space, most: Sequence[float], allowed: int, either: bool) -> Explored:
+def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int, either: bool) -> Explored:
     """List the cells; `either`: unless boxes hold them better."""
     layout = Layout.of(space, most)
     limits = np.cumsum(space.totals)

@@ -4,7 +4,7 @@ blocks hold is put together where a block needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from acegames.engines.cluster.cutting import Cut, Edges, Region, boxes_of, cut_layer, neighbours_together, region
 from acegames.kernels.records import Boxes, Following, Steps
-from acegames.model.arrays import Ints, pointers
+from acegames.model.arrays import Floats, Ints, pointers
 from acegames.safety.space import Space
 
 
@@ -27,7 +27,7 @@ class Layout:
     cuts: tuple[Cut, ...]  # of t = 0 .. H
 
     @staticmethod
-    def of(space: Space, most: Sequence[float]) -> Layout:
+    def of(space: Space, most: Floats) -> Layout:
         """Cut each layer into blocks of so many cells at most."""
         edges = Edges.of(space.tables)
         place, step = neighbours_together(space, edges), int(np.abs(space.tables.cost[:, 0]).max(initial=0))
@@ -55,7 +55,7 @@ class Layout:
         return needed.following(len(self.space.game.states), nothing if height is None else height, self.space, t)
 
     def heights(self, t: int, needed: Region, blocks: Mapping[int, NDArray[np.int32]]) -> NDArray[np.int32]:
-        """The height map of a region of time t, from those of the blocks; at the end all is safe."""
+        """The height map of a region of time t, from those of blocks; at the end all is safe."""
         _, _, size, _, line = needed.boxes
         if t == self.space.game.horizon:
             return np.repeat(size[:, -1] - 1, np.diff(line)).astype(np.int32)
@@ -72,9 +72,7 @@ def _region(layout: Layout, t: int, k: int) -> Region:
     return region(layout.space, layout.edges, t, layout.boxes(t, k), layout.cuts[t + 1])
 
 
-def gather(
-    blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints
-) -> NDArray[Any]:
+def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints) -> NDArray[Any]:
     """What some tiles hold, end to end along the last axis; a fresh array.
 
     `owner` (of these tiles) are the blocks that hold them; `offset` and `sizes` (of all tiles) say

@@ -56,7 +56,9 @@ class _Asked:
         self.H = layout.space.game.horizon
         self.keys: list[list[Block]] = [[] for _ in layout.cuts]
         self.safe: list[list[Block]] = [[] for _ in layout.cuts]
-        self.needed = [[layout.region(t, k).blocks.tolist() for k in range(layout.cuts[t].blocks)] for t in range(self.H)]
+        self.needed = [
+            [layout.region(t, k).blocks.tolist() for k in range(layout.cuts[t].blocks)] for t in range(self.H)
+        ]
 
     def forward(self, check: Callable[[Sequence[int]], None]) -> None:
         """List what may be reached, and count it time by time."""
@@ -120,9 +122,7 @@ class _Asked:
                 needed = self.needed[t][k] if t < self.H else []
                 after = [block for j in needed for block in self._after(t + 1, j)]
                 given = [self.keys[t][k], *after, *arriving[k]]
-                own, *sent = self.tasks.run(
-                    keep_reached, self.shared, (t, k), given, made=1 + len(needed), told=told
-                )
+                own, *sent = self.tasks.run(keep_reached, self.shared, (t, k), given, made=1 + len(needed), told=told)
                 found[t].append(own)
                 for j, block in zip(needed, sent, strict=True):
                     following[j].append(block)
@@ -186,7 +186,7 @@ def keep_reached(layout: Layout, what: tuple[int, int], keys: Ints, *blocks: Any
 
 
 def _after(layout: Layout, t: int, k: int, given: Sequence[Any]) -> tuple[Ints, Bools, list[int]]:
-    """The cells of the blocks that are needed, which are safe, and where all but the first begin."""
+    """The cells of the blocks that are needed, which are safe, and where the others begin."""
     end = t + 1 == layout.space.game.horizon
     lists = list(given) if end else list(given[::2])
     if not lists:
@@ -201,7 +201,8 @@ def stage(layout: Layout, t: int) -> tuple[Boxes, Steps, Following]:
     """The whole layer's boxes, the steps, and the next layer's boxes; writable."""
     layer, after = layout.space.layers[t], layout.space.following(t + 1)
     here = Boxes(*(np.array(x) for x in layer.boxes()))
-    return here, layout.steps(t), Following(*(np.array(x) for x in after))
+    own: Any = (np.array(x) for x in after)
+    return here, layout.steps(t), Following(*own)
 
 
 def _swept(

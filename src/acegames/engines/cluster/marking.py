@@ -74,7 +74,7 @@ def _ask_heights(tasks: Tasks, shared: Shared, layout: Layout) -> list[list[Bloc
 
 
 def _needed(layout: Layout, t: int, k: int) -> list[int]:
-    """The blocks of time t+1 that a block needs; none of the end, where nothing is to be found out."""
+    """The blocks of time t+1 that a block needs; none of the end, where all is safe."""
     end = t + 1 == layout.space.game.horizon
     blocks: list[int] = [] if end else layout.region(t, k).blocks.tolist()
     return blocks
@@ -102,7 +102,8 @@ def _heights(layout: Layout, t: int, k: int, blocks: dict[int, Heights]) -> Heig
     tiles = cut.tiles(k)  # each is a part of the only line of its box
     box = np.searchsorted(here.states, layout.space.layers[t].states[cut.slot[tiles]])
     place = height[box] - (cut.at[tiles] - here.lo[box, 0])
-    return np.clip(place, -1, cut.thick[tiles] - 1).astype(np.int32)
+    found: Heights = np.clip(place, -1, cut.thick[tiles] - 1).astype(np.int32)
+    return found
 
 
 def _roots(layout: Layout) -> dict[int, Ints]:
@@ -212,10 +213,8 @@ def _spread(layout: Layout, t: int, k: int, tiles: Ints, found: Bits, marks: Bit
         at += size
 
 
-def _reach(
-    layout: Layout, t: int, k: int, marks: Bits, blocks: dict[int, Heights]
-) -> tuple[Bits, Floats, Floats]:
-    """What marked cells reach of the region, and the least and largest rewards of what is played."""
+def _reach(layout: Layout, t: int, k: int, marks: Bits, blocks: dict[int, Heights]) -> tuple[Bits, Floats, Floats]:
+    """What marked cells reach of the region, and the range of the rewards of what is played."""
     from acegames.kernels.boxes import reach_from
 
     needed, tables = layout.region(t, k), layout.space.tables

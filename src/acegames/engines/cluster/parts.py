@@ -88,7 +88,7 @@ class Setting:
         return here, begin, region(space, self.layout.edges, t, here, self.layout.cuts[t + 1])
 
     def needed(self, t: int, p: int) -> tuple[list[int], list[int]]:
-        """The blocks, and the parts, of time t+1 that a part needs; nothing is solved at the end."""
+        """The blocks, and the parts, of time t+1 that a part needs; the end has no parts."""
         found = self.region(t, p)[2]
         blocks: list[int] = found.blocks.tolist()
         if t + 1 == self.layout.space.game.horizon:
@@ -133,7 +133,7 @@ def solve_part(setting: Setting, what: tuple[int, int], own: NDArray[Any], *bloc
 def _held(
     setting: Setting, t: int, p: int, marks: NDArray[np.uint8], heights: dict[int, Any], values: dict[int, Floats]
 ) -> tuple[LayerData, Ints, Ints]:
-    """The data of a part, where its runs of cells begin, and the first cell of each in the layer."""
+    """The data of a part, where its runs begin, and the first cell of each in the layer."""
     layout, cut, tiles, block = setting.layout, setting.layout.cuts[t], setting.tiles(t, p), setting.block_of(t, p)
     here, begin, found = setting.region(t, p)
     unpacked = {block: np.unpackbits(marks, count=int(cut.block_cells[block]), bitorder="little")}
@@ -175,7 +175,7 @@ def rewards(setting: Setting, t: int) -> Floats:
 
 @lru_cache(maxsize=1)
 def ready(setting: Setting) -> Programs | Searches:
-    """The solver of stage games, with arrays that are writable where kernels are compiled for it."""
+    """The solver of stage games; arrays are writable where kernels are compiled for it."""
     choices = setting.stages.choices
     own = choices._replace(deviation=np.array(choices.deviation), first_action=np.array(choices.first_action))
     return replace(setting.stages, choices=own)

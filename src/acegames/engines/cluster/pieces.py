@@ -6,7 +6,7 @@ belongs. A layer is put together piece by piece: no more than one is in memory b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from acegames.policy.filing import joined_records, marked, row_type, size_type, 
 from acegames.policy.layer import PolicyLayer, answers
 from acegames.safety.cells import LayerSpace
 
-Room = Callable[[tuple[int, ...], Any], NDArray[Any]]
-"""Makes an array of a shape and a type, in memory or in a file."""
+Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""The shape and type of each array of a layer, by name."""
 
 
 class Piece(NamedTuple):
@@ -45,8 +45,6 @@ class Counts(NamedTuple):
     pairs: int
     programs: int
     repaired: int
-    records: int
-    entries: int
     largest_size: int
     largest_row: int
 
@@ -72,54 +70,66 @@ def piece_of(found: Answers, reached: NDArray[np.bool_] | None, runs: Ints, firs
 def counts_of(piece: Piece, found: Answers, pairs: int) -> Counts:
     """What is told of a piece."""
     largest = (int(x.max()) if len(x) else 0 for x in (piece.size, piece.row))
-    return Counts(pairs, found.programs, found.repaired, len(piece.size), len(piece.row), *largest)
+    return Counts(pairs, found.programs, found.repaired, *largest)
 
 
 class Form(NamedTuple):
-    """How a layer is filed."""
+    """How a layer is filed: what is known of its pieces before they are fetched."""
 
     t: int
-    space: LayerSpace
-    table: Layer
+    players: int
     columns: int  # of values: 2N, or 1
     code: np.dtype[Any]  # the type of codes
+    places: Sequence[Sequence[Ints]]  # the first four fields of each piece
+    counts: Sequence[Counts]  # of each piece
+
+    @property
+    def shapes(self) -> Shapes:
+        """Of the layer's arrays, by the names that files give them."""
+        answers, records, entries = (sum(int(x[k].sum()) for x in self.places) for k in (1, 2, 3))
+        largest_size = max((x.largest_size for x in self.counts), default=0)
+        largest_row = max((x.largest_row for x in self.counts), default=0)
+        values = ((answers, self.players), np.dtype(np.float64))
+        return {
+            "code": ((answers,), self.code),
+            "values": values,
+            "mixed_size": ((records,), size_type(largest_size)),
+            "mixed_row": ((entries,), row_type(largest_row, self.code)),
+            "mixed_prob": ((entries,), np.dtype(np.float64)),
+        } | ({"gross": values} if self.columns > self.players else {})
 
 
-def layer_of(
-    form: Form, pieces: Iterable[Piece], places: Sequence[Sequence[Ints]], counts: Sequence[Counts], room: Room
-) -> SolvedLayer:
-    """A layer from its pieces, as `policy.filing.file_layer` makes it.
-
-    `places` are the first four fields of the pieces, in the same order.
-    """
-    first, *sizes = (np.concatenate(x) for x in zip(*places, strict=True))
-    order = np.argsort(first, kind="stable")
+def fill_layer(form: Form, pieces: Iterable[Piece], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Put the pieces of a layer, in their order, into its arrays, as `policy.filing` files them."""
+    first, *sizes = (np.concatenate(x) for x in zip(*form.places, strict=True))
+    order, n, run = np.argsort(first, kind="stable"), form.players, 0
     begins = [_begins(size, order) for size in sizes]
-    total, records, entries = (int(size.sum()) for size in sizes)
-    n = form.table.action.shape[1]
-    code, values = room((total,), form.code), room((total, n), np.float64)
-    gross = room((total, n), np.float64) if form.columns > n else None
-    size = room((records,), size_type(max((x.largest_size for x in counts), default=0)))
-    row = room((entries,), row_type(max((x.largest_row for x in counts), default=0), form.code))
-    prob, run = room((entries,), np.float64), 0
+    records = len(arrays["mixed_size"])
     for piece in pieces:
         own = slice(run, run + len(piece.first))
         answer, record, entry = (x[own] for x in begins)
-        _place(answer, piece.answers, (code, _codes(piece, records)), (values, piece.value[:, :n]))
-        if gross is not None:
-            _place(answer, piece.answers, (gross, piece.value[:, n:]))
-        _place(record, piece.records, (size, piece.size))
-        _place(entry, piece.entries, (row, piece.row), (prob, piece.prob))
+        both = (arrays["code"], _codes(piece, records)), (arrays["values"], piece.value[:, :n])
+        _place(answer, piece.answers, *both)
+        if "gross" in arrays:
+            _place(answer, piece.answers, (arrays["gross"], piece.value[:, n:]))
+        _place(record, piece.records, (arrays["mixed_size"], piece.size))
+        _place(entry, piece.entries, (arrays["mixed_row"], piece.row), (arrays["mixed_prob"], piece.prob))
         run = own.stop
-    assert form.space.cells is not None
-    filed = answers(form.space.cells.number, form.space.total)
-    if filed != total:  # cells are listed, but most are reached
-        cells = form.space.cells.listed(form.space.total)
-        code, values = spread(code, cells, filed), spread(values, cells, filed)
+
+
+def layer_of(form: Form, space: LayerSpace, table: Layer, arrays: Mapping[str, NDArray[Any]]) -> SolvedLayer:
+    """The layer that these arrays are of."""
+    assert space.cells is not None
+    code, values, gross = arrays["code"], arrays["values"], arrays.get("gross")
+    filed, records = answers(space.cells.number, space.total), len(arrays["mixed_size"])
+    if filed != len(code):  # cells are listed, but most are reached
+        cells = space.cells.listed(space.total)
+        code, values = marked(space, spread(code, cells, filed), records), spread(values, cells, filed)
         gross = None if gross is None else spread(gross, cells, filed)
-        code = marked(form.space, code, records)
-    layer = PolicyLayer(form.space, form.table.row_ptr, form.table.action, code, values, size, row, prob)
-    return SolvedLayer(form.t, layer, sum(x.programs for x in counts), sum(x.repaired for x in counts), gross)
+    mixed = (arrays["mixed_size"], arrays["mixed_row"], arrays["mixed_prob"])
+    layer = PolicyLayer(space, table.row_ptr, table.action, code, values, *mixed)
+    counts = (sum(x.programs for x in form.counts), sum(x.repaired for x in form.counts))
+    return SolvedLayer(form.t, layer, *counts, gross)
 
 
 def _begins(sizes: Ints, order: Ints) -> Ints:

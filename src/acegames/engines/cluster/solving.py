@@ -8,23 +8,28 @@ have ended is filed while others are solved.
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.engines import OnProgress, Progress
 from acegames.engines.answers import Failure
 from acegames.engines.backward import missing
+from acegames.engines.checkpoint import Checkpoint, write_alone
 from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
 from acegames.engines.cluster.parts import Setting, Told, solve_part
-from acegames.engines.cluster.pieces import Counts, Form, layer_of
+from acegames.engines.cluster.pieces import Counts, Form, fill_layer, layer_of
 from acegames.engines.layer_store import LayerStore, SolvedLayer
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
@@ -61,7 +66,10 @@ class Backward:
         self.space = explored.space
         self.asked: dict[int, _Asked] = {}
         self.following = self.space.game.horizon - 1  # the next layer to be filed
-        self.filing: list[Future[None]] = []
+        self.filing: list[Future[None]] = []  # layers that are filed in this process
+        self.handed: dict[int, _Asked] = {}  # and those that others file
+        self.unseen: list[int] = []  # of which those whose folder the others did not see
+        self.folder: Folder | None = None
         self.progress, self.begun, self.said = progress, time.perf_counter(), -PAUSE
         self.layers = self.pairs = self.resumed = 0
 
@@ -70,18 +78,29 @@ class Backward:
         kept, H = {x.t: x for x in self.store.open(self.space)}, self.space.game.horizon
         self.resumed = self.pairs = sum(len(x.layer) for x in kept.values())
         self.layers = len(kept)
-        with ThreadPoolExecutor(1) as self.thread:
+        self.folder = Folder(self.store) if isinstance(self.store, Checkpoint) and len(kept) < H else None
+        self.thread = ThreadPoolExecutor(1)
+        try:
             for first, end in missing(kept, H):
-                self.following, self.said = end - 1, -PAUSE
-                values = self._stored(kept[end]) if end < H else []
-                for t in reversed(range(first, end)):
-                    values = self._ask(t, values)
-                    self._file()
-                self.tasks.finish()
-                self._file()
-                self._wait(0)
+                self._run(first, end, kept)
+        finally:
+            self.thread.shutdown(cancel_futures=True)
+            if self.folder is not None:
+                self.folder.close()
         self._tell(always=True)
         return self.store.close()
+
+    def _run(self, first: int, end: int, kept: Mapping[int, SolvedLayer]) -> None:
+        """Solve the times end-1 .. first."""
+        self.following = end - 1
+        values = self._stored(kept[end]) if end in kept else []
+        for t in reversed(range(first, end)):
+            values = self._ask(t, values)
+            self._file()
+        while self.following >= first or self.handed:
+            self.tasks.finish()
+            self._file()
+        self._wait(0)
 
     def _ask(self, t: int, values: list[Block]) -> list[Block]:
         """Ask for the parts of a layer; handles on their values."""
@@ -140,20 +159,49 @@ class Backward:
             asked = self.asked.pop(t)
             if asked.failure is not None:
                 raise self.failed(t, asked.failure)
-            self._wait(FILING - 1)
-            self.filing.append(self.thread.submit(partial(self._put, t, asked)))
             self.layers += 1
             self.following -= 1
+            if self.folder is None or self._by_cell_of_lists(t):
+                self._file_here(t, asked)
+            else:
+                self.handed[t] = asked
+                self.tasks.run(file_there, self.shared, self._order(t, asked), made=0, told=self._filed)
+        while self.unseen:
+            t = self.unseen.pop()
+            self._file_here(t, self.handed.pop(t))
+
+    def _file_here(self, t: int, asked: _Asked) -> None:
+        """Fetch a layer's pieces to this process, in the background, and store it from here."""
+        self._wait(FILING - 1)
+        self.filing.append(self.thread.submit(self._put, t, asked))
 
     def _put(self, t: int, asked: _Asked) -> None:
-        game, here = self.space.game, self.space.layers[t]
-        form = Form(t, here, game.layer(t), self.setting.columns, self.setting.code_type(t))
+        form = _form(self.setting, self._order(t, asked))
+        arrays = {name: np.empty(*shape) for name, shape in form.shapes.items()}
+        fill_layer(form, (block.fetch() for block in asked.pieces), arrays)
+        self.store.put(layer_of(form, self.space.layers[t], self.space.game.layer(t), arrays))
+
+    def _order(self, t: int, asked: _Asked) -> Order:
         counts = [asked.counts[p] for p in range(len(asked.pieces))]
-        places = [block.fetch() for block in asked.places]
-        self.store.put(layer_of(form, (block.fetch() for block in asked.pieces), places, counts, np.empty))
+        folder = self.folder
+        place = None if folder is None else (folder.sign, folder.store.alone(t), folder.store.run_digest)
+        return Order(t, asked.pieces, asked.places, counts, place)
+
+    def _filed(self, told: tuple[int, bool]) -> None:
+        t, seen = told
+        if not seen:
+            self.unseen.append(t)
+            return
+        assert self.folder is not None
+        self.folder.store.adopt(t)
+        del self.handed[t]
+
+    def _by_cell_of_lists(self, t: int) -> bool:
+        """Whether a layer files an answer for every cell, but lists those that are reached."""
+        return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
-        """Wait until no more than so many layers are being filed."""
+        """Wait until no more than so many layers are being filed here."""
         while len(self.filing) > left:
             self.filing.pop(0).result()
 
@@ -163,3 +211,46 @@ class Backward:
             self.said = now
             H, pairs = self.space.game.horizon, self.space.pairs
             self.progress(Progress(self.layers, H, self.pairs, pairs, now, self.resumed))
+
+
+class Order(NamedTuple):
+    """A layer to be filed."""
+
+    t: int
+    pieces: list[Block]
+    places: list[Block]
+    counts: list[Counts]
+    place: tuple[str, str, str] | None  # a file by which the folder is known, the layer's own, the solve's digest
+
+
+def _form(setting: Setting, order: Order) -> Form:
+    places = [block.fetch() for block in order.places]
+    n = len(setting.layout.space.game.players)
+    return Form(order.t, n, setting.columns, setting.code_type(order.t), places, order.counts)
+
+
+def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
+    """Write a layer to the checkpoint folder; says whether this machine sees the folder."""
+    assert order.place is not None
+    sign, path, digest = order.place
+    if not os.path.exists(sign):
+        return ((order.t, False),)
+    form = _form(setting, order)
+    counted = (order.t, sum(x.programs for x in order.counts), sum(x.repaired for x in order.counts))
+    pieces = (block.fetch() for block in order.pieces)
+    write_alone(path, digest, counted, form.shapes, partial(fill_layer, form, pieces))
+    return ((order.t, True),)
+
+
+class Folder:
+    """A checkpoint folder that other machines may see; they know it by a file in it."""
+
+    def __init__(self, store: Checkpoint) -> None:
+        self.store, self.sign = store, f"{store.run}.{secrets.token_hex(8)}"
+        with open(self.sign, "x"):
+            pass
+
+    def close(self) -> None:
+        """Remove that file."""
+        with suppress(OSError):
+            os.unlink(self.sign)
