@@ -16,7 +16,7 @@ import numpy as np
 from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import Floats, Ints, Small
 from acegames.verifier.deviations import FAULTS_SHOWN, Faults, Judge, Ready, at_start, most_spent
-from acegames.verifier.near import Near
+from acegames.verifier.near import Box, joined
 from acegames.verifier.passes import Place
 from acegames.verifier.records import Known
 from acegames.verifier.setting import Setting
@@ -35,6 +35,7 @@ class Ask(NamedTuple):
     """A block to be judged."""
 
     place: Place
+    box: Box
     base: Floats  # (N,) taken out of the rewards of this time
     alike: bool  # pairs that are alike are judged as one
 
@@ -63,7 +64,7 @@ def judge(setting: Setting, what: Ask, keys: Ints, *following: Any) -> tuple[Par
         return _nothing(setting), Judged(what.place, contradicted=True)
     reader = setting.reader
     reader.correlation = reader.disagreement = None
-    here = _Block(setting, what, keys, _joined(following[::2]))
+    here = _Block(setting, what, keys, joined(following[::2]))
     known = _gathered(here, following[1::2])
     try:
         found = here.layer(t, known)
@@ -87,7 +88,7 @@ class _Block(Judge):
 
     def __init__(self, setting: Setting, what: Ask, keys: Ints, following: Ints) -> None:
         t = what.place.t
-        near, packed = Near.of(setting.ways, t, keys), setting.packed
+        near, packed = setting.near(t, what.box), setting.packed
         at = {t: keys, t + 1: following}
         base = np.zeros((t + 1, len(what.base)))
         base[t] = what.base
@@ -152,6 +153,3 @@ def _nothing(setting: Setting) -> Part:
     known = Known(np.zeros((0, 0)), np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.uint8))
     return np.zeros(0, dtype=np.int32), *known
 
-
-def _joined(blocks: tuple[Ints, ...]) -> Ints:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *blocks])

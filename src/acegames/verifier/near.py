@@ -9,6 +9,7 @@ need no more room than that. `Near` numbers the keys of that box from 0 on, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
@@ -22,6 +23,9 @@ from acegames.verifier.records import Lanes, Time
 _WIDER = 4
 """Keys of the next time per key of a block's own box, at most, where the passes go line by line."""
 
+_MARKED = 16
+"""Keys of a box per key that is put together, at most, where each has a mark."""
+
 
 class Box(NamedTuple):
     """States and keys within a state, each from the first to before the last."""
@@ -34,8 +38,11 @@ class Box(NamedTuple):
     @staticmethod
     def around(keys: Ints, span: int) -> Box:
         """The box of these keys, of which there are some."""
-        state, within = np.divmod(keys, span)
-        return Box(int(state.min()), int(state.max()) + 1, int(within.min()), int(within.max()) + 1)
+        from acegames.verifier.within import extent
+
+        found = np.empty(4, dtype=np.int64)
+        extent(keys, span, found)
+        return Box(*found.tolist())
 
     @property
     def keys(self) -> int:
@@ -47,11 +54,25 @@ class Box(NamedTuple):
         states = self.first < other.end and other.first < self.end
         return states and self.low < other.high and other.low < self.high
 
-    def inside(self, keys: Ints, span: int) -> Ints:
-        """Those of these keys, in order, that lie in the box."""
-        keys = keys[slice(*np.searchsorted(keys, [self.first * span, self.end * span]).tolist())]
-        within = keys % span
-        return keys[(within >= self.low) & (within < self.high)]
+    def together(self, pieces: Sequence[Ints], span: int) -> Ints:
+        """Return the keys of all pieces that lie in the box, each once, in order.
+
+        In each piece they are so.
+        """
+        from acegames.verifier.within import choose, mark, unbase
+
+        total, box = sum(map(len, pieces)), np.array(self)
+        if len(pieces) != 1 and self.keys <= _MARKED * total:
+            marks = np.zeros(self.keys, dtype=np.uint8)
+            for piece in pieces:
+                mark(np.array(piece), span, box, marks)
+            found, states = np.flatnonzero(marks.view(bool)), np.arange(self.first, self.end)
+            keys = np.empty_like(found)
+            unbase(found, span, states, self.low, self.high - self.low, keys)
+            return keys
+        chosen = np.empty(total, dtype=np.int64)
+        chosen = chosen[: choose(joined(pieces), span, box, chosen)].copy()
+        return chosen if len(pieces) == 1 else np.unique(chosen)
 
 
 class Leads(NamedTuple):
@@ -113,13 +134,12 @@ class Near(Packed):
     width: int  # how many there are
 
     @staticmethod
-    def of(ways: Ways, t: int, keys: Ints) -> Near:
-        """Return what these pairs of time t see; nothing, if there are none or nothing follows."""
+    def of(ways: Ways, t: int, box: Box | None) -> Near:
+        """Return what pairs of time t see from a box; nothing, if it is none or nothing follows."""
         packed, layer = ways.packed, ways.packed.game.layer_at[t]
         jump, index = np.zeros_like(packed.jumps(layer)), np.full(len(packed.game.states), -1, dtype=np.int64)
-        if not len(keys):
+        if box is None:
             return Near._of(packed, 0, jump, index[:0], index, 0, 0)
-        box = Box.around(keys, packed.span)
         if t == packed.game.horizon - 1:
             return Near._of(packed, box.keys, jump, index[:0], index, 0, 0)
         leads = ways.leads(t, box.first, box.end)
@@ -168,13 +188,23 @@ class Near(Packed):
 
     def settled(self, keys: Ints) -> Ints:
         """Return the keys, numbered as usual, that these stand for, in order."""
-        state, within = np.divmod(keys, max(self.width, 1))
-        return self.whole.settled(self.states[state] * self.span + within + self.low_within)
+        from acegames.verifier.within import unbase
+
+        found = np.empty_like(keys)
+        unbase(keys, self.span, self.states, self.low_within, self.width, found)
+        return self.whole.settled(found)
 
     def mirrored(self, keys: Ints) -> tuple[Ints, Ints]:
         """Return the keys in the box led to that stand for one of these, and the number of that."""
         every, which = self.whole.mirrored(keys)
-        state, within = np.divmod(every, self.span)
-        place, within = self.index[state], within - self.low_within
-        inside = np.flatnonzero((place >= 0) & (within >= 0) & (within < self.width))
-        return place[inside] * self.width + within[inside], inside if which is None else which[inside]
+        from acegames.verifier.within import rebase
+
+        found, inside = np.empty_like(every), np.empty_like(every)
+        count = rebase(every, self.span, self.index, self.low_within, self.width, found, inside)
+        found, inside = found[:count], inside[:count]
+        return found, inside if which is None else which[inside]
+
+
+def joined(blocks: Sequence[Ints]) -> Ints:
+    """Return the keys of several blocks in an array of their own."""
+    return np.concatenate([np.zeros(0, dtype=np.int64), *blocks])

@@ -25,7 +25,7 @@ from acegames.verifier.cuts import Cutter
 from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated
 from acegames.verifier.judging import Ask, Judged, judge
 from acegames.verifier.near import Box
-from acegames.verifier.passes import Forward, Left, Place, Went, go_forward, leave_alive, leave_reached
+from acegames.verifier.passes import Forward, Leave, Left, Place, Went, go_forward, leave_alive, leave_reached
 from acegames.verifier.reading import Reader
 from acegames.verifier.setting import Setting
 from acegames.verifier.tolerance import Gains, common_part
@@ -125,7 +125,7 @@ class Finding:
             alive = []
             for k, piece in enumerate(times[t]):
                 ahead = [] if t == last else [x.keys for x in self._led(t, piece.box, found[t + 1])]
-                what = Place(t, k), t == last
+                what = Leave(Place(t, k), piece.box, sure=t == last)
                 (keys,) = self._tasks.run(leave_alive, self._shared, what, [piece.keys, *ahead], told=note)
                 alive.append(replace(piece, keys=keys))
             found[t] = alive
@@ -146,7 +146,7 @@ class Finding:
             for k, piece in enumerate(times[t]):
                 own = [x for came, x in before if self._ways.meet(t - 1, came.box, piece.box)]
                 blocks = [piece.keys, *own, *(x.keys for x in self._led(t, piece.box, ahead))]
-                what = Place(t, k), -1 if t == begin else len(own)
+                what = Leave(Place(t, k), piece.box, sure=t == begin, before=len(own))
                 keys, leads = self._tasks.run(
                     leave_reached, self._shared, what, blocks, made=2, told=lambda x: told.update({x.place: x})
                 )
@@ -221,7 +221,7 @@ class Judging:
                     break
                 led = [x for x in after if self._setting.ways.meet(t, piece.box, x[0].box)]
                 blocks = [piece.keys, *chain.from_iterable((x.keys, known) for x, known in led)]
-                what = Ask(Place(t, k), self._base[t], alike)
+                what = Ask(Place(t, k), piece.box, self._base[t], alike)
                 (known,) = self._tasks.run(judge, self._shared, what, blocks, told=told.note)
                 here.append((piece, known))
             after = here

@@ -15,24 +15,17 @@ of any time is dropped, and the first of them is all that is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from acegames.verifier.arrays import Bytes, Ints
 from acegames.verifier.feasible import by_safe_rows, successors, with_safe_row
-from acegames.verifier.near import Box
-from acegames.verifier.packed import Packed
+from acegames.verifier.near import Box, joined
 from acegames.verifier.setting import Setting
 
 _SAMPLED = 64
 """Keys that are shown of what a block leads to, for the cuts of the next time."""
-
-_MARKED = 16
-"""Keys of a box per key that is put together, at most, where each has a mark."""
-
-
 class Place(NamedTuple):
     """A block: the time, and its number there."""
 
@@ -60,6 +53,15 @@ class Went(NamedTuple):
     sample: Ints  # some of these
 
 
+class Leave(NamedTuple):
+    """A block of which pairs are to be dropped."""
+
+    place: Place
+    box: Box
+    sure: bool
+    before: int = 0  # blocks of what was led to, given first
+
+
 class Left(NamedTuple):
     """What is left of a block."""
 
@@ -73,77 +75,44 @@ class Left(NamedTuple):
 def go_forward(setting: Setting, what: Forward, *pieces: Ints) -> tuple[Ints, Ints, Went]:
     """Make a block; return its keys, and those that it leads to."""
     packed, t = setting.packed, what.place.t
-    keys = packed.start if what.box is None else together(pieces, what.box, packed.span)
-    nowhere = setting.near(packed.game.horizon - 1, keys)
-    ending = packed.time(t)._replace(last=True)
-    stuck = int(np.count_nonzero(~with_safe_row(nowhere, ending, keys[:0], keys)))
-    rows, _ = by_safe_rows(nowhere, ending, keys[:0], keys)
-    led = keys[:0] if t == packed.game.horizon - 1 else successors(setting.near(t, keys), t, keys)
+    keys = packed.start if what.box is None else what.box.together(pieces, packed.span)
+    box, time = setting.box(keys), packed.time(t)._replace(last=True)
+    ending = setting.near(packed.game.horizon - 1, box)  # nothing that follows is looked at
+    stuck = np.count_nonzero(~with_safe_row(ending, time, keys[:0], keys))
+    rows, _ = by_safe_rows(ending, time, keys[:0], keys)
+    led = keys[:0] if t == packed.game.horizon - 1 else successors(setting.near(t, box), t, keys)
     sample = led[np.linspace(0, len(led) - 1, min(len(led), _SAMPLED)).astype(np.int64)]
-    boxes = _box(keys, packed), _box(led, packed)
-    went = Went(
-        what.place, len(keys), boxes[0], stuck, _bits(rows, len(ending.worst)), len(led), boxes[1], sample
-    )  # fmt: skip
-    return keys, led, went
+    bits = _bits(rows, len(time.worst))
+    return keys, led, Went(what.place, len(keys), box, int(stuck), bits, len(led), setting.box(led), sample)
 
 
-def leave_alive(setting: Setting, what: tuple[Place, bool], keys: Ints, *following: Ints) -> tuple[Ints, Left]:
+def leave_alive(setting: Setting, what: Leave, keys: Ints, *following: Ints) -> tuple[Ints, Left]:
     """Drop the pairs without a safe row, given the blocks of those alive at the next time.
 
     Or, if it is said to be sure, no pair is dropped there.
     """
-    place, sure = what
-    keys = np.array(keys)
-    near = setting.near(setting.game.horizon - 1 if sure else place.t, keys)
-    time = near.whole.time(place.t)._replace(last=True) if sure else near.time(place.t)
-    alive = keys[with_safe_row(near, time, _joined(following), keys)]
-    nothing = np.zeros(0, dtype=np.uint8)
-    return alive, Left(place, len(alive), len(keys) - len(alive), _box(alive, near), nothing)
+    keys, t = np.array(keys), what.place.t
+    near = setting.near(setting.game.horizon - 1 if what.sure else t, what.box)
+    time = setting.packed.time(t)._replace(last=True) if what.sure else near.time(t)
+    alive = keys[with_safe_row(near, time, joined(following), keys)]
+    left = Left(what.place, len(alive), len(keys) - len(alive), setting.box(alive), np.zeros(0, dtype=np.uint8))
+    return alive, left
 
 
-def leave_reached(
-    setting: Setting, what: tuple[Place, int], keys: Ints, *others: Ints
-) -> tuple[Ints, Ints, Left]:
+def leave_reached(setting: Setting, what: Leave, keys: Ints, *others: Ints) -> tuple[Ints, Ints, Left]:
     """Drop the pairs that safe rows do not lead to; return the rest, and where theirs lead.
 
-    So many of the other blocks are what blocks before lead to, or -1 if all pairs are led to; the
-    rest are the blocks of those alive at the next time.
+    The first of the other blocks are what blocks before lead to; if it is sure, all pairs are led
+    to. The rest are the blocks of those alive at the next time.
     """
-    place, before = what
-    keys = np.array(keys)
-    kept = together(others[:before], Box.around(keys, setting.packed.span), setting.packed.span) if len(keys) and before >= 0 else keys
-    near = setting.near(place.t, kept)
-    time = near.time(place.t)
-    rows, led = by_safe_rows(near, time, _joined(others[max(before, 0) :]), kept)
+    span, t = setting.packed.span, what.place.t
+    kept = np.array(keys) if what.sure else what.box.together(others[: what.before], span)
+    near = setting.near(t, setting.box(kept))
+    time = near.time(t)
+    rows, led = by_safe_rows(near, time, joined(others[what.before :]), kept)
     led = np.sort(led, kind="stable")  # of several runs that are in order
-    numbers = Left(place, len(kept), len(keys) - len(kept), _box(kept, near), _bits(rows, len(time.worst)))
-    return kept, led, numbers
-
-
-def together(pieces: Sequence[Ints], box: Box, span: int) -> Ints:
-    """Return the keys of all pieces that lie in a box, each once, in order."""
-    parts = [box.inside(piece, span) for piece in pieces]
-    total, width = sum(map(len, parts)), box.high - box.low
-    if len(parts) == 1:
-        return parts[0].copy()
-    if box.keys > _MARKED * total:
-        return np.unique(_joined(parts))
-    marks = np.zeros(box.keys, dtype=np.bool_)
-    for part in parts:
-        state, within = np.divmod(part, span)
-        marks[(state - box.first) * width + within - box.low] = True
-    state, within = np.divmod(np.flatnonzero(marks), width)
-    keys: Ints = (state + box.first) * span + within + box.low
-    return keys
-
-
-def _joined(blocks: Sequence[Ints]) -> Ints:
-    """The keys of several blocks, in an array of their own."""
-    return np.concatenate([np.zeros(0, dtype=np.int64), *blocks])
-
-
-def _box(keys: Ints, packed: Packed) -> Box | None:
-    return Box.around(keys, packed.span) if len(keys) else None
+    left = Left(what.place, len(kept), len(keys) - len(kept), setting.box(kept), _bits(rows, len(time.worst)))
+    return kept, led, left
 
 
 def _bits(rows: Ints, length: int) -> Bytes:

@@ -19,7 +19,7 @@ from acegames.model.record import with_fields
 from acegames.verifier.alike import floors
 from acegames.verifier.arrays import Ints
 from acegames.verifier.deviations import numbers_of
-from acegames.verifier.near import Near, Ways
+from acegames.verifier.near import Box, Near, Ways
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Numbers
@@ -71,9 +71,13 @@ class Setting:
             self._numbers[at] = numbers_of(packed.game, layer, cost, packed.units.stored, self.concept)
         return self._numbers[at]
 
-    def near(self, t: int, keys: Ints) -> Near:
-        """The next time, seen from these pairs."""
-        return Near.of(self.ways, t, keys)
+    def near(self, t: int, box: Box | None) -> Near:
+        """The next time, seen from pairs in a box."""
+        return Near.of(self.ways, t, box)
+
+    def box(self, keys: Ints) -> Box | None:
+        """The box of some keys; None where there are none."""
+        return Box.around(keys, self.packed.span) if len(keys) else None
 
     def alike_by_number(self, t: int) -> bool:
         """Whether pairs that count as alike have the same number in the policy's tables.
