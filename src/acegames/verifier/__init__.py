@@ -140,11 +140,12 @@ def verify(
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    found = evaluate_elsewhere(engine, counted, reader, concept, progress)
-    if found is None:
+    elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
+    if elsewhere is not None:
+        found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
+    else:
         with Threads(getattr(engine, "threads", None)) as threads:
-            found = _evaluated(counted, units, reader, concept, threads, progress)
-    walked = _walked(counted, units, reader, found)
+            found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -196,21 +197,22 @@ def _unknown(width: int) -> Any:
     return np.full(width, np.nan)
 
 
-def _evaluated(
+def _judge(
     counted: Counted,
     units: Units,
     reader: Reader,
     concept: Concept,
     threads: Threads,
     progress: OnProgress | None,
-) -> Evaluated:
-    """Find what the policy is worth and what deviations gain."""
+) -> tuple[Evaluated, Walked]:
+    """Find what the policy is worth and what deviations gain, then what the policy realises."""
     subgames = Subgames.of(counted.game, units, threads)
     found = evaluate_together(subgames, reader, concept)
     if found is None:
-        return evaluate(subgames, reader, concept, threads, progress)
-    Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
-    return found
+        found = evaluate(subgames, reader, concept, threads, progress)
+    else:
+        Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
+    return found, _walked(counted, units, reader, found)
 
 
 def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) -> Walked:

@@ -86,7 +86,6 @@ class Ready:
     by_line: bool  # they lie densely
     order: Ints  # (C,) in which they are judged
     keys: Ints  # (C,) in that order, as all below
-    compared: Ints  # some of them, at which what the policy says is compared
     stored: Stored | None  # the policy's tables, if they can be read, and
     pairs: Ints  # (C,) numbers there
     answers: Found | None  # what the policy plays, if it was read already
@@ -263,12 +262,11 @@ class Judge:
         if ready.answers is not None:
             ptr, row, prob = ready.answers
             return Answers(ptr[block.start : block.stop + 1], row, prob, {})
-        keys, some = ready.keys[block], ready.compared
+        keys = ready.keys[block]
         read = None if ready.stored is None else ready.stored.read(keys, ready.pairs[block])
         if read is not None:
             return Answers(*read, {})
-        some = some[(some >= block.start) & (some < block.stop)] - block.start
-        return self.reader.read(t, *self.packed.unpack(t, keys), some)
+        return self.reader.read(t, *self.packed.unpack(t, keys), keys[:0])
 
     def _ready_at(self, t: int) -> Ready:
         """Return what must be known of time t, found for some times at once, each by one thread."""
@@ -293,19 +291,28 @@ class Judge:
         chosen, owner = self.alike.classes(t, None if stored is None else pairs, threads)
         by_line = packed.by_line(len(chosen))
         order = packed.abreast(every, chosen) if by_line else np.arange(len(chosen))
-        at, rng = chosen[order], np.random.default_rng(t)
-        runs = self.threads.runs(len(chosen))
-        compared = np.concatenate([run.start + self.reader.some(run.stop - run.start, rng) for run in runs])
+        stored = self._compared(t, stored, every, pairs)
+        at = chosen[order]
         keys, pairs = every[at], nothing if stored is None else pairs[at]
-        if stored is not None and not self._confirmed(t, stored, keys[compared], pairs[compared]):
-            stored = None
         answers = stored.read(keys, pairs) if ahead and stored is not None else None
-        return Ready(chosen, owner, by_line, order, keys, compared, stored, pairs, answers)
+        return Ready(chosen, owner, by_line, order, keys, stored, pairs, answers)
 
-    def _confirmed(self, t: int, stored: Stored, keys: Ints, pairs: Ints) -> bool:
-        """Compare tables with `lookup` at some pairs; return whether both have answers there."""
-        read = stored.read(keys, pairs)
-        return read is not None and self.reader.confirmed(t, read, *self.packed.unpack(t, keys))
+    def _compared(self, t: int, stored: Stored | None, keys: Ints, numbers: Ints) -> Stored | None:
+        """Compare what the policy says, and its tables, at some pairs of a time.
+
+        Return the tables, or None where they or `lookup` have no answers at these.
+        """
+        some = self.reader.drawn(t, keys, self.pairs_at(t))
+        pairs = self.packed.unpack(t, keys[some])
+        read = None if stored is None else stored.read(keys[some], numbers[some])
+        if read is None:
+            self.reader.compare(t, *pairs)
+            return None
+        return stored if self.reader.confirmed(t, read, *pairs) else None
+
+    def pairs_at(self, t: int) -> int:
+        """How many pairs a time has."""
+        return len(self.keys[t])
 
     def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
         """Write what is found of pairs to these places; return what the policy is at fault in."""

@@ -38,6 +38,7 @@ class Ask(NamedTuple):
     box: Box
     base: Floats  # (N,) taken out of the rewards of this time
     alike: bool  # pairs that are alike are judged as one
+    pairs: int  # of this time, all blocks together
 
 
 class Judged(NamedTuple):
@@ -95,11 +96,15 @@ class _Block(Judge):
         numbers = {setting.game.layer_at[t]: setting.numbers(t)}
         alike = _ByNumber(at, packed, setting.reader, setting.floors if what.alike else None)
         super().__init__(near, at, setting.reader, numbers, base, setting.concept, ALONE, alike)
-        self.numbers, self.owner, self._as_one = Judged(what.place), keys[:0], what.alike
+        self.numbers, self.owner, self._what = Judged(what.place), keys[:0], what
 
     def reads_tables(self, pairs: int) -> bool:
         """Where pairs are judged as one, all have numbers in the tables."""
-        return self._as_one or super().reads_tables(pairs)
+        return self._what.alike or super().reads_tables(pairs)
+
+    def pairs_at(self, t: int) -> int:
+        """How many pairs a time has, those of other blocks too."""
+        return self._what.pairs
 
     def _ready_at(self, t: int) -> Ready:
         return self._prepared(t, ALONE)

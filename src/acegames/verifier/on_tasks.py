@@ -221,7 +221,7 @@ class Judging:
                     break
                 led = [x for x in after if self._setting.ways.meet(t, piece.box, x[0].box)]
                 blocks = [piece.keys, *chain.from_iterable((x.keys, known) for x, known in led)]
-                what = Ask(Place(t, k), piece.box, self._base[t], alike)
+                what = Ask(Place(t, k), piece.box, self._base[t], alike, counts[t])
                 (known,) = self._tasks.run(judge, self._shared, what, blocks, told=told.note)
                 here.append((piece, known))
             after = here
