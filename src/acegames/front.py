@@ -14,6 +14,7 @@ from acegames.errors import (
     AceError,
     BadFile,
     CheckpointError,
+    ClusterError,
     GameWarning,
     Infeasible,
     InvalidGame,
@@ -72,4 +73,4 @@ __all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "R
 __all__ += ["baselines", "plot", "learn"]
 # errors
 __all__ += ["AceError", "InvalidGame", "InvalidOption", "Infeasible", "NoEquilibrium", "TooLarge"]
-__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair", "GameWarning"]
+__all__ += ["BadFile", "CheckpointError", "ClusterError", "MissingExtra", "UnknownPair", "GameWarning"]
