@@ -92,7 +92,12 @@ def test_nodes_with_other_sources_are_refused(cluster, tmp_path):
     path = os.environ["PYTHONPATH"]
     one.add_node(num_cpus=1, env_vars={"PYTHONPATH": f"{tmp_path}{os.pathsep}{path}"})
     tasks = on_ray(one)
-    with pytest.raises(ace.ClusterError, match=r"^node .* has sources of acegames with the digest \w+ instead of \w+: ") as caught, tasks:  # noqa: E501, PT012
+    with (
+        pytest.raises(
+            ace.ClusterError, match=r"^node .* has sources of acegames with the digest \w+ instead of \w+: "
+        ) as caught,
+        tasks,
+    ):  # noqa: E501, PT012
         layers(tasks, 2, 8, 10)
     assert "install the same versions" in str(caught.value)
 
@@ -115,8 +120,14 @@ def test_an_interrupted_driver_leaves_the_cluster_clean(cluster, ends):
     import ray
 
     one = cluster(2)
-    script = INTERRUPTED if ends else f"import time\ntry:\n{indented(INTERRUPTED)}\nexcept KeyboardInterrupt:\n    print('stopped', flush=True)\n    time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", script, one.address], stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE)
+    script = (
+        INTERRUPTED
+        if ends
+        else f"import time\ntry:\n{indented(INTERRUPTED)}\nexcept KeyboardInterrupt:\n    print('stopped', flush=True)\n    time.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, one.address], stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "asked\n"
         ray.init(one.address, log_to_driver=False)

@@ -157,4 +157,3 @@ def _at_start(setting: Setting, numbers: Judged, found: Known) -> Judged:
 def _nothing(setting: Setting) -> Part:
     known = Known(np.zeros((0, 0)), np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.uint8))
     return np.zeros(0, dtype=np.int32), *known
-

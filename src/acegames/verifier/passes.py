@@ -26,6 +26,8 @@ from acegames.verifier.setting import Setting
 
 _SAMPLED = 64
 """Keys that are shown of what a block leads to, for the cuts of the next time."""
+
+
 class Place(NamedTuple):
     """A block: the time, and its number there."""
 
