@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.engines.cluster.engine import BlockEngine
+from acegames.engines.cluster.engine import InBlocks
+from acegames.system.tasks import Here
 from elsewhere import sent
 
 
@@ -72,12 +73,22 @@ class Shuffled:
         return self.under_way[int(self.rng.integers(len(self.under_way)))]
 
 
+class BlockEngine(InBlocks):
+    """Solves in blocks, one after the other."""
+
+    def __init__(self, block=None, dense=None):
+        self.block, self.dense = block, dense
+
+    def tasks(self):
+        return Here()
+
+
 class ShuffledEngine(BlockEngine):
     """Solves in blocks in a random order."""
 
     def __init__(self, seed=0, block=None, dense=None):
         super().__init__(block, dense)
-        object.__setattr__(self, "used", Shuffled(seed))
+        self.used = Shuffled(seed)
 
     def tasks(self):
         return self.used

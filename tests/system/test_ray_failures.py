@@ -97,7 +97,7 @@ def test_nodes_with_other_sources_are_refused(cluster, tmp_path):
             ace.ClusterError, match=r"^node .* has sources of acegames with the digest \w+ instead of \w+: "
         ) as caught,
         tasks,
-    ):  # noqa: E501, PT012
+    ):
         layers(tasks, 2, 8, 10)
     assert "install the same versions" in str(caught.value)
 

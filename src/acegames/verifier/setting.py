@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from acegames.concepts import Concept
 from acegames.model.arrays import frozen
-from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame
+from acegames.model.game import LAYER_FIELDS, MarkovGame
 from acegames.model.record import with_fields
 from acegames.verifier.alike import floors
 from acegames.verifier.arrays import Ints
