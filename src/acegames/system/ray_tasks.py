@@ -163,6 +163,13 @@ class OnRay:
             self._nodes.ended(task.node)
             self._ray.cancel(task.ref)
 
+    def spilled(self) -> int | None:
+        """Bytes that the cluster has written to disk because its object stores were full.
+
+        All work on the cluster since it was started counts. None where Ray does not say.
+        """
+        return spilled_bytes(self._ray)
+
     def _way(self, node: str | None, made: int) -> Any:
         """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
         if (node, made) not in self._ways:

@@ -28,21 +28,20 @@ from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.tasks import Here, Tasks
+from acegames.system.tasks import Tasks
 
 UNLIMITED = 2**62
 
 
-@dataclass(frozen=True)
-class BlockEngine:
-    """Solves a game in blocks, wherever tasks run."""
+class InBlocks:
+    """An engine that solves a game in blocks, wherever tasks run."""
 
-    block: int | None = None
-    dense: bool | None = None
+    block: int | None
+    dense: bool | None
 
     def tasks(self) -> Tasks:
         """Where tasks run."""
-        return Here()
+        raise NotImplementedError
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""
@@ -130,7 +129,7 @@ class BlockEngine:
 
 
 @dataclass(frozen=True)
-class RayEngine(BlockEngine):
+class RayEngine(InBlocks):
     """Runs a solve, or a verification, on a cluster that Ray manages.
 
     It needs Ray on all machines: `pip install 'acegames[cluster]'`. The answer is the same as on
@@ -153,6 +152,8 @@ class RayEngine(BlockEngine):
     address: str | None = "auto"
     retries: int = 3
     in_flight: int | None = None
+    block: int | None = None
+    dense: bool | None = None
 
     def __post_init__(self) -> None:
         if self.address is not None and not isinstance(self.address, str):

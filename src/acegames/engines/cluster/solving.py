@@ -233,13 +233,18 @@ def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
     """Write a layer to the checkpoint folder; says whether this machine sees the folder."""
     assert order.place is not None
     sign, path, digest = order.place
-    if not os.path.exists(sign):
+    if not sees(sign):
         return ((order.t, False),)
     form = _form(setting, order)
     counted = (order.t, sum(x.programs for x in order.counts), sum(x.repaired for x in order.counts))
     pieces = (block.fetch() for block in order.pieces)
     write_alone(path, digest, counted, form.shapes, partial(fill_layer, form, pieces))
     return ((order.t, True),)
+
+
+def sees(sign: str) -> bool:
+    """Whether this machine sees the folder of this file."""
+    return os.path.exists(sign)
 
 
 class Folder:
