@@ -112,10 +112,10 @@ class RecordingEngine(RayEngine):
     """`RayEngine`, whose last solve is written down in `record`."""
 
     record: Record = field(default_factory=Record, compare=False)
-    counted: list = field(default_factory=list, compare=False)  # the `RayStats` of each solve
+    used: list = field(default_factory=list, compare=False)  # the connection of each solve
 
     def tasks(self):
         """Connect to the cluster."""
         made = Recorder(self.record, self.address, retries=self.retries, in_flight=self.in_flight)
-        self.counted.append(made)
+        self.used.append(made)
         return made

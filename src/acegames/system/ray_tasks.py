@@ -100,7 +100,7 @@ class OnRay:
         self._under_way: dict[Future[Any], UnderWay] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self.stats = RayStats()
-        self.workers = self._nodes.cpus
+        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
 
     @property
     def in_flight(self) -> int:
@@ -204,7 +204,7 @@ class OnRay:
     def _look(self) -> None:
         """See which nodes there are, now and then."""
         self._nodes.refresh()
-        self.workers = self._nodes.cpus
+        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
 
     def _take(self, future: Future[Any]) -> None:
         """A task has ended.
