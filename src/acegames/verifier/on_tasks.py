@@ -88,7 +88,7 @@ class Finding:
             self._tasks.finish()
             went = [told[k] for k in range(len(made))]
             if t:
-                self._cutter.learn(sum(before.led for before, _ in pieces), sum(x.count for x in went))
+                self._cutter.learn(sum(x.count for x in went))
             for one in went:
                 self._note(t, one.rows)
             if any(one.stuck for one in went):
