@@ -116,7 +116,9 @@ class Damaged(Declares):
 
     def lookup(self, t, state, total):
         ptr, action, prob = super().lookup(t, state, total)
-        wrong = [(t, self.states[s], tuple(c)) == self.place for s, c in zip(state.tolist(), total.tolist(), strict=True)]
+        wrong = [
+            (t, self.states[s], tuple(c)) == self.place for s, c in zip(state.tolist(), total.tolist(), strict=True)
+        ]
         for q in np.flatnonzero(wrong).tolist():
             new = [[labels.index(a) for labels, a in zip(self.actions, x, strict=True)] for x in self.answer]
             first, end = ptr[q : q + 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 
 import numpy as np
@@ -91,10 +92,8 @@ def test_certificates_do_not_depend_on_blocks(cut, seeds):
         game, rng = drawn_game(seed), np.random.default_rng(seed)
         concept = [CE(), CCE(), Nash()][seed // 4 % 3]
         policies = [Drawn(game, seed, faults=float(rng.choice([0.0, 0.02, 0.3])))]
-        try:
+        with suppress(ace.AceError):
             policies.append(ace.solve(game, concept).policy)
-        except ace.AceError:
-            pass
         for policy in policies:
             how, pairs = list(WAYS)[int(rng.integers(3))], int(rng.choice([1, 3, 10]))
             found, engine = cut(game, policy, concept, pairs=pairs, how=how)
@@ -151,7 +150,7 @@ def test_a_policy_that_is_at_fault_in_one_pair(cut):
         action = legal[int(rng.integers(len(legal)))]
         answer = {action: [1.0, 1.0, 0.5][k % 3]}
         policy = Damaged(solved, (t, state, tuple(int(c) for c in spent)), answer)
-        there, engine = cut(game, policy, CE(), pairs=20)
+        there, _ = cut(game, policy, CE(), pairs=20)
         assert_equal(there, verify(game, policy, CE()))
         kinds.add(kind_of(there))
     assert {"witness", "unstable"} <= kinds
@@ -205,7 +204,7 @@ def test_boxes_hold_every_pair_once_and_know_where_they_lead():
             assert mine.tolist() == layers[t][inside].tolist()
             if not len(mine):
                 continue
-            near = Near.of(ways, t, Box.around(mine, packed.span))
+            near = Near.seen_from(ways, t, Box.around(mine, packed.span))
             keys, which = near.mirrored(layers[t + 1])
             assert near.settled(keys).tolist() == layers[t + 1][which].tolist()
             assert near.keys <= packed.keys

@@ -1,4 +1,4 @@
-"""How the pairs of a time are cut into blocks: boxes of about as many pairs, that lead to few others.
+"""How the pairs of a time are cut into blocks: boxes of about as many pairs, which lead to few.
 
 What is known of a time before it is cut are samples of what each block before leads to. Pairs are
 cut into groups of states, and each group into ranges of keys within a state. How many groups there
@@ -101,7 +101,7 @@ def _covered(within: Ints, boxes: Sequence[Box]) -> Ints:
 
 
 def _quantiles(values: Ints, weight: Floats, parts: int, end: int) -> list[int]:
-    """Return where to cut 0 .. end so that about as much lies in each part; different, ascending."""
+    """Return where to cut 0 .. end so that about as much lies in each part, ascending."""
     if parts <= 1 or not len(values):
         return []
     order = np.argsort(values, kind="stable")
