@@ -3,6 +3,7 @@
 import pytest
 
 import acegames as ace
+import two_nodes as cluster
 from collecting import nothing_built
 from kernels_first import compile_kernels
 
@@ -23,6 +24,23 @@ def pytest_collection():
 def compiled_kernels():
     for concept in (ace.CCE(), ace.Nash()):
         ace.solve(ace.catalog.get("intersection"), concept)
+
+
+@pytest.fixture
+def two_nodes():
+    """The address of a Ray cluster of two nodes, one for all tests that ask for it."""
+    return cluster.address()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    cluster.together(items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    if cluster.asks(item) and not cluster.asks(nextitem):
+        cluster.end()
 
 
 def pytest_terminal_summary(terminalreporter):

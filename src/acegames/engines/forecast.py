@@ -138,7 +138,7 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
     policy = values + _filed(space, cells) + pairs * MIXED_BYTES * (n > 1)
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
-    each = _stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
+    each = stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     prepared, buffers = _table_bytes(space), _buffer_bytes(space, concept)
     tables = prepared + busy * buffers + (working + policy) // RESERVE
@@ -224,7 +224,7 @@ def on_disk(predicted: Estimate, space: Space) -> Estimate:
     return replace(predicted, on_disk=max(predicted.policy - held, 0))
 
 
-def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
+def stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
     """Measured on one processor, rounded up; see benchmarks."""
     lookups = outs * (2e-9 if dense else 30e-9)
     if players == 1:

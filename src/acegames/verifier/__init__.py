@@ -66,6 +66,7 @@ from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.elsewhere import evaluate_elsewhere
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
@@ -139,8 +140,12 @@ def verify(
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    with Threads(getattr(engine, "threads", None)) as threads:
-        found, walked = _judge(counted, units, reader, concept, threads, progress)
+    elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
+    if elsewhere is not None:
+        found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
+    else:
+        with Threads(getattr(engine, "threads", None)) as threads:
+            found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -207,15 +212,20 @@ def _judge(
         found = evaluate(subgames, reader, concept, threads, progress)
     else:
         Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
+    return found, _walked(counted, units, reader, found)
+
+
+def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) -> Walked:
+    """Find what the policy realises."""
     if found.worst is None or not counted.exact:
-        return found, follow(counted, reader, units)
-    return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
+        return follow(counted, reader, units)
+    return Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
-    if engine is not None and not hasattr(engine, "threads"):
-        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine")
+    if engine is not None and not hasattr(engine, "threads") and not callable(getattr(engine, "tasks", None)):
+        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine or a RayEngine")
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any, NamedTuple
@@ -32,6 +32,9 @@ _REMEMBERED = 2**17
 
 _COMPARED = 64
 """Pairs, about, at which `lookup` is compared with `distribution` in one verification."""
+
+_EVERY = 2**14
+"""Pairs of a time for which about as many are compared as of a time with fewer."""
 
 _CONTRADICTED = "`lookup` does not say what its `distribution` says"
 
@@ -127,9 +130,26 @@ class Reader:
         self._compare(t, state, spent, answers, np.arange(len(state)))
         return True
 
-    def some(self, pairs: int, rng: np.random.Generator | None = None) -> Ints:
+    def compare(self, t: int, state: Ints, spent: Ints) -> None:
+        """Compare `lookup` with `distribution` at these pairs, where it has answers."""
+        said = self.in_bulk(t, state, spent) if len(state) else None
+        if said is not None:
+            self._compare(t, state, spent, Answers(*said, {}), np.arange(len(state)))
+
+    def some(self, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return (rng or self._rng).integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+
+    def drawn(self, t: int, keys: Ints, pairs: int) -> Ints:
+        """The same of pairs given by their keys, some of those of a time that has so many.
+
+        What is drawn does not depend on which others are given.
+        """
+        from acegames.verifier.kernels import draw
+
+        limit = 2**32 * max(1, _COMPARED // self.game.horizon) // min(max(pairs, 1), _EVERY)
+        found = np.empty(len(keys), dtype=np.int64)
+        return found[: draw(keys, t, min(limit, 2**32), found)].copy()
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
@@ -139,10 +159,14 @@ class Reader:
         if compared is None:
             compared = self.some(len(state)) if len(state) else np.zeros(0, dtype=np.int64)
         answers = self._read(t, state, spent, compared)
-        wrong = correlated(self.game.layer(t).action, answers) if self.product else None
+
+        def pair_of(p: int) -> tuple[int, Spent]:
+            return int(state[p]), tuple(spent[p].tolist())
+
+        wrong = correlated(self.game.layer(t).action, answers, pair_of) if self.product else None
         if wrong is not None:
             p, action, prob, apart = wrong
-            pair = int(state[p]), tuple(spent[p].tolist())
+            pair = pair_of(p)
             sentence = (
                 f"At {self.place(t, *pair)}: the players do not draw independently: {self.game.joint_action(action)!r} is "
                 f"played with probability {prob:.6g}, and would be with {apart:.6g} if they did."
@@ -162,9 +186,22 @@ class Reader:
             one = self._read(t, state[:half], spent[:half], compared[compared < half])
             return _joined(one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half))
         answers = self._read_singly(t, state, spent)
-        if self._bulk is not None and len(state) and not answers.faults:
-            self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
+        if self._bulk is not None and len(state):
+            self._note_failing(t, state, spent, answers)
         return answers
+
+    def _note_failing(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
+        """Take note of the pairs for which `lookup` has no answer, and `distribution` has one."""
+        assert self._bulk is not None
+        failing = [
+            p
+            for p in range(len(state))
+            if p not in answers.faults and self._bulk.read(t, state[p : p + 1], spent[p : p + 1]) is None
+        ]
+        for p in failing:
+            self._note(t, int(state[p]), tuple(spent[p].tolist()))
+        if not failing and not answers.faults:  # only together
+            self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
         count: list[int] = []
@@ -277,8 +314,12 @@ def _joined(one: Answers, two: Answers) -> Answers:
     )
 
 
-def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, ...], float, float] | None:
+def correlated(
+    action: NDArray[Any], answers: Answers, order: Callable[[int], Any]
+) -> tuple[int, tuple[int, ...], float, float] | None:
     """Return the first pair that is no product, an action there, its probability, and the product.
+
+    Pairs come in the order of what `order` says of their numbers.
 
     None where every pair is one. `action` is that of the layer's rows, (R, N). The support must be
     a product exactly, however small its probabilities: which deviations are feasible depends on it.
@@ -296,7 +337,7 @@ def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, 
     wrong = np.flatnonzero((off > PRODUCT) | (cells[pair] != size[pair]))
     if not len(wrong):
         return None
-    first = wrong[pair[wrong] == pair[wrong[0]]]
+    first = wrong[pair[wrong] == min(np.unique(pair[wrong]).tolist(), key=order)]
     e = int(first[off[first].argmax()])  # the entry that is furthest off
     if off[e] > PRODUCT:
         return int(pair[e]), tuple(action[row[e]].tolist()), float(prob[e]), float(apart[e])

@@ -1,0 +1,239 @@
+"""Tasks on a cluster, run by Ray: see `acegames.system.tasks` for what a task is.
+
+Blocks stay in the object stores of the nodes. This process holds references and gets back the
+numbers of each task, which are small. Ray runs tasks again whose process or node ended, and makes
+blocks again that were lost. What a task raises ends everything, and is raised here as it was there.
+
+A task costs some milliseconds besides its work: asking for it about 0.3 ms in this process, the way
+to a worker and back, and laying down what it makes. Tasks of 50 ms and more hide that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from uuid import uuid4
+
+from acegames.errors import InvalidOption
+from acegames.system.agreement import of_this_process
+from acegames.system.ray_connection import connect
+from acegames.system.ray_errors import original
+from acegames.system.ray_nodes import Nodes
+from acegames.system.ray_worker import Measured, Place, RayBlock, RayShared, perform, size_of
+from acegames.system.tasks import Block, Shared, Told
+
+log = logging.getLogger("acegames")
+
+PER_CPU = 4
+"""Tasks under way per CPU, those that wait for blocks included, unless told otherwise."""
+
+PATIENCE = 1.0
+"""Seconds after which waiting looks around: for nodes that came or went, and for Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class RayStats:
+    """What the tasks that ended have cost, all together."""
+
+    tasks: int = 0
+    again: int = 0  # runs of them that had to be repeated before they ended
+    seconds: float = 0.0  # of work
+    fetching: float = 0.0  # seconds in which tasks fetched blocks themselves or loaded what is shared
+    bytes_in: int = 0  # of blocks that they were given or fetched
+    bytes_out: int = 0  # of blocks that they made
+    bytes_moved: int = 0  # of blocks that they were given and that another node had made
+
+    def after(self, told: Measured, moved: int) -> RayStats:
+        """With one more task."""
+        return RayStats(
+            self.tasks + 1,
+            self.again + told.attempt,
+            self.seconds + told.seconds,
+            self.fetching + told.fetching,
+            self.bytes_in + told.bytes_in,
+            self.bytes_out + sum(told.bytes_out),
+            self.bytes_moved + moved,
+        )
+
+
+class UnderWay(NamedTuple):
+    """A task that has not ended."""
+
+    ref: Any  # of its numbers
+    node: str | None
+    given: list[Place]
+    made: list[Place]
+    told: Told | None
+
+
+class OnRay:
+    """Runs tasks on a Ray cluster.
+
+    The connection stays when the work is done; `ray.shutdown()` ends it.
+
+    Args:
+        address: "auto" for the cluster that this machine is part of, "HOST:PORT" of its head node,
+            or None for the former or, without one, a Ray of this process alone. A connection that
+            this process has already is used.
+        retries: how often a task is run again when its process or its node ended.
+        in_flight: how many tasks may be under way; by default 4 per CPU and 8 more.
+
+    Raises:
+        ClusterError: no cluster can be reached, or it has other versions of Ray or Python.
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, address: str | None = "auto", *, retries: int = 3, in_flight: int | None = None) -> None:
+        _at_least(0, "retries", retries)
+        if in_flight is not None:
+            _at_least(1, "in_flight", in_flight)
+        self._ray = connect(address)
+        self._retries, self._limit = retries, in_flight
+        self._nodes = Nodes(self._ray)
+        self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
+        self._ways: dict[tuple[str | None, int], Any] = {}
+        self._under_way: dict[Future[Any], UnderWay] = {}
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self.stats = RayStats()
+        self.workers = self._nodes.cpus
+
+    @property
+    def in_flight(self) -> int:
+        """How many tasks may be under way."""
+        return self._limit or PER_CPU * self.workers + 8
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.cancel()
+
+    def share(self, content: Any) -> Shared:
+        """Lay it down once. Each worker loads it when a task needs it there, and keeps it."""
+        return RayShared(of_this_process(), uuid4().hex, self._ray.put(content))
+
+    def put(self, content: Any) -> Block:
+        """Lay a block down, on the node of this process."""
+        place = Place(self._ray.get_runtime_context().get_node_id(), size_of(content))
+        return RayBlock(self._ray.put(content), place)
+
+    def run(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        shared: Any,
+        what: Any,
+        blocks: Sequence[Any] = (),
+        *,
+        made: int = 1,
+        told: Told | None = None,
+    ) -> list[Block]:
+        """Ask for a task; waits while as many are under way as may be.
+
+        Raises:
+            ClusterError: the cluster lost more than it could make up for, or versions differ.
+        """
+        self._tell()
+        while len(self._under_way) >= self.in_flight:
+            self._wait()
+        given = [block.place for block in blocks]
+        node = self._nodes.choose(given)
+        refs = self._way(node, made).remote((shared, function, what, made), *(block.ref for block in blocks))
+        *found, numbers = refs if made else [refs]
+        handles = [RayBlock(ref, Place(node)) for ref in found]
+        self._follow(UnderWay(numbers, node, given, [handle.place for handle in handles], told))
+        return list(handles)
+
+    def finish(self) -> None:
+        """Wait until every task that was asked for has ended, and its numbers are told."""
+        while self._under_way:
+            self._wait()
+
+    def cancel(self) -> None:
+        """Give up every task that has not ended. Those that run are interrupted."""
+        under_way, self._under_way = self._under_way, {}
+        for task in under_way.values():
+            self._nodes.ended(task.node)
+            self._ray.cancel(task.ref)
+
+    def spilled(self) -> int | None:
+        """Bytes that the cluster has written to disk because its object stores were full.
+
+        All work on the cluster since it was started counts. None where Ray does not say.
+        """
+        return spilled_bytes(self._ray)
+
+    def _way(self, node: str | None, made: int) -> Any:
+        """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
+        if (node, made) not in self._ways:
+            options: dict[str, Any] = {"num_returns": made + 1}
+            if node is not None:
+                affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+                options["scheduling_strategy"] = affinity(node, soft=True)
+            self._ways[node, made] = self._remote.options(**options)
+        return self._ways[node, made]
+
+    def _follow(self, task: UnderWay) -> None:
+        """Hear of the end of a task, by a thread of Ray."""
+        future = task.ref.future()
+        self._under_way[future] = task
+        self._nodes.asked(task.node)
+        future.add_done_callback(self._ended.put)
+
+    def _wait(self) -> None:
+        """Wait until a task has ended or some time has passed, and tell of those that have."""
+        try:
+            self._take(self._ended.get(timeout=PATIENCE))
+        except Empty:
+            self._look()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell of the tasks that have ended by now."""
+        self._look()
+        while not self._ended.empty():
+            self._take(self._ended.get())
+
+    def _look(self) -> None:
+        """See which nodes there are, now and then."""
+        self._nodes.refresh()
+        self.workers = self._nodes.cpus
+
+    def _take(self, future: Future[Any]) -> None:
+        """A task has ended.
+
+        Raises: what it raised; all others are given up.
+        """
+        task = self._under_way.pop(future, None)
+        if task is None:
+            return  # given up before
+        self._nodes.ended(task.node)
+        error = future.exception()
+        if error is not None:
+            self.cancel()
+            raise original(error, self._ray, self._retries) from None
+        numbers, measured = future.result()
+        self._count(task, measured)
+        if task.told is not None:
+            task.told(numbers)
+
+    def _count(self, task: UnderWay, measured: Measured) -> None:
+        """Keep what a task says of itself."""
+        for place, size in zip(task.made, measured.bytes_out, strict=True):
+            place.node, place.size = measured.node, size
+            self._nodes.made(size)
+        moved = sum(place.size or 0 for place in task.given if place.node != measured.node)
+        self.stats = self.stats.after(measured, moved)
+
+
+def _at_least(least: int, name: str, value: Any) -> None:
+    """See that an option is a number that is large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidOption(f"{name}: {value!r} is no whole number of at least {least}")
