@@ -31,11 +31,12 @@ from bombs import BOMBS as BOMBS_ELSEWHERE
 from bombs import CORPUS as CORPUS_FOLDER
 from bombs import documents
 from game_files import CHICKEN, changed, load_text, written
+from shares import examples
 
 HERE = Path(__file__).parents[1]
 MAY_WARN = pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")  # of rules that overlap, and the like
 MERSENNE = 2**61 - 1  # numbers that differ by it have one hash
-PLENTY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PLENTY = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def module(path):
@@ -175,7 +176,7 @@ almost_games = st.fixed_dictionaries(
 )
 
 
-@settings(PLENTY, max_examples=300)
+@settings(PLENTY, max_examples=examples(300))
 @given(document=almost_games, suffix=st.sampled_from(["json", "yaml"]))
 def test_games_that_are_almost_right(loaders, document, suffix):
     loaders.load(suffix, json.dumps(document).encode())

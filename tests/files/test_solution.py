@@ -34,8 +34,8 @@ from acegames.system import container
 from acegames.system.container import read_archive, write_archive
 from acegames.system.npz import write_npz
 from checkpoint_files import groups, remove
-from halves import halved
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
+from shares import examples, some
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "mixed-up-8d00895"
 GAMES = 40
@@ -105,7 +105,7 @@ def test_the_games_are_such_that_mixing_up_is_seen():
     assert any(0 in np.diff(layer.row_ptr) for game in games() for layer in game.layers)
 
 
-@pytest.mark.parametrize("number", halved(range(GAMES)))
+@pytest.mark.parametrize("number", some(range(GAMES)))
 def test_files_hold_the_policy(number, tmp_path):
     game = games()[number]
     for solution in solutions(game):
@@ -115,7 +115,7 @@ def test_files_hold_the_policy(number, tmp_path):
             assert answers(loaded(solution, tmp_path, kind), where) == wanted, (solution.concept, kind)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(changing_games(), st.sampled_from(CONCEPTS))
 def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
     with suppress(ace.Infeasible, ace.NoEquilibrium):
@@ -414,7 +414,7 @@ def test_values_of_large_size_that_cancel_are_no_mismatch(tmp_path):
     ace.Solution.load(tmp_path / "s")
 
 
-@pytest.mark.parametrize("number", halved(range(GAMES)))
+@pytest.mark.parametrize("number", some(range(GAMES)))
 def test_what_is_played_is_worth_what_is_stored(number):
     for solution in solutions(games()[number]):
         check_played(solution, ace.simulate(solution.game, solution.policy, episodes=50, rng=1))
