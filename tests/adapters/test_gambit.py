@@ -360,7 +360,7 @@ def test_a_backend_finds_mixed_equilibria_of_three_and_more_players(backend, sha
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
 @pytest.mark.parametrize("objective", ["welfare", 0, "egalitarian"])
 def test_a_backend_agrees_with_our_own_on_two_players(backend, shape, objective):
-    for seed in range(6):
+    for seed in range(2):
         game = random_game(seed, shape)
         own, other = (ace.solve(game, ace.Nash(objective, b)) for b in (None, backend))
         np.testing.assert_allclose(own.values, other.values, atol=1e-9)

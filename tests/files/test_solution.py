@@ -126,7 +126,7 @@ def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
             assert answers(found, where) == answers(solution.policy, where)
 
 
-@pytest.mark.parametrize("number", range(0, GAMES, 4))
+@pytest.mark.parametrize("number", some(range(0, GAMES, 4), of=3))
 def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
     """The second solve finds all layers, the third one the odd ones, each in a block of its own."""
     monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
@@ -147,10 +147,11 @@ def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
             assert answers(ace.Solution.load(tmp_path / "mapped").policy, where) == wanted
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["policy.csv", "policy.parquet", "frame"])
-def test_tables_hold_the_policy(kind, tmp_path):
+def test_tables_hold_the_policy(kind, every, tmp_path):
     """Values are computed anew from the game; under Nash the joint probabilities are products of what is stored."""
-    for game in games()[::2]:
+    for game in games()[::every]:
         for solution in solutions(game):
             policy = solution.policy
             if kind == "frame":
@@ -171,7 +172,7 @@ def test_tables_hold_the_policy(kind, tmp_path):
             assert answers(ace.Policy.load(tmp_path / "saved"), where) == answers(found, where)
 
 
-@pytest.mark.parametrize("number", range(0, GAMES, 3))
+@pytest.mark.parametrize("number", some(range(0, GAMES, 3), of=3))
 def test_proofs_hold_the_policy(number, tmp_path):
     """One probability for each legal joint action of each situation, in order, scaled to sum to one."""
     game = games()[number]
