@@ -98,7 +98,7 @@ class Measuring:
             self.verified = True
         engine.record.wall, engine.record.driver = took["wall"], took["driver"]
         used = engine.used[0]
-        return {**took, **asdict(used.stats), "spilled": used.spilled()}, engine.record
+        return {**took, **asdict(used.stats), "spilled": used.stats.bytes_spilled}, engine.record
 
     def _row(self, nodes, seconds, local, remote):
         """Medians over the turns; the record is of the run in the middle."""

@@ -65,13 +65,13 @@ class Recorder(OnRay):
         waited, began = self.record.waited, time.thread_time()
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
-        given, fetched = ([self.made.get(id(x.place), (-1, 0)) for x in several] for several in (blocks, inside))
+        given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
         self.record.tasks.append(Ran(function.__name__, given, fetched, self._clock()))
         handles = super().run(function, shared, what, blocks, made=made, told=told)
         newest = next(reversed(self._under_way.values()))
         newest.made.append(index)  # carried to `_count`
         for k, handle in enumerate(handles):
-            self.made[id(handle.place)] = (index, k)
+            self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()
         if waited == self.record.waited:
             self.record.asking += time.thread_time() - began
@@ -102,6 +102,9 @@ class Recorder(OnRay):
             measured.fetching,
         )
         own.bytes_in, own.bytes_out = measured.bytes_in, measured.bytes_out
+
+    def _maker(self, block):
+        return self.made.get(id(block.place), (-1, 0))[:2]
 
     def _clock(self):
         return time.perf_counter() - self.begun

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app, options
 from acegames.cli.completion import offered
+from acegames.cli.solving import _not_needed
 
 GB = 10**9
 
@@ -161,3 +162,12 @@ def test_clusters_are_mentioned_where_a_solve_is_too_large_or_takes_days(estimat
     assert "cluster" not in run("check", "intersection")
     estimated(huge(counted=True, prepared=40 * GB))  # no number of machines like this one would do
     assert "cluster" not in run("check", "intersection")
+
+
+def test_layers_that_a_cluster_wrote_are_named_when_they_are_no_longer_needed(tmp_path):
+    said = run("solve", "intersection", "--no-verify", "--checkpoint", "[layers]", "-o", "s.ace")
+    (stored,) = tmp_path.joinpath("[layers]").iterdir()
+    assert f"{stored.name} is no longer needed" in said
+    path = f"[layers]/{stored.stem}"
+    tmp_path.joinpath(f"{path}-3.layers").touch()
+    assert _not_needed(f"{path}.layers").startswith(f"{path}.layers and {path}-*.layers are no longer needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from pathlib import Path
@@ -122,7 +123,9 @@ def _not_needed(run: str) -> str:
     from acegames.engines.checkpoint import other_runs
 
     folder, others = os.path.dirname(run), other_runs(run)
-    said = f"{run} is no longer needed and may be deleted"
+    alone = f"{run.removesuffix('.layers')}-"  # of layers that nodes of a cluster wrote
+    what = f"{run} and {alone}*.layers are" if glob.glob(f"{glob.escape(alone)}*.layers") else f"{run} is"
+    said = f"{what} no longer needed and may be deleted"
     held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
     return f"{said}; {folder} holds layers of {held} too." if others else f"{said}."
 

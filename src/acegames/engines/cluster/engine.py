@@ -28,6 +28,7 @@ from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
+from acegames.system.machine import available_memory, bytes_said
 from acegames.system.tasks import Tasks
 
 UNLIMITED = 2**62
@@ -69,6 +70,8 @@ class InBlocks:
             space = explored.space
             if not space.feasible:
                 return None
+            predicted = _predicted(space, concept, store)
+            check_driver(predicted)
             setting = self._setting(tasks, explored, concept)
             failure = partial(_failed, space, lattice, concept)
             solved = Backward(tasks, setting, explored, store, progress, failure).run()
@@ -76,8 +79,6 @@ class InBlocks:
             layers = [x.layer for x in reversed(solved)]
             found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
             found = setting.base.back(found, store.keep)
-            predicted = estimate_space(space, concept, None)
-            predicted = predicted if store.in_memory else on_disk(predicted, space)
             return replace(
                 found, reached=self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
             )
@@ -171,6 +172,24 @@ class RayEngine(InBlocks):
         from acegames.system.ray_tasks import OnRay
 
         return OnRay(self.address, retries=self.retries, in_flight=self.in_flight)
+
+
+def _predicted(space: Space, concept: Concept, store: LayerStore) -> Estimate:
+    """What the solve will take, as `LocalEngine` says it."""
+    predicted = estimate_space(space, concept, None)
+    if not store.in_memory:
+        return on_disk(predicted, space)
+    return predicted if store.keep_values else predicted.without_values()
+
+
+def check_driver(predicted: Estimate) -> None:
+    """Raise TooLarge where this process has not the memory for the policy that comes to it."""
+    held, allowed = predicted.policy - predicted.on_disk, available_memory()
+    if held > allowed:
+        raise TooLarge(
+            f"the policy of {predicted.size} comes to this process and would take {bytes_said(held)} of its memory, but only "
+            f"{bytes_said(allowed)} is free. With a checkpoint folder that all machines see (checkpoint=, --checkpoint) they write it there"
+        )
 
 
 def _cut(count: int, most: float) -> list[tuple[int, int]]:

@@ -41,7 +41,6 @@ FILING = 2  # layers that wait to be filed at most, before no more parts are ask
 class _Asked:
     """A layer whose parts were asked for."""
 
-    values: list[Block] = field(default_factory=list)
     pieces: list[Block] = field(default_factory=list)
     places: list[Block] = field(default_factory=list)
     counts: dict[int, Counts] = field(default_factory=dict)  # of parts that have ended
@@ -110,10 +109,17 @@ class Backward:
             blocks, parts = self.setting.needed(t, p)
             given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
             made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
-        for _, several in sorted(made.items()):
-            for of, block in zip((asked.values, asked.pieces, asked.places), several, strict=True):
-                of.append(block)
-        return asked.values
+        found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
+        self._forget(t)
+        return found
+
+    def _forget(self, t: int) -> None:
+        """Let go of what only the parts of a layer needed, all of which were asked for."""
+        found = self.explored.found
+        if isinstance(found, Marked):
+            found.marks[t], found.heights[t + 1] = [], []
+        else:
+            found.keys[t + 1] = []
 
     def _own(self, t: int, p: int) -> Block:
         """The marks, or the cells, of the block that a part belongs to."""
