@@ -33,9 +33,9 @@ WORLDS = (
     World("1e12, neighbours", 2500, 1999, 100, near=True),
     World("1e12, anywhere", 2500, 1999, 100, near=False),
 )
-BLOCKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
-MOST_PARTS = 15_000  # of a layer: with more of them the driver binds by far
-PLAYED = 40_000  # tasks, of as many layers as that is; others follow at the same pace
+BLOCKS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
+MOST_PARTS = 8_000  # of a layer: with more of them the driver binds by far
+PLAYED = 15_000  # tasks, of as many layers as that is; others follow at the same pace
 EXPLORED = 2**21  # cells of a block that is explored
 PASSES = 4  # heights and marks, clipped and not
 
@@ -133,6 +133,15 @@ def predicted(told, each, overhead, world, nodes, network, block):
     }
 
 
+def collecting(runs):
+    """Seconds of the driver for each cell while no task runs: how much more they are in the larger game."""
+    records = [from_dict(x["record"]) for x in runs if x["nodes"] == 1 and x["block_seconds"] is None]
+    cells, seconds = zip(*sorted((x.cells, sum(from_record(x).pauses.values())) for x in records), strict=True)
+    if len(records) == 1:
+        return seconds[0] / cells[0]
+    return max(seconds[-1] - seconds[0], 0.0) / (cells[-1] - cells[0])
+
+
 def _cluster(told, nodes, network, overhead):
     costs = told["costs"]
     ask = costs["ask"] + costs["choose_each"] * nodes
@@ -172,7 +181,7 @@ def main():
     checks = validated(told, runs, told["machine"]["cores"])
     single = next(x for x in runs if x["nodes"] == 1 and x["block_seconds"] is None)
     record = from_dict(single["record"])
-    each = measured(record, single["pairs"])
+    each = {**measured(record, single["pairs"]), "driver": collecting(runs)}
     graph = from_record(record)
     overhead = _overhead(graph, _machine(told, 1, round_trip(record)), record.wall)
     print({key: f"{x:.3g}" for key, x in {**each, "overhead": overhead, **told["costs"]}.items()}, flush=True)
