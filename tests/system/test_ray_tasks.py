@@ -188,9 +188,14 @@ def test_where_no_cluster_answers_the_error_says_how_to_start_one():
     pytest.importorskip("ray", reason=jobs.MISSING)
     code = "import sys; from acegames.system.ray_tasks import OnRay; OnRay(sys.argv[1])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(x for x in sys.path if x)}
-    for address in ("127.0.0.1:1", "no.such.host.invalid:6379"):
+    for address in ("127.0.0.1:1", "no.such.host.invalid:6379", "127.0.0.1:2"):
+        where = address if address != "127.0.0.1:2" else "auto"
         run = subprocess.run(
-            [sys.executable, "-c", code, address], env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", code, where],
+            env=environment | ({"RAY_ADDRESS": address} if where == "auto" else {}),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         last = run.stderr.strip().splitlines()[-1]
         assert last.startswith(f"acegames.errors.ClusterError: no Ray cluster answers at {address} (")

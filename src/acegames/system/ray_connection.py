@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import warnings
 from typing import Any
@@ -31,8 +32,9 @@ def connect(address: str | None) -> Any:
         if place is not None:
             _same(place, ray.get_runtime_context().gcs_address)
         return ray
-    if place is not None:
-        _reach(*place)
+    expected = place or (None if address == "local" else _checked(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
+    if expected is not None:
+        _reach(*expected)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
@@ -55,7 +57,7 @@ def _unheard(record: logging.LogRecord) -> bool:
     return not (said.startswith("Unhandled error") and "acegames" in said)
 
 
-def _checked(address: str | None) -> tuple[str, int] | None:
+def _checked(address: str | None, name: str = "address") -> tuple[str, int] | None:
     """Host and port, or None where Ray finds them.
 
     Raises:
@@ -64,15 +66,15 @@ def _checked(address: str | None) -> tuple[str, int] | None:
     if address is None or address in ("auto", "local"):
         return None
     if not isinstance(address, str):
-        raise InvalidOption(f'address: {address!r} is neither "auto" nor "HOST:PORT"')
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     if address.startswith("ray://"):
         raise InvalidOption(
-            f"address: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "
+            f"{name}: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "
             'node of the cluster with the address "auto", or hand it over with `ray job submit`'
         )
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
-        raise InvalidOption(f'address: {address!r} is neither "auto" nor "HOST:PORT"')
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     return host.strip("[]"), int(port)
 
 
