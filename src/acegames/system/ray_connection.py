@@ -6,10 +6,15 @@ import logging
 import os
 import socket
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from acegames.errors import ClusterError, InvalidOption
 from acegames.system.extras import optional
+
+OOM_RETRIES = 5
+"""How often a task is run again that ended because memory ran out, after 1, 2, 4, ... seconds."""
 
 START = "start one with `ray start --head` on one machine and `ray start --address=HOST:6379` on the others"
 
@@ -36,7 +41,7 @@ def connect(address: str | None) -> Any:
     if expected is not None:
         _reach(*expected)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _oom_retries():
             warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
@@ -49,6 +54,20 @@ def connect(address: str | None) -> Any:
             f"this process cannot join the Ray cluster: {_line(error)}; install the same versions of Python and Ray on all nodes"
         ) from None
     return ray
+
+
+@contextmanager
+def _oom_retries() -> Iterator[None]:
+    """Ray reads the variable when it connects; by default it runs such tasks again for ever."""
+    name = "RAY_task_oom_retries"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(OOM_RETRIES)
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _unheard(record: logging.LogRecord) -> bool:
