@@ -3,9 +3,15 @@
 import pytest
 
 import acegames as ace
+import shares
 import two_nodes as cluster
 from collecting import nothing_built
 from kernels_first import compile_kernels
+
+
+def pytest_configure(config):
+    """Before any test file is imported, whose decorators ask for it."""
+    shares.quick = "not slow" in config.option.markexpr
 
 
 def pytest_sessionstart(session):

@@ -15,8 +15,8 @@ import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.numbers import exact as exact_number
 from acegames.model.record import with_fields
-from halves import halved
 from oracle import feasible_sets, random_game
+from shares import examples, some
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 
@@ -74,7 +74,7 @@ def solved(game, concept=None, **options):
         return None
 
 
-@pytest.mark.parametrize("seed", halved(range(150)))
+@pytest.mark.parametrize("seed", some(range(150)))
 def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
     game = fine_game(seed)
     epsilon = [0.05, Fraction(1, 3), 1, 2.5][seed % 4]
@@ -93,7 +93,7 @@ def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
                 assert true[m] <= game.budgets[t][m] + min((t + 1) * cell, exact_number(solution.guarantee.excess[m]))
 
 
-@pytest.mark.parametrize("seed", halved(range(150, 260)))
+@pytest.mark.parametrize("seed", some(range(150, 260)))
 def test_rounded_up_budgets_are_never_exceeded(seed):
     game = fine_game(seed)
     solution = solved(game, CONCEPTS[seed % 3], epsilon=[0.05, 0.4, 1][seed % 3], rounding="up")
@@ -312,7 +312,7 @@ def test_infeasible_says_which_rounding_it_was():
         ace.solve(game(0.43, 0.431), epsilon=0.1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     cost=st.fractions(-50, 50, max_denominator=10**6),
     cell=st.fractions(Fraction(1, 10**4), 10, max_denominator=10**4),

@@ -15,7 +15,7 @@ import oracle
 from acegames.approximate.rounding import Rounding, round_costs, rounded_by
 from acegames.model.numbers import exact
 from acegames.model.record import with_fields
-from halves import halved
+from shares import some
 
 WANTED = (Fraction(1, 20), Fraction(1, 3), 1, Fraction(5, 2))
 
@@ -62,7 +62,7 @@ def solved(game, **options):
         return None
 
 
-@pytest.mark.parametrize("seed", halved(range(120)))
+@pytest.mark.parametrize("seed", some(range(120)))
 def test_rounded_down_levels_fall_short_by_no_more_than_promised(seed):
     game, epsilon = fine_game(seed), WANTED[seed % 4]
     solution, rules = solved(game, epsilon=epsilon), round_costs(game, epsilon).rounding
@@ -82,7 +82,7 @@ def test_rounded_down_levels_fall_short_by_no_more_than_promised(seed):
                 assert true[m] <= game.budgets[t][m] + excess[m]
 
 
-@pytest.mark.parametrize("seed", halved(range(200, 300)))
+@pytest.mark.parametrize("seed", some(range(200, 300)))
 def test_rounded_up_levels_never_fall_short(seed):
     game, epsilon = fine_game(seed), WANTED[seed % 4]
     solution = solved(game, epsilon=epsilon, rounding="up")

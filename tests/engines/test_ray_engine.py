@@ -14,6 +14,7 @@ import pytest
 import acegames as ace
 import two_nodes as clusters
 from acegames.safety.lattice import lattice
+from oracle import random_game
 from slab_games import large_game
 
 pytest.importorskip("ray", reason=clusters.MISSING)
@@ -47,11 +48,7 @@ def test_a_cluster_gives_the_same_bytes(two_nodes, tmp_path):
 
 
 def test_errors_are_those_of_one_machine(two_nodes):
-    pennies = np.array([[[1.0, -1.0], [-1.0, 1.0], [-1.0, 1.0]], [[-1.0, 1.0], [1.0, -1.0], [1.0, -1.0]]])
-    cost = np.zeros((1, 2, 3, 1))
-    cost[0, 1, 1] = 9  # two actions against two, one corner of which is unsafe
-    cost[0, 0, 2] = cost[0, 1, 2] = 9
-    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 3, 1)), pennies[None], cost, [5], horizon=3)
+    game = random_game(np.random.default_rng([7, 0]))  # has no pure Nash equilibrium at t=2
     tight = large_game().with_budget([-1, -1])
     for asked, concept in ((game, ace.Nash()), (tight, ace.CE())):
         with pytest.raises(ace.AceError) as here:

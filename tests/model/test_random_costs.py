@@ -22,6 +22,7 @@ from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import RandomCost, random_cost, read_cost
 from acegames.model.numbers import TINIEST
+from shares import examples
 
 F = Fraction
 
@@ -96,7 +97,7 @@ def test_draws_fall_into_the_cells_as_often_as_they_say(name, direction, cell):
     assert rare_seen <= 10 + rare * DRAWS + 10 * math.sqrt(rare * DRAWS + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     low=some.fractions(-3, 3, max_denominator=12),
     width=some.fractions(F(1, 12), 4, max_denominator=12),

@@ -15,7 +15,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.record import with_fields
 from acegames.solving.curve_budgets import shares
 from budget_shifts import own_budgets, shifted
-from halves import blocks
+from shares import blocks
 
 OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
 

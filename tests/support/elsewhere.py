@@ -13,6 +13,7 @@ import oracle
 from acegames.model.numbers import exact
 from acegames.system.tasks import Held, Here
 from acegames.verifier.units import Units
+from declaring import Declares
 
 
 def sent(content: Any) -> Any:
@@ -92,3 +93,36 @@ class Drawn:
             prob += found.values()
             ptr.append(len(prob))
         return np.array(ptr), np.array(action, dtype=np.int32).reshape(len(prob), len(self.actions)), np.array(prob)
+
+
+class Safe(Declares):
+    """A solved policy without its tables, which several may ask at once."""
+
+    thread_safe = True
+    distribution, lookup = Declares.distribution, Declares.lookup
+
+
+class Damaged(Declares):
+    """The same with another answer in one situation."""
+
+    thread_safe = True
+
+    def __init__(self, policy, place, answer):
+        super().__init__(policy)
+        self.place, self.answer = place, answer
+
+    def distribution(self, t, state, spent):
+        return dict(self.answer) if (t, state, tuple(spent)) == self.place else super().distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        ptr, action, prob = super().lookup(t, state, total)
+        wrong = [
+            (t, self.states[s], tuple(c)) == self.place for s, c in zip(state.tolist(), total.tolist(), strict=True)
+        ]
+        for q in np.flatnonzero(wrong).tolist():
+            new = [[labels.index(a) for labels, a in zip(self.actions, x, strict=True)] for x in self.answer]
+            first, end = ptr[q : q + 2]
+            action = np.concatenate([action[:first], np.array(new, dtype=np.int32), action[end:]])
+            prob = np.concatenate([prob[:first], list(self.answer.values()), prob[end:]])
+            ptr = np.concatenate([ptr[: q + 1], ptr[q + 1 :] + len(new) - (end - first)])
+        return ptr, action, prob

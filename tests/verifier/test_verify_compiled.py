@@ -24,8 +24,8 @@ from acegames.verifier.threads import Threads
 from acegames.verifier.units import Units
 from acegames.verifier.unrolled import unroll
 from declaring import Declares
-from halves import blocks
 from plain_passes import take_plain_passes
+from shares import blocks
 
 COMPILED = ("dense", "lines", "hashed", "together")
 

@@ -1,4 +1,4 @@
-"""How the pairs of a time are cut into blocks: boxes of about as many pairs, that lead to few others.
+"""How the pairs of a time are cut into blocks: boxes of about as many pairs, which lead to few.
 
 What is known of a time before it is cut are samples of what each block before leads to. Pairs are
 cut into groups of states, and each group into ranges of keys within a state. How many groups there
@@ -29,21 +29,23 @@ class Cutter:
         self._ways, self._span = ways, ways.packed.span
         self._states = len(ways.packed.game.states)
         self._pairs = PAIRS if pairs is None else pairs
-        self._twice = 1.0  # how often a pair was found, by the blocks of the last time
+        self._expected, self._scale = 0.0, 1.0  # pairs of the last time, and by what that was wrong
 
-    def learn(self, found: int, distinct: int) -> None:
-        """So many pairs were found by blocks, and so many they were in truth."""
-        self._twice = max(found / max(distinct, 1), 1.0)
+    def learn(self, pairs: int) -> None:
+        """The time that was cut last has so many pairs in truth."""
+        if self._expected:
+            self._scale = pairs / self._expected
 
     def cut(self, t: int, before: Sequence[Went]) -> list[Box]:
         """Return boxes that hold all pairs of a time, given the blocks of the time before."""
         before = [went for went in before if went.led]
         if not before:
             return []
-        keys = np.concatenate([went.sample for went in before])
+        state, within = np.divmod(np.concatenate([went.sample for went in before]), self._span)
         weight = np.concatenate([np.full(len(went.sample), went.led / len(went.sample)) for went in before])
-        blocks = max(round(float(weight.sum()) / self._twice / self._pairs), 1)
-        state, within = np.divmod(keys, self._span)
+        weight /= _covered(within, [went.led_box for went in before if went.led_box is not None])
+        self._expected = float(weight.sum())
+        blocks = max(round(self._expected * self._scale / self._pairs), 1)
         groups = self._groups(t, blocks, int(within.max() - within.min()) + 1)
         ends = _quantiles(state, weight, groups, self._states)
         found = []
@@ -91,8 +93,15 @@ class Cutter:
         return {}
 
 
+def _covered(within: Ints, boxes: Sequence[Box]) -> Ints:
+    """In how many boxes keys lie, whatever their states: a pair may have been found by as many."""
+    begin, end = np.sort([box.low for box in boxes]), np.sort([box.high for box in boxes])
+    count: Ints = np.searchsorted(begin, within, "right") - np.searchsorted(end, within, "right")
+    return np.maximum(count, 1)
+
+
 def _quantiles(values: Ints, weight: Floats, parts: int, end: int) -> list[int]:
-    """Return where to cut 0 .. end so that about as much lies in each part; different, ascending."""
+    """Return where to cut 0 .. end so that about as much lies in each part, ascending."""
     if parts <= 1 or not len(values):
         return []
     order = np.argsort(values, kind="stable")

@@ -42,9 +42,10 @@ class Ask(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The numbers that come back. Ranks are in the order of pairs: keys, or at the start numbers."""
+    """What comes back. Ranks are in the order of pairs: keys, or at the start numbers."""
 
     place: Place
+    unseen: bool = False  # the policy's file is not seen here; nothing else is known
     contradicted: bool = False  # pairs are not alike that should be; nothing else is known
     n_faults: int = 0
     faults: tuple[tuple[int, str], ...] = ()  # the first ones: ranks and sentences
@@ -61,8 +62,10 @@ class Judged(NamedTuple):
 def judge(setting: Setting, what: Ask, keys: Ints, *following: Any) -> tuple[Part, Judged]:
     """Judge the pairs of a block, given keys and what is known of each block that it leads to."""
     keys, t = np.array(keys), what.place.t
+    if any(not len(block[0]) for block in following[1::2]) or not setting.seen:
+        return _nothing(), Judged(what.place, unseen=not setting.seen)
     if what.alike and not setting.alike_by_number(t):
-        return _nothing(setting), Judged(what.place, contradicted=True)
+        return _nothing(), Judged(what.place, contradicted=True)
     reader = setting.reader
     reader.correlation = reader.disagreement = None
     here = _Block(setting, what, keys, joined(following[::2]))
@@ -70,7 +73,7 @@ def judge(setting: Setting, what: Ask, keys: Ints, *following: Any) -> tuple[Par
     try:
         found = here.layer(t, known)
     except Contradicted:
-        return _nothing(setting), Judged(what.place, contradicted=True)
+        return _nothing(), Judged(what.place, contradicted=True)
     numbers = here.numbers._replace(correlation=reader.correlation, disagreement=reader.disagreement)
     if t == 0:
         numbers = _at_start(setting, numbers, found)
@@ -154,6 +157,6 @@ def _at_start(setting: Setting, numbers: Judged, found: Known) -> Judged:
     return numbers._replace(start=start, worst=worst)
 
 
-def _nothing(setting: Setting) -> Part:
+def _nothing() -> Part:
     known = Known(np.zeros((0, 0)), np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.uint8))
     return np.zeros(0, dtype=np.int32), *known

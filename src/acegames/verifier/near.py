@@ -134,23 +134,23 @@ class Near(Packed):
     width: int  # how many there are
 
     @staticmethod
-    def of(ways: Ways, t: int, box: Box | None) -> Near:
+    def seen_from(ways: Ways, t: int, box: Box | None) -> Near:
         """Return what pairs of time t see from a box; nothing, if it is none or nothing follows."""
         packed, layer = ways.packed, ways.packed.game.layer_at[t]
         jump, index = np.zeros_like(packed.jumps(layer)), np.full(len(packed.game.states), -1, dtype=np.int64)
         if box is None:
-            return Near._of(packed, 0, jump, index[:0], index, 0, 0)
+            return Near._make(packed, 0, jump, index[:0], index, 0, 0)
         if t == packed.game.horizon - 1:
-            return Near._of(packed, box.keys, jump, index[:0], index, 0, 0)
+            return Near._make(packed, box.keys, jump, index[:0], index, 0, 0)
         leads = ways.leads(t, box.first, box.end)
         low, high = leads.box(box, packed.span)
         index[leads.states], width = np.arange(len(leads.states)), max(high - low, 0)
         outs, following, step = ways.outcomes(layer, box.first, box.end)
         jump[outs] = index[following] * width + step - low
-        return Near._of(packed, box.keys, jump, leads.states, index, low, width)
+        return Near._make(packed, box.keys, jump, leads.states, index, low, width)
 
     @staticmethod
-    def _of(whole: Packed, own: int, jump: Ints, states: Ints, index: Ints, low_within: int, width: int) -> Near:
+    def _make(whole: Packed, own: int, jump: Ints, states: Ints, index: Ints, low_within: int, width: int) -> Near:
         same = {field.name: getattr(whole, field.name) for field in fields(Packed)}
         return Near(
             **same, whole=whole, own=own, jump=jump, states=states, index=index, low_within=low_within, width=width
@@ -168,7 +168,7 @@ class Near(Packed):
 
     def by_line(self, pairs: int) -> bool:
         """Whether that many pairs are dense enough, in their own box and where they lead to."""
-        return self.whole.by_line(pairs, self.own) and self.whole.by_line(_WIDER * pairs, self.keys)
+        return self.dense(pairs, self.own) and self.dense(_WIDER * pairs, self.keys)
 
     def time(self, t: int) -> Time:
         """Return what can happen at time t."""

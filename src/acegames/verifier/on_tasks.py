@@ -12,7 +12,8 @@ there that it leads to, or is led to from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import chain
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from acegames.system.progress import OnProgress, Teller
 from acegames.system.tasks import Block, Shared, Tasks
-from acegames.verifier.arrays import Floats, Ints
+from acegames.verifier.arrays import Bytes, Floats, Ints
 from acegames.verifier.cuts import Cutter
 from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated
 from acegames.verifier.judging import Ask, Judged, judge
@@ -75,26 +76,28 @@ class Finding:
     def _safe_rows(self) -> list[Ints]:
         return [np.flatnonzero(rows) for rows in self._rows]
 
-    def _note(self, t: int, bits: Ints) -> None:
+    def _note(self, t: int, bits: Bytes) -> None:
         self._rows[t] |= np.unpackbits(bits, count=len(self._rows[t])).view(bool)
 
     def _forward(self) -> tuple[list[list[Piece]], list[int]]:
         """Return the blocks within budgets, and the times at which some pair is stuck."""
         times: list[list[Piece]] = []
-        stuck, boxes, pieces = [], [None], []
+        stuck: list[int] = []
+        boxes: Sequence[Box | None] = [None]
+        pieces: list[tuple[Went, Block]] = []
         for t in range(self._horizon):
             told: dict[int, Went] = {}
             made = [self._make(Place(t, k), box, pieces, told) for k, box in enumerate(boxes)]
             self._tasks.finish()
             went = [told[k] for k in range(len(made))]
             if t:
-                self._cutter.learn(sum(before.led for before, _ in pieces), sum(x.count for x in went))
+                self._cutter.learn(sum(x.pairs for x in went))
             for one in went:
                 self._note(t, one.rows)
             if any(one.stuck for one in went):
                 stuck.append(t)
             times.append(
-                [Piece(keys, x.box, x.count) for (keys, _), x in zip(made, went, strict=True) if x.box is not None]
+                [Piece(keys, x.box, x.pairs) for (keys, _), x in zip(made, went, strict=True) if x.box is not None]
             )
             pieces = [(x, led) for (_, led), x in zip(made, went, strict=True) if x.led]
             boxes = self._cutter.cut(t + 1, [x for x, _ in pieces]) if t + 1 < self._horizon else []
@@ -112,7 +115,7 @@ class Finding:
         return self._tasks.run(go_forward, self._shared, Forward(place, box), own, made=2, told=note)
 
     def _alive(self, times: list[list[Piece]], last: int) -> tuple[list[list[Piece]], int]:
-        """Drop pairs without a safe row, at no time after `last`; the first time that loses some."""
+        """Drop pairs without a safe row, at no time after `last`; and the first time of any."""
         told: dict[Place, Left] = {}
         found, lost = list(times), []
 
@@ -161,7 +164,7 @@ class Finding:
 def _counted(pieces: list[Piece], t: int, told: dict[Place, Left]) -> list[Piece]:
     """The blocks of which something is left, with what is known of them now."""
     left = [(piece, told[Place(t, k)]) for k, piece in enumerate(pieces)]
-    return [replace(piece, box=x.box, count=x.count) for piece, x in left if x.box is not None]
+    return [replace(piece, box=x.box, count=x.pairs) for piece, x in left if x.box is not None]
 
 
 @dataclass(eq=False)
@@ -171,16 +174,30 @@ class _Told:
     left: list[int]  # blocks of each time that are not judged yet
     judged: list[list[Judged]]
     teller: Teller
-    counts: list[int]
-    broken: bool = field(default=False)  # pairs cannot be judged as one
+    counts: list[int]  # pairs of each time
+    unseen: bool = False  # some process does not see the policy's file
+    contradicted: bool = False  # pairs cannot be judged as one
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is of no use to go on."""
+        return self.unseen or self.contradicted
+
+    @property
+    def n_faults(self) -> int:
+        """Pairs at which the policy is at fault."""
+        return sum(x.n_faults for x in chain.from_iterable(self.judged))
 
     def note(self, numbers: Judged) -> None:
         """Take in what was told of a block, and tell of times that are done, the last first."""
         t = numbers.place.t
         self.judged[t].append(numbers)
         self.left[t] -= 1
-        self.broken |= numbers.contradicted
-        while self.teller.layers_done < len(self.left) and not self.left[-1 - self.teller.layers_done]:
+        self.unseen |= numbers.unseen
+        self.contradicted |= numbers.contradicted
+        while (
+            not self.broken and self.teller.layers_done < len(self.left) and not self.left[-1 - self.teller.layers_done]
+        ):
             self.teller.layer(self.counts[-1 - self.teller.layers_done])
 
 
@@ -199,16 +216,17 @@ class Judging:
         if not self._cut.times:
             nothing = np.full(len(self._reader.game.players), np.nan)
             return Evaluated(pairs=0, values=nothing, gains=None, faults=[], n_faults=0, worst=None)
-        if self._setting.floors is not None and self._setting.alike_by_number(0):
-            judged = self._all(alike=True)
-            if judged is not None and not any(x.n_faults for x in chain.from_iterable(judged)):
-                return self._evaluated(judged)
-        judged = self._all(alike=False)
-        assert judged is not None
-        return self._evaluated(judged)
+        alike = self._setting.alike_by_number(0)
+        told = self._all(alike=alike)
+        if told.unseen:
+            self._shared = self._tasks.share(self._setting)
+            told = self._all(alike=alike)
+        if alike and (told.contradicted or told.n_faults):
+            told = self._all(alike=False)
+        return self._evaluated(told.judged)
 
-    def _all(self, *, alike: bool) -> list[list[Judged]] | None:
-        """Judge every block; None where pairs that should be judged as one are not alike."""
+    def _all(self, *, alike: bool) -> _Told:
+        """Judge every block, unless that proves to be of no use."""
         times = self._cut.times
         counts = [sum(piece.count for piece in pieces) for pieces in times]
         teller = Teller(self._progress, CHECKING, len(times), self._cut.pairs)
@@ -216,9 +234,7 @@ class Judging:
         after: list[tuple[Piece, Block]] = []
         for t in reversed(range(len(times))):
             here = []
-            for k, piece in enumerate(times[t]):
-                if told.broken:
-                    break
+            for k, piece in enumerate(() if told.broken else times[t]):
                 led = [x for x in after if self._setting.ways.meet(t, piece.box, x[0].box)]
                 blocks = [piece.keys, *chain.from_iterable((x.keys, known) for x, known in led)]
                 what = Ask(Place(t, k), piece.box, self._base[t], alike, counts[t])
@@ -226,7 +242,7 @@ class Judging:
                 here.append((piece, known))
             after = here
         self._tasks.finish()
-        return None if told.broken else told.judged
+        return told
 
     def _evaluated(self, judged: list[list[Judged]]) -> Evaluated:
         """Put together what was told."""
@@ -272,10 +288,14 @@ class Judging:
         reader.disagreement = min((x.disagreement for x in judged if x.disagreement), default=None)
 
 
+def sent(tasks: Tasks, setting: Setting) -> Shared:
+    """Give out what tasks need; of a policy that has a file, its name."""
+    return tasks.share(setting.with_names_of_files())
+
+
 def evaluate_on(
-    tasks: Tasks, setting: Setting, reader: Reader, progress: OnProgress | None = None, pairs: int | None = None
+    tasks: Tasks, shared: Shared, setting: Setting, reader: Reader, progress: OnProgress | None = None
 ) -> Evaluated:
-    """Do what `evaluate` does, with the subgames in blocks of about so many pairs."""
-    shared = tasks.share(setting)
-    cut = Finding(setting, tasks, shared, pairs).find()
+    """Do what `evaluate` does, with the subgames in blocks."""
+    cut = Finding(setting, tasks, shared).find()
     return Judging(setting, cut, reader, tasks, shared, progress).judge()

@@ -242,10 +242,14 @@ class Packed:
         """The most rows of a state."""
         return max(int(np.diff(layer.row_ptr).max()) for layer in self.game.layers)
 
-    def by_line(self, pairs: int, keys: int | None = None) -> bool:
-        """Whether that many pairs of one time, or of so many keys, are dense enough for `lines`."""
+    def by_line(self, pairs: int) -> bool:
+        """Whether that many pairs of one time are dense enough for the passes of `lines`."""
+        return self.dense(pairs, self.keys)
+
+    def dense(self, pairs: int, keys: int) -> bool:
+        """Whether that many pairs are, among so many keys."""
         long = len(self.size) > 0 and int(self.size[-1]) >= _LONG
-        return long and (self.keys if keys is None else keys) <= max(min(_FULL, _DENSE) * pairs, _FEW)
+        return long and keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
 
     def marks(self, keys: Ints | None = None) -> Bytes:
         """Return a byte for every key, and room for a window behind: 1 for these keys, else 0.

@@ -46,7 +46,7 @@ class Went(NamedTuple):
     """What is known of a block that was gone forward from."""
 
     place: Place
-    count: int
+    pairs: int
     box: Box | None  # None where there are no pairs
     stuck: int  # pairs without a row that keeps the budgets
     rows: Bytes  # the rows that keep the budgets at some pair, a bit for each
@@ -68,7 +68,7 @@ class Left(NamedTuple):
     """What is left of a block."""
 
     place: Place
-    count: int
+    pairs: int
     dropped: int
     box: Box | None
     rows: Bytes  # the rows that are safe at some pair, a bit for each

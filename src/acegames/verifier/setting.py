@@ -32,9 +32,16 @@ class Setting:
     policy: Any
     concept: Concept
     rounded: bool
+    by_file: bool = False  # of the policy's layers only the name of their file is sent
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return received, (self.game, self.policy, self.concept, self.rounded)
+        return received, (self.game, self.policy, self.concept, self.rounded, self.by_file)
+
+    def with_names_of_files(self) -> Setting:
+        """The same, to be sent; of a policy that has a file, its name in place of layers."""
+        named = getattr(self.policy, "by_file", None)
+        policy = named() if callable(named) else None
+        return self if policy is None else replace(self, policy=policy, by_file=True)
 
     @cached_property
     def packed(self) -> Packed:
@@ -71,11 +78,16 @@ class Setting:
 
     def near(self, t: int, box: Box | None) -> Near:
         """The next time, seen from pairs in a box."""
-        return Near.of(self.ways, t, box)
+        return Near.seen_from(self.ways, t, box)
 
     def box(self, keys: Ints) -> Box | None:
         """The box of some keys; None where there are none."""
         return Box.around(keys, self.packed.span) if len(keys) else None
+
+    @cached_property
+    def seen(self) -> bool:
+        """Whether this process sees the policy's file, if it must."""
+        return not self.by_file or bool(self.policy.layers.source.unchanged)
 
     def alike_by_number(self, t: int) -> bool:
         """Whether pairs that count as alike have the same number in the policy's tables.
@@ -86,7 +98,7 @@ class Setting:
         return stored is not None and self.floors is not None and stored.below(self.floors[t])
 
 
-def received(game: MarkovGame, policy: Any, concept: Concept, rounded: bool) -> Setting:
+def received(game: MarkovGame, policy: Any, concept: Concept, rounded: bool, by_file: bool) -> Setting:
     """Return what came from another process; arrays are read-only again, as they were there."""
     layers = tuple(replace(x, **{name: frozen(getattr(x, name)) for name in LAYER_FIELDS}) for x in game.layers)
-    return Setting(with_fields(game, layers=layers), policy, concept, rounded)
+    return Setting(with_fields(game, layers=layers), policy, concept, rounded, by_file)
