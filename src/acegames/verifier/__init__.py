@@ -81,7 +81,10 @@ __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 @public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
 @takes_progress("checking")
-@within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
+@within_memory(
+    "verifying the policy",
+    "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
+)
 def verify(
     game: MarkovGame,
     policy: Any,
@@ -111,8 +114,9 @@ def verify(
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
-            processors; nothing else of it is used. The certificate does not depend on it. A policy
-            is called from several threads if its class says `thread_safe = True`.
+            processors; nothing else of it is used. With a `RayEngine()` a large game is judged on a
+            cluster. The certificate does not depend on it. A policy is called from several threads,
+            or on several machines, if its class says `thread_safe = True`.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first; for a small game, all of whose times are checked
             together, once at the end.
@@ -122,10 +126,11 @@ def verify(
 
     Raises:
         InvalidOption: `concept` is no concept; `policy` has no `distribution`; `tol` is not a
-            finite number of at least 0; `engine` has no `threads`; `progress` is no function of one
-            argument; or costs of the game are drawn from distributions, and the policy does not
-            round them.
+            finite number of at least 0; `engine` is no engine that verifies; `progress` is no
+            function of one argument; or costs of the game are drawn from distributions, and the
+            policy does not round them.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
+        ClusterError: the cluster cannot be used, or lost more than it could make up for.
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
