@@ -24,13 +24,15 @@ def sent(content: Any) -> Any:
 
 
 class Sending(Here):
-    """Runs each task at once, on copies of what it is given; tasks of a batch end in a random order."""
+    """Runs each task at once, on copies of what it is given."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any, int]] = []
+        self.shared: list[Any] = []
 
     def share(self, content):
-        return Held(sent(content))
+        self.shared.append(sent(content))
+        return Held(self.shared[-1])
 
     def put(self, content):
         return Held(sent(content))
@@ -125,4 +127,25 @@ class Damaged(Declares):
             action = np.concatenate([action[:first], np.array(new, dtype=np.int32), action[end:]])
             prob = np.concatenate([prob[:first], list(self.answer.values()), prob[end:]])
             ptr = np.concatenate([ptr[: q + 1], ptr[q + 1 :] + len(new) - (end - first)])
+        return ptr, action, prob
+
+
+class Wavering(Declares):
+    """A solved policy whose `lookup` now and then has no answer, or another one than `distribution`."""
+
+    thread_safe = True
+
+    def __init__(self, policy, fails):
+        super().__init__(policy)
+        self.fails = fails
+
+    def distribution(self, t, state, spent):
+        return super().distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        ptr, action, prob = super().lookup(t, state, total)
+        odd = total.sum(axis=1) % 5 == 3
+        if self.fails and odd.any():
+            raise KeyError("odd")
+        action[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
         return ptr, action, prob
