@@ -136,7 +136,7 @@ class LocalEngine:
         base = baseline(*space.rewards)
         solver = _solver(space, lattice, concept, base, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(space, lattice, _reached_bytes(space, predicted, concept, store), team))
+        return replace(found, reached=_reached(space, lattice, reached_bytes(space, predicted, concept, store), team))
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
@@ -186,14 +186,14 @@ def _timed(
     assert seen.rewards is not None
     load_kept(len(space.game.players), concept)
     try:
-        allowed = _reached_bytes(seen, predicted, concept, InMemory())
+        allowed = reached_bytes(seen, predicted, concept, InMemory())
         exploring = exploring_seconds(counted, took, lattice, allowed, team)
         if _small_alone(seen):
             solving = OnePlayer(seen).seconds() * predicted.pairs / seen.pairs
         else:
             began = time.perf_counter()
             base = baseline(*seen.rewards)
-            stages = _stages(seen, concept, base)
+            stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
             solver = Threads(seen, lattice, concept, base, stages, team, RUN)
             more = max(predicted.pairs - seen.pairs, 0)
@@ -203,7 +203,7 @@ def _timed(
     return replace(predicted, seconds=exploring + solving, measured=True)
 
 
-def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
+def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
     """Memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
     if predicted.policy <= REACHED_BYTES:
         return REACHED_BYTES
@@ -234,7 +234,7 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
         announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
     elif len(players) > 1 or not space.dense:
         announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
-    stages = _stages(space, concept, base)
+    stages = stages_of(space, concept, base)
     if isinstance(stages, Programs) and (len(players) > 1 or not space.dense):
         return Sharing(space, lattice, concept, base, stages, team, run)
     return Threads(space, lattice, concept, base, stages, team, run)
@@ -245,7 +245,8 @@ def _small_alone(space: Space) -> bool:
     return len(space.game.players) == 1 and bool(space.dense) and int(space.totals.max()) <= RUN_ALONE
 
 
-def _stages(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+    """The solver of a game's stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
         return Programs(concept, players, choices_of(space, concept), base)

@@ -9,13 +9,13 @@ from acegames.errors import AceError, ClusterError
 AGAIN = "start the same again; with a checkpoint, what is stored is not computed again"
 
 
-def original(error: BaseException, ray: Any, retries: int) -> BaseException:
+def original(error: BaseException, ray: Any, retries: int | None = None) -> BaseException:
     """What a task raised, as it was raised there, or a ClusterError where the cluster failed.
 
     Args:
         error: what Ray raised in its place.
         ray: the module.
-        retries: how often tasks may be run again.
+        retries: how often tasks may be run again, where it is known.
     """
     kinds = ray.exceptions
     said = None
@@ -37,9 +37,9 @@ def original(error: BaseException, ray: Any, retries: int) -> BaseException:
     return error
 
 
-def _sentence(error: Any, kinds: Any, retries: int) -> str:
+def _sentence(error: Any, kinds: Any, retries: int | None) -> str:
     """What happened to the cluster, and what to do."""
-    often = f"{retries + 1} times" if retries else "once"
+    often = "several times" if retries is None else f"{retries + 1} times" if retries else "once"
     if isinstance(error, kinds.OutOfMemoryError):
         return (
             f"a node ran out of memory and its tasks were ended ({_first(error)}): use nodes with more memory, "

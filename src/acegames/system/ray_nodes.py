@@ -9,7 +9,7 @@ by then, Ray takes another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -19,7 +19,7 @@ from acegames.system.ray_worker import Place
 FRESH = 1.0
 """Seconds for which the list of nodes is believed."""
 
-SLACK = 1.0
+SLACK = 2.0
 """How many more tasks per CPU a node may have than the idlest one, for the sake of its blocks."""
 
 
@@ -44,7 +44,7 @@ class Nodes:
         self._ray = ray
         self._known: dict[str, Node] = {}
         self._seen = -FRESH
-        self._made, self._bytes = 0, 0
+        self._last = ""  # chosen; tasks that are asked for one after the other often use the same blocks
         self.refresh()
 
     @property
@@ -64,17 +64,22 @@ class Nodes:
                 alive[name] = Node(name, cpus, self._known[name].tasks if name in self._known else 0)
         self._known, self._seen = alive, monotonic()
 
-    def choose(self, places: Iterable[Place]) -> str | None:
+    def choose(self, places: Sequence[Place]) -> str | None:
         """The node for a task with blocks at these places, or None if there is no node."""
         if not self._known:
             return None
-        here: dict[str | None, float] = {}
-        typical = self._bytes / self._made if self._made else 1.0
+        known = [place.size for place in places if place.size is not None]
+        typical = sum(known) // len(known) if known else 1  # size of those that are not made yet
+        here: dict[str | None, int] = {}
         for place in places:
-            here[place.node] = here.get(place.node, 0.0) + (typical if place.size is None else place.size)
+            here[place.node] = here.get(place.node, 0) + (typical if place.size is None else place.size)
         nodes = self._known.values()
         most = min(node.load for node in nodes) + SLACK
-        best = max((x for x in nodes if x.load <= most), key=lambda x: (here.get(x.name, 0.0), -x.load))
+        best = max(
+            (node for node in nodes if node.load <= most),
+            key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load),
+        )
+        self._last = best.name
         return best.name
 
     def asked(self, name: str | None) -> None:
@@ -86,7 +91,3 @@ class Nodes:
         """A task that was asked for at a node has ended."""
         if name in self._known:
             self._known[name].tasks -= 1
-
-    def made(self, size: int) -> None:
-        """A block of this size was made; those of unknown size are taken to be like it."""
-        self._made, self._bytes = self._made + 1, self._bytes + size

@@ -3,17 +3,14 @@
 Blocks stay in the object stores of the nodes. This process holds references and gets back the
 numbers of each task, which are small. Ray runs tasks again whose process or node ended, and makes
 blocks again that were lost. What a task raises ends everything, and is raised here as it was there.
-
-A task costs some milliseconds besides its work: asking for it about 0.3 ms in this process, the way
-to a worker and back, and laying down what it makes. Tasks of 50 ms and more hide that.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -24,16 +21,14 @@ from acegames.system.agreement import of_this_process
 from acegames.system.ray_connection import connect
 from acegames.system.ray_errors import original
 from acegames.system.ray_nodes import Nodes
-from acegames.system.ray_worker import Measured, Place, RayBlock, RayShared, perform, size_of
+from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
 from acegames.system.tasks import Block, Shared, Told
-
-log = logging.getLogger("acegames")
 
 PER_CPU = 4
 """Tasks under way per CPU, those that wait for blocks included, unless told otherwise."""
 
 PATIENCE = 1.0
-"""Seconds after which waiting looks around: for nodes that came or went, and for Ctrl-C."""
+"""Seconds after which waiting looks around for nodes that came or went."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +42,7 @@ class RayStats:
     bytes_in: int = 0  # of blocks that they were given or fetched
     bytes_out: int = 0  # of blocks that they made
     bytes_moved: int = 0  # of blocks that they were given and that another node had made
-
-    def after(self, told: Measured, moved: int) -> RayStats:
-        """With one more task."""
-        return RayStats(
-            self.tasks + 1,
-            self.again + told.attempt,
-            self.seconds + told.seconds,
-            self.fetching + told.fetching,
-            self.bytes_in + told.bytes_in,
-            self.bytes_out + sum(told.bytes_out),
-            self.bytes_moved + moved,
-        )
+    bytes_spilled: int = 0  # the most that each node had on disk, as seen once a second
 
 
 class UnderWay(NamedTuple):
@@ -99,6 +83,7 @@ class OnRay:
         self._ways: dict[tuple[str | None, int], Any] = {}
         self._under_way: dict[Future[Any], UnderWay] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._on_disk: dict[str, int] = {}  # the most of each node
         self.stats = RayStats()
         self.workers = self._nodes.cpus
 
@@ -145,9 +130,11 @@ class OnRay:
             self._wait()
         given = [block.place for block in blocks]
         node = self._nodes.choose(given)
-        refs = self._way(node, made).remote((shared, function, what, made), *(block.ref for block in blocks))
+        first = {block.numbers for block in _blocks_in(what) if block.numbers is not None}
+        call = Call(shared, function, what, made, len(blocks))
+        refs = self._way(node, made).remote(call, *(block.ref for block in blocks), *first)
         *found, numbers = refs if made else [refs]
-        handles = [RayBlock(ref, Place(node)) for ref in found]
+        handles = [RayBlock(ref, Place(node), numbers) for ref in found]
         self._follow(UnderWay(numbers, node, given, [handle.place for handle in handles], told))
         return list(handles)
 
@@ -162,13 +149,6 @@ class OnRay:
         for task in under_way.values():
             self._nodes.ended(task.node)
             self._ray.cancel(task.ref)
-
-    def spilled(self) -> int | None:
-        """Bytes that the cluster has written to disk because its object stores were full.
-
-        All work on the cluster since it was started counts. None where Ray does not say.
-        """
-        return spilled_bytes(self._ray)
 
     def _way(self, node: str | None, made: int) -> Any:
         """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
@@ -189,22 +169,16 @@ class OnRay:
 
     def _wait(self) -> None:
         """Wait until a task has ended or some time has passed, and tell of those that have."""
-        try:
+        with suppress(Empty):
             self._take(self._ended.get(timeout=PATIENCE))
-        except Empty:
-            self._look()
         self._tell()
 
     def _tell(self) -> None:
-        """Tell of the tasks that have ended by now."""
-        self._look()
-        while not self._ended.empty():
-            self._take(self._ended.get())
-
-    def _look(self) -> None:
-        """See which nodes there are, now and then."""
+        """Tell of the tasks that have ended by now, and see now and then which nodes there are."""
         self._nodes.refresh()
         self.workers = self._nodes.cpus
+        while not self._ended.empty():
+            self._take(self._ended.get())
 
     def _take(self, future: Future[Any]) -> None:
         """A task has ended.
@@ -228,9 +202,32 @@ class OnRay:
         """Keep what a task says of itself."""
         for place, size in zip(task.made, measured.bytes_out, strict=True):
             place.node, place.size = measured.node, size
-            self._nodes.made(size)
-        moved = sum(place.size or 0 for place in task.given if place.node != measured.node)
-        self.stats = self.stats.after(measured, moved)
+        self._on_disk[measured.node] = max(self._on_disk.get(measured.node, 0), measured.spilled)
+        self.stats = RayStats(
+            tasks=self.stats.tasks + 1,
+            again=self.stats.again + measured.attempt,
+            seconds=self.stats.seconds + measured.seconds,
+            fetching=self.stats.fetching + measured.fetching,
+            bytes_in=self.stats.bytes_in + measured.bytes_in,
+            bytes_out=self.stats.bytes_out + sum(measured.bytes_out),
+            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in task.given if x.node != measured.node),
+            bytes_spilled=sum(self._on_disk.values()),
+        )
+
+
+def _blocks_in(what: Any) -> Iterator[RayBlock]:
+    """The handles inside a record."""
+    if isinstance(what, RayBlock):
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _blocks_in(value)
+    elif isinstance(what, tuple | list):
+        for value in what:
+            yield from _blocks_in(value)
+    elif is_dataclass(what):
+        for x in fields(what):
+            yield from _blocks_in(getattr(what, x.name))
 
 
 def _at_least(least: int, name: str, value: Any) -> None:

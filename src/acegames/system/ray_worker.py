@@ -2,14 +2,18 @@
 
 Every task is a call of `perform`. Ray sends functions of modules by name, so that nothing but the
 call travels: the handle on what is shared, the function, and `what`. Blocks are arguments of their
-own, which Ray brings to the node before a worker is given the task.
+own, which Ray brings to the node before a worker is given the task, and makes again if they are
+lost. (Inside the call they would save the search for a worker, 3 ms of each task. But then Ray does
+not know that it needs them to make the task's blocks again, and waits for them for ever.)
 """
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -18,9 +22,13 @@ import numpy as np
 from acegames.errors import ClusterError
 from acegames.system.agreement import Agreement, of_this_process
 from acegames.system.extras import optional
+from acegames.system.ray_errors import AGAIN, original
 
 KEPT = 2
 """How many shared contents a worker keeps. Some solves alternate between two."""
+
+PATIENCE = 1800
+"""Seconds that a task waits for a block that it fetches, which was made before the task began."""
 
 _kept: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
 _agreed: set[Agreement] = set()  # compared with this process before
@@ -46,6 +54,7 @@ class Measured(NamedTuple):
     fetching: float  # seconds in `Block.fetch`, and in loading what is shared
     bytes_in: int
     bytes_out: tuple[int, ...]  # of each block
+    spilled: int  # bytes that the node's object store has on disk
 
 
 @dataclass
@@ -56,19 +65,35 @@ class Place:
     size: int | None = None
 
 
+@dataclass(eq=False)
 class RayBlock:
-    """A handle on a block in the object stores of the cluster."""
+    """A handle on a block in the object stores of the cluster.
 
-    def __init__(self, ref: Any, place: Place | None = None) -> None:
-        self.ref, self.place = ref, place or Place()
+    Inside `what` it is fetched by the task. Then Ray cannot make the block again for the task's own
+    blocks if those are lost after all handles on it are gone: such tasks should make none.
+    """
+
+    ref: Any
+    place: Place = field(default_factory=Place)
+    numbers: Any = None  # a reference to those of its task
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RayBlock, (self.ref,)
 
     def fetch(self) -> Any:
-        """The content, waited for; arrays in it are read-only."""
+        """The content, waited for; arrays in it are read-only.
+
+        Raises:
+            ClusterError: it is lost. In this process also what its task raised.
+        """
         begun = perf_counter()
-        content = _ray().get(self.ref)
+        ray = _ray()
+        try:
+            content = ray.get(self.ref, timeout=PATIENCE if _in_a_task(ray) else None)
+        except ray.exceptions.GetTimeoutError:
+            raise ClusterError(f"a block did not arrive within {PATIENCE} seconds; {AGAIN}") from None
+        except ray.exceptions.RayError as error:
+            raise original(error, ray) from None
         _fetching.seconds += perf_counter() - begun
         _fetching.bytes += size_of(content)
         return content
@@ -114,9 +139,25 @@ def _received(agreement: Agreement, key: str, ref: Any) -> RayShared:
     return RayShared(agreement, key, ref)
 
 
-def perform(call: tuple[RayShared, Callable[..., tuple[Any, ...]], Any, int], *blocks: Any) -> Any:
-    """Run a task here. The last of what it returns is a pair: its numbers and `Measured`."""
-    shared, function, what, made = call
+class Call(NamedTuple):
+    """A task, as it is sent. What is shared stands first: see `_received`."""
+
+    shared: RayShared
+    function: Callable[..., tuple[Any, ...]]
+    what: Any
+    made: int
+    blocks: int
+
+
+def perform(call: Call, *given: Any) -> Any:
+    """Run a task here. The last of what it returns is a pair: its numbers and `Measured`.
+
+    Args:
+        call: the task.
+        given: its blocks, then numbers of tasks that had to end before it.
+    """
+    shared, function, what, made, count = call
+    blocks = given[:count]
     _fetching.seconds, _fetching.bytes = 0.0, 0
     begun = perf_counter()
     content = shared.content()
@@ -133,6 +174,7 @@ def perform(call: tuple[RayShared, Callable[..., tuple[Any, ...]], Any, int], *b
         loaded - begun + _fetching.seconds,
         _fetching.bytes + sum(map(size_of, blocks)),
         tuple(map(size_of, found)),
+        spilled(),
     )
     return (*found, (numbers, measured)) if made else (numbers, measured)
 
@@ -148,8 +190,36 @@ def size_of(content: Any) -> int:
     if isinstance(content, tuple | list):
         return sum(size_of(x) for x in content)
     if is_dataclass(content):
-        return sum(size_of(getattr(content, field.name)) for field in fields(content))
+        return sum(size_of(getattr(content, x.name)) for x in fields(content))
     return 8
+
+
+@dataclass
+class Spilled:
+    """What this worker saw on the disk of its node."""
+
+    bytes: int = 0
+    seen: float = float("-inf")
+
+
+_spilled = Spilled()
+
+
+def spilled() -> int:
+    """Bytes that the node's object store has on disk, looked up once a second at most."""
+    if perf_counter() - _spilled.seen > 1.0:
+        node = _ray()._private.worker.global_worker.node
+        folder = Path(node._fallback_directory or node.get_session_dir_path())
+        files = folder.glob(f"ray_spilled_objects_{_ray().get_runtime_context().get_node_id()}/*")
+        with suppress(OSError):  # of files that are gone by now
+            _spilled.bytes = sum(file.stat().st_size for file in files)
+        _spilled.seen = perf_counter()
+    return _spilled.bytes
+
+
+def _in_a_task(ray: Any) -> bool:
+    """Whether this process is a worker."""
+    return bool(ray.get_runtime_context().worker.mode == ray.WORKER_MODE)
 
 
 def _ray() -> Any:

@@ -100,7 +100,9 @@ class Here:
         """It stays here."""
         return Held(content)
 
-    put = share
+    def put(self, content: Any) -> Block:
+        """It stays here, too."""
+        return Held(content)
 
     def run(
         self,
