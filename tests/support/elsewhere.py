@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -50,12 +51,24 @@ def _bytes(content: Any) -> int:
 class Elsewhere:
     """An engine with tasks."""
 
-    def __init__(self, kind: type[Here] = Sending) -> None:
-        self.kind, self.begun = kind, []
+    def __init__(self, kind: type[Here] = Sending, block: int | None = None) -> None:
+        self.kind, self.block, self.begun = kind, block, []
 
     def tasks(self) -> Here:
         self.begun.append(self.kind())
         return self.begun[-1]
+
+
+def assert_equal(found, local):
+    """Two certificates agree field by field, numbers bit for bit."""
+    for field in fields(local):
+        one, two = getattr(found, field.name), getattr(local, field.name)
+        if isinstance(two, np.ndarray):
+            assert (one.dtype, one.shape) == (two.dtype, two.shape)
+            assert [repr(x) for x in one.tolist()] == [repr(x) for x in two.tolist()], field.name
+        else:
+            assert repr(one) == repr(two), field.name
+    assert str(found) == str(local)
 
 
 class Drawn:

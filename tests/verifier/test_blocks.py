@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import threading
 from contextlib import suppress
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from acegames.verifier.on_tasks import Finding
 from acegames.verifier.packed import Packed
 from acegames.verifier.setting import Setting
 from acegames.verifier.units import Units
-from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering
+from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering, assert_equal
 from random_games import changing_game
 from shaped_games import alone, own_costs
 
@@ -36,27 +35,13 @@ def cut(monkeypatch):
     """Return verify(game, policy, concept) on blocks of so many pairs; with the engine, whose tasks can be looked at."""
 
     def run(game, policy, concept=None, *, pairs, how="usual", kind=Sending, **keywords):
-        engine = Elsewhere(kind)
+        engine = Elsewhere(kind, pairs)
         with monkeypatch.context() as patch:
-            patch.setattr("acegames.verifier.elsewhere._SMALL", 0)
-            patch.setattr("acegames.verifier.cuts.PAIRS", pairs)
             for name, value in zip(("_DENSE", "_LONG", "_FULL"), WAYS[how], strict=True):
                 patch.setattr(f"acegames.verifier.packed.{name}", value)
             return verify(game, policy, concept, engine=engine, **keywords), engine
 
     return run
-
-
-def assert_equal(found, local):
-    """Field by field, numbers bit for bit."""
-    for field in fields(local):
-        one, two = getattr(found, field.name), getattr(local, field.name)
-        if isinstance(two, np.ndarray):
-            assert (one.dtype, one.shape) == (two.dtype, two.shape)
-            assert [repr(x) for x in one.tolist()] == [repr(x) for x in two.tolist()], field.name
-        else:
-            assert repr(one) == repr(two), field.name
-    assert str(found) == str(local)
 
 
 def asked(engine):
