@@ -24,8 +24,8 @@ class Later:
 class Shuffled:
     """Runs the tasks that are under way in a random order when there are too many; blocks that a task needs are made before."""
 
-    def __init__(self, seed, most=5, workers=3):
-        self.rng, self.most, self.workers = np.random.default_rng(seed), most, workers
+    def __init__(self, seed, most=5, workers=3, nodes=2):
+        self.rng, self.most, self.workers, self.nodes = np.random.default_rng(seed), most, workers, nodes
         self.under_way, self.ran, self.largest = [], 0, 0
 
     def __enter__(self):

@@ -52,6 +52,11 @@ class Nodes:
         """How many CPUs there are."""
         return sum(node.cpus for node in self._known.values())
 
+    @property
+    def number(self) -> int:
+        """How many nodes there are."""
+        return len(self._known)
+
     def refresh(self) -> None:
         """Look which nodes there are, unless that was done a moment ago."""
         if monotonic() - self._seen < FRESH:

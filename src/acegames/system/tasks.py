@@ -39,6 +39,7 @@ class Tasks(Protocol):
     """Where tasks run. Leaving its `with` statement by an error drops what has not begun."""
 
     workers: int  # about how many run at once
+    nodes: int  # on about how many machines
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -89,6 +90,7 @@ class Here:
     """Runs each task in this process when it is asked for."""
 
     workers = 1
+    nodes = 1
 
     def __enter__(self) -> Self:
         return self

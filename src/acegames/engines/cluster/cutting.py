@@ -135,14 +135,15 @@ class Cut:
         return np.bincount(self.owner, weights=self.cells, minlength=self.blocks).astype(np.int64)
 
 
-def cut_layer(layer: LayerSpace, place: Ints, most: float, step: int) -> Cut:
+def cut_layer(layer: LayerSpace, place: Ints, most: float, step: int, part: float | None = None) -> Cut:
     """Cut a layer into blocks of about `most` cells at most.
 
     `place` orders the states; `step` is the largest cost of the first constraint, below which slabs
-    would lead into many others. A block has one total of one state at least.
+    would lead into many others. A block has one total of one state at least. Where blocks will be
+    cut again into parts of about `part` cells, slabs suit these.
     """
     length, each = layer.size[:, 0], np.prod(layer.size[:, 1:], axis=1)
-    slab, begin = _slab(layer, most, step), int(layer.lo[:, 0].min(initial=2**62))
+    slab, begin = _slab(layer, most if part is None else min(most, part), step), int(layer.lo[:, 0].min(initial=2**62))
     number, of_box = spans((layer.lo[:, 0] - begin) // slab, (layer.lo[:, 0] - begin + length - 1) // slab + 1)
     slot = np.repeat(np.arange(len(length)), np.diff(of_box))
     low = np.maximum(begin + number * slab, layer.lo[slot, 0])

@@ -23,6 +23,7 @@ from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine, reached_bytes, stages_of
 from acegames.engines.none_found import failed
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.lattice import Lattice
@@ -62,7 +63,10 @@ class InBlocks:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         store = InMemory() if store is None else store
         with self.tasks() as tasks:
-            explored = explore(tasks, self.plan(game, lattice), UNLIMITED, self._explored)
+            planned = self.plan(game, lattice)
+            explored = explore(
+                tasks, planned, UNLIMITED, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
+            )
             space = explored.space
             if not space.feasible:
                 return None
@@ -98,16 +102,20 @@ class InBlocks:
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
         """The parts of a layer: so much work each that asking for them costs little."""
         space, found, number = explored.space, explored.found, explored.found.number[t]
-        rows, outs = space.tables.widest
-        each = stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
-        seconds = block_seconds(each * int(number.sum()), workers)
-        most = seconds / each if self.block is None else self.block
+        most = float(self._most(space, concept, number.sum(keepdims=True), workers)[0])
         if isinstance(found, Lists):
             runs = [(k, a, b) for k, n in enumerate(number.tolist()) for a, b in _cut(n, most)]
             return Runs(*np.array(runs, dtype=np.int64).reshape(-1, 3).T)
         cut = explored.layout.cuts[t]
         filled = number / np.maximum(cut.block_cells, 1)
         return with_blocks(cut, np.ceil(cut.cells * filled[cut.owner]), most)
+
+    def _most(self, space: Space, concept: Concept, pairs: Ints, workers: int) -> Floats:
+        """How many stage games a part should have, of layers with so many of them."""
+        rows, outs = space.tables.widest
+        each = stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
+        seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
+        return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
 
     def _reached(self, tasks: Tasks, space: Space, lattice: Lattice, allowed: int) -> Reached | None:
         """The pairs themselves, nothing clipped; None where they would take more memory."""

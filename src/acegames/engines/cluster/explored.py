@@ -34,10 +34,13 @@ class _Crowded(Exception):
     """Boxes hold the reached cells better than lists."""
 
 
-def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None) -> Explored:
+def explore(
+    tasks: Tasks, space: Space, allowed: int, block: int | None = None, part: Floats | None = None
+) -> Explored:
     """Find the cells that feasible play reaches, as `safety.explore` does, in blocks.
 
     The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells.
+    `part` says of each layer how many cells those blocks will have that it is solved in.
 
     Raises:
         TooLarge: when that takes the driver more than `allowed` bytes.
@@ -54,11 +57,11 @@ def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None) 
             if dense_bytes(space) > allowed:
                 return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, False)
     check_memory(dense_bytes(space), allowed, space.total)
-    return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)))
+    return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)), part)
 
 
-def _held(tasks: Tasks, space: Space, most: Floats) -> Explored:
-    layout = Layout.of(space, most)
+def _held(tasks: Tasks, space: Space, most: Floats, part: Floats | None) -> Explored:
+    layout = Layout.of(space, most, part)
     found = explore_marking(tasks, tasks.share(layout), layout)
     if not found.marks:
         return Explored(space, layout, found)

@@ -27,12 +27,13 @@ class Layout:
     cuts: tuple[Cut, ...]  # of t = 0 .. H
 
     @staticmethod
-    def of(space: Space, most: Floats) -> Layout:
-        """Cut each layer into blocks of so many cells at most."""
+    def of(space: Space, most: Floats, part: Floats | None = None) -> Layout:
+        """Cut each layer into blocks of so many cells at most, with parts of so many."""
         edges = Edges.of(space.tables)
         place, step = neighbours_together(space, edges), int(np.abs(space.tables.cost[:, 0]).max(initial=0))
         layers = (space.layer(t) for t in range(space.game.horizon + 1))
-        cuts = tuple(cut_layer(layer, place, cells, step) for layer, cells in zip(layers, most, strict=True))
+        each = zip(layers, most, most if part is None else part, strict=True)
+        cuts = tuple(cut_layer(layer, place, cells, step, fine) for layer, cells, fine in each)
         return Layout(replace(space, arrivals=None), edges, cuts)
 
     def boxes(self, t: int, k: int) -> Boxes:

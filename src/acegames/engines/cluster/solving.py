@@ -103,14 +103,13 @@ class Backward:
 
     def _ask(self, t: int, values: list[Block]) -> list[Block]:
         """Ask for the parts of a layer; handles on their values."""
-        asked, found = _Asked(), list[Block]()
+        asked, made = _Asked(), dict[int, list[Block]]()
         self.asked[t] = asked
-        for p in range(self.setting.number(t)):
+        for p in _in_turn(self.setting.number(t), self.tasks.nodes):
             blocks, parts = self.setting.needed(t, p)
             given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
-            made = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
-            for of, block in zip((found, asked.pieces, asked.places), made, strict=True):
-                of.append(block)
+            made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
+        found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
         self._forget(t)
         return found
 
@@ -220,6 +219,14 @@ class Backward:
             self.said = now
             H, pairs = self.space.game.horizon, self.space.pairs
             self.progress(Progress(self.layers, H, self.pairs, pairs, now, self.resumed))
+
+
+def _in_turn(number: int, nodes: int) -> list[int]:
+    """The parts of a layer in the order in which they are asked for: as many runs as there are
+    nodes, in turn. So each node gets a run of neighbours, and the next layer's beside it.
+    """
+    run = -(-number // max(nodes, 1))
+    return [p for k in range(run) for p in range(k, number, run)]
 
 
 class Order(NamedTuple):
