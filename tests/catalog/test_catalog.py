@@ -68,7 +68,7 @@ def test_an_unknown_parameter_is_named():
         catalog.get("drones", horizn=3)
 
 
-@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+@pytest.mark.parametrize("suffix", [".json", ".npz"])  # test_adding_rules.py writes them all as YAML
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip(name, suffix, solved, tmp_path):
     game, _ = solved(name, CE())

@@ -924,7 +924,9 @@ def test_interruption_while_it_loads(slow, word):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_interruption_while_it_writes(number, code):
     status, said = interrupted(SLOW_WRITE, number, "solve", "six_cycle", "-o", "x.ace", "-q")
     assert status == code and "Traceback" not in said

@@ -81,8 +81,8 @@ def test_a_solve_ends_with_one_screen(width):
 
 
 def test_verbose_tells_everything():
-    shown = " ".join(run("solve", "drones", "--verbose").stdout.split())
-    solution = ace.solve(ace.catalog.get("drones"))
+    shown = " ".join(run("solve", "intersection", "--verbose").stdout.split())
+    solution = ace.solve(ace.catalog.get("intersection"))
     assert str(solution.guarantee) in shown
     assert " ".join(str(ace.verify(solution.game, solution.policy, solution.concept)).split()) in shown
 
@@ -124,15 +124,15 @@ def test_a_failed_check_is_told_in_full(monkeypatch, more):
         return dataclasses.replace(true(*args, **kwargs), ok=False, problems=("Something is wrong.",))
 
     monkeypatch.setattr(ace, "verify", doubting)
-    result = run("solve", "drones", *more, code=1)
+    result = run("solve", "intersection", *more, code=1)
     assert "NOT CERTIFIED" in result.stdout and result.stdout.count("Something is wrong.") == 1
     assert "\nCERTIFIED" not in result.stdout and "Exploitability" not in result.stdout
-    quiet = run("solve", "drones", "--quiet", code=1)
+    quiet = run("solve", "intersection", "--quiet", code=1)
     assert quiet.stdout == "" and "did not verify" in quiet.stderr
 
 
 def test_what_was_not_checked_says_so():
-    shown = run("solve", "drones", "--no-verify").stdout
+    shown = run("solve", "intersection", "--no-verify").stdout
     assert "NOT CHECKED" in shown and "largest cumulative cost" not in shown and "Checked" not in shown
 
 

@@ -24,5 +24,5 @@ def blocks(count, size, of=4):
 
 
 def examples(number):
-    """How many examples hypothesis draws: the number, or a third of it where slow tests are left out."""
+    """How many random cases to draw, by hypothesis or otherwise: a third of the number where slow tests are left out."""
     return -(-number // 3) if quick else number
