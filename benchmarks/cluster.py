@@ -3,7 +3,8 @@
 Ray is needed (`pip install 'acegames[cluster]'`). For 1, 2 and 3 nodes of one processor each, `LocalEngine` with as many threads and
 `RayEngine` with blocks of several lengths solve the same games in turn, and medians are compared. Each answer is compared with that of
 `LocalEngine`, byte by byte in the solution file, and one of each game is verified. Writes cluster.json, and the tasks of some solves to
-cluster_tasks.json.gz, from which `cluster_model.py` predicts larger clusters. `--quick` takes a minute and writes nothing.
+cluster_tasks.json.gz, from which `cluster_plan.py` predicts larger clusters. `--quick` takes a minute for the small game alone, and
+writes to quick.json and quick_tasks.json.gz.
 """
 
 from __future__ import annotations
@@ -20,34 +21,39 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "tests" / "support"))
-import two_nodes
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from cluster_costs import costs
 from cluster_record import RecordingEngine
 from whole import random_arrays
 
 import acegames as ace
+import two_nodes
 from acegames.system.machine import processors
 
+HERE = Path(__file__).parent
 GAMES = {"large": (60, 60, 90), "small": (20, 40, 60)}  # states, horizon, budgets
 BLOCKS = (0.02, 0.05, 0.2, 1.0, None)  # seconds of a block on one core; None: as the engine chooses
+QUICK = (0.05, None)
 STORE = 2 * 2**30  # bytes of each node's object store
 
 
 def main():
     """Measure, and write what was found."""
     quick, begun = "--quick" in sys.argv, time.perf_counter()
-    names, counts, repeat = (["small"], (1, 2), 2) if quick else (list(GAMES), (1, 2, 3), 5)
+    names, repeat, blocks = (["small"], 1, QUICK) if quick else (list(GAMES), 5, BLOCKS)
     games = {name: Measuring(name) for name in names}
     cluster, rows, runs = two_nodes.start(nodes=1, store=STORE), [], []
     try:
-        for nodes in counts:
+        for nodes in (1, 2, 3):
             while len(cluster.list_all_nodes()) < nodes:
                 cluster.add_node(num_cpus=1, object_store_memory=STORE)
             cluster.wait_for_nodes()
+            if nodes == 2:
+                small = costs(cluster.address)
+                print({key: f"{x:.3g}" for key, x in small.items()}, flush=True)
             for game in games.values():
-                found = game.side_by_side(cluster.address, nodes, repeat)
+                found = game.side_by_side(cluster.address, nodes, repeat, blocks)
                 rows += [row for row, _ in found]
                 runs += [{**row, "record": asdict(record)} for row, record in found]
                 print(table(rows[-len(found) :]), flush=True)
@@ -56,12 +62,23 @@ def main():
 
         ray.shutdown()
         cluster.shutdown()
-    facts = {"python": platform.python_version(), "processor": platform.machine(), "cores": processors(), "ray": ray.__version__}
-    if not quick:
-        told = {"machine": facts, "repeat": repeat, "minutes": (time.perf_counter() - begun) / 60, "runs": rows}
-        (HERE / "cluster.json").write_text(json.dumps(told, indent=2) + "\n")
-        with gzip.GzipFile(HERE / "cluster_tasks.json.gz", "wb", mtime=0) as file:
-            file.write(json.dumps({"machine": facts, "runs": runs}, separators=(",", ":"), default=float).encode())
+    facts = {
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "cores": processors(),
+        "ray": ray.__version__,
+    }
+    told = {
+        "machine": facts,
+        "repeat": repeat,
+        "costs": small,
+        "minutes": (time.perf_counter() - begun) / 60,
+        "runs": rows,
+    }
+    name = "quick" if quick else "cluster"
+    (HERE / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
+    with gzip.GzipFile(HERE / f"{name}_tasks.json.gz", "wb", mtime=0) as file:
+        file.write(json.dumps({"runs": runs}, separators=(",", ":"), default=float).encode())
     print(f"{(time.perf_counter() - begun) / 60:.1f} minutes on {facts}; load of the machine: {os.getloadavg()[0]:.1f}")
 
 
@@ -73,18 +90,18 @@ class Measuring:
         _solved(self.game, ace.LocalEngine(threads=1))  # loads the kernels
         solution, took = _solved(self.game, ace.LocalEngine(threads=1))
         self.pairs, self.each = solution.stats.pairs, took["driver"] / solution.stats.pairs
-        self.digest, self.verified = digest(solution), False
+        self.digest, self.verified, self.cells = digest(solution), False, ace.estimate(self.game, ace.CE()).cells
 
-    def side_by_side(self, address, nodes, repeat):
+    def side_by_side(self, address, nodes, repeat, blocks):
         """A row, and the record of the median run, for each length of blocks."""
-        local, remote = [], {seconds: [] for seconds in BLOCKS}
+        local, remote = [], {seconds: [] for seconds in blocks}
         for turn in range(repeat + 1):  # the first of each is not counted: workers start and load kernels
-            solution, took = _solved(self.game, ace.LocalEngine(threads=nodes))
+            _, took = _solved(self.game, ace.LocalEngine(threads=nodes))
             local += [took] * (turn > 0)
-            for seconds in BLOCKS:
+            for seconds in blocks:
                 found = self._on_ray(address, seconds)
                 remote[seconds] += [found] * (turn > 0)
-        return [self._row(nodes, seconds, local, remote[seconds]) for seconds in BLOCKS]
+        return [self._row(nodes, seconds, local, remote[seconds]) for seconds in blocks]
 
     def _on_ray(self, address, seconds):
         """One solve on the cluster: what it took, and its record."""
@@ -96,7 +113,7 @@ class Measuring:
             certificate = ace.verify(self.game, solution.policy, ace.CE())
             assert certificate.ok, str(certificate)
             self.verified = True
-        engine.record.wall, engine.record.driver = took["wall"], took["driver"]
+        engine.record.wall, engine.record.driver, engine.record.cells = took["wall"], took["driver"], self.cells
         used = engine.used[0]
         return {**took, **asdict(used.stats), "spilled": used.stats.bytes_spilled}, engine.record
 
@@ -173,7 +190,15 @@ def table(rows):
     from report import table
 
     heads = ("stage games", "nodes, threads", "blocks of", "a task takes", "threads", "nodes", "overhead")
-    more = ("tasks", "of processors: threads", "nodes, Ray included", "bytes per stage game in", "out", "moved", "spilled")
+    more = (
+        "tasks",
+        "of processors: threads",
+        "nodes, Ray included",
+        "bytes per stage game in",
+        "out",
+        "moved",
+        "spilled",
+    )
     return table((*heads, *more), [_cells(row) for row in rows])
 
 

@@ -6,11 +6,11 @@ in which they were asked for, the blocks that each was given, and the figures th
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from acegames.engines.cluster.engine import RayEngine
+from acegames.engines.cluster.parts import solve_part
 from acegames.system.ray_tasks import OnRay
 
 
@@ -19,8 +19,11 @@ class Ran:
     """One task."""
 
     kind: str  # the name of its function
-    given: list[tuple[int, int]]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
+    given: list[
+        tuple[int, int]
+    ]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
     inside: list[tuple[int, int]]  # the blocks that it fetches itself
+    layer: int  # the time whose part it solves, or -1
     asked: float  # seconds of the clock since the beginning
     told: float = 0.0
     node: str = ""
@@ -37,19 +40,13 @@ class Record:
     tasks: list[Ran] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)  # how many tasks were asked for whenever all had to end
     waited: float = 0.0  # seconds in which the driver waited for tasks
-    asking: float = 0.0  # seconds of its processor for asking for tasks
-    hearing: float = 0.0  # and for taking their numbers
+    cells: int = 0  # places of situations in all boxes
     wall: float = 0.0
     driver: float = 0.0  # seconds of its processor, all threads
 
-    def save(self, path):
-        """As JSON."""
-        path.write_text(json.dumps(asdict(self)))
 
-
-def load(path):
-    """The record in a file."""
-    told = json.loads(path.read_text())
+def from_dict(told):
+    """The record that was written as a dictionary."""
     return Record(**{**told, "tasks": [Ran(**task) for task in told["tasks"]]})
 
 
@@ -62,19 +59,17 @@ class Recorder(OnRay):
 
     def run(self, function, shared, what, blocks=(), *, made=1, told=None):
         """Ask for a task, and write down which blocks it is given."""
-        waited, began = self.record.waited, time.thread_time()
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
-        self.record.tasks.append(Ran(function.__name__, given, fetched, self._clock()))
+        layer = what[0] if function is solve_part else -1
+        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, self._clock()))
         handles = super().run(function, shared, what, blocks, made=made, told=told)
         newest = next(reversed(self._under_way.values()))
         newest.made.append(index)  # carried to `_count`
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()
-        if waited == self.record.waited:
-            self.record.asking += time.thread_time() - began
         return handles
 
     def finish(self):
@@ -86,11 +81,6 @@ class Recorder(OnRay):
         began = time.perf_counter()
         super()._wait()
         self.record.waited += time.perf_counter() - began
-
-    def _take(self, future):
-        began = time.thread_time()
-        super()._take(future)
-        self.record.hearing += time.thread_time() - began
 
     def _count(self, task, measured):
         own = self.record.tasks[task.made.pop()]

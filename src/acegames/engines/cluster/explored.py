@@ -34,9 +34,7 @@ class _Crowded(Exception):
     """Boxes hold the reached cells better than lists."""
 
 
-def explore(
-    tasks: Tasks, space: Space, allowed: int, block: int | None = None, part: Floats | None = None
-) -> Explored:
+def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None, part: Floats | None = None) -> Explored:
     """Find the cells that feasible play reaches, as `safety.explore` does, in blocks.
 
     The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells.
