@@ -76,11 +76,17 @@ def test_a_node_goes_and_another_comes(start):
 def test_object_stores_that_do_not_hold_all_pairs(start):
     from acegames.system.ray_tasks import OnRay
 
-    store = 80 * 2**20
+    store, used = 80 * 2**20, []
     cluster = start(2, store=store)
+
+    class Engine:
+        def tasks(self):
+            used.append(OnRay(cluster.address))
+            return used[-1]
+
     game = random_game(8, 80, 350)
     policy = ace.solve(game, CE(), keep_values=False).policy
-    found = ace.verify(game, policy, engine=ace.RayEngine(cluster.address))
+    found = ace.verify(game, policy, engine=Engine())
     assert found.ok and 8 * found.pairs > 2 * store, "the keys of all times fit"
-    assert OnRay(cluster.address).spilled() > 0
+    assert used[0].stats.bytes_spilled > 0
     assert_equal(found, ace.verify(game, policy))
