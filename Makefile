@@ -47,7 +47,7 @@ test-all: install  ## every test, the slow ones too
 
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,highs,pettingzoo,plot,openspiel,quantecon,tables]' \
+	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[cluster,continuous,highs,pettingzoo,plot,openspiel,quantecon,tables]' \
 		hypothesis nashpy packaging pytest pytest-xdist
 	$(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 

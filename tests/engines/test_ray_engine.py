@@ -15,7 +15,7 @@ import acegames as ace
 import two_nodes as clusters
 from acegames.safety.lattice import lattice
 from oracle import random_game
-from slab_games import large_game
+from slab_games import large_game, slow_game
 
 pytest.importorskip("ray", reason=clusters.MISSING)
 
@@ -110,10 +110,6 @@ def test_every_kind_of_solve_gives_the_same_bytes(start, tmp_path):
         assert same(expected.verify(), found.verify(engine=ace.RayEngine(address))), name
 
 
-def slow_game():
-    return large_game(7, states=30, horizon=24, budget=50, dearest=5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_node_goes_and_another_comes(start, shared, tmp_path):
@@ -138,7 +134,7 @@ def test_a_node_goes_and_another_comes(start, shared, tmp_path):
 DRIVER = """
 import sys
 import acegames as ace
-from test_ray_engine import slow_game
+from slab_games import slow_game
 ace.solve(slow_game(), ace.CE(), engine=ace.RayEngine(sys.argv[1], block=3000), checkpoint=sys.argv[2])
 """
 
@@ -146,7 +142,7 @@ ace.solve(slow_game(), ace.CE(), engine=ace.RayEngine(sys.argv[1], block=3000), 
 @pytest.mark.slow
 def test_a_driver_that_is_killed_is_started_again(start, tmp_path):
     cluster, folder = start(2), tmp_path / "run"
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    path = os.pathsep.join(sys.path)
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, cluster.address, str(folder)], env=os.environ | {"PYTHONPATH": path}
     )

@@ -753,13 +753,13 @@ def test_many_rare_outcomes_add_up(kinds):
 
     true = true_game(outcomes=outcomes, actions=lambda t, s: [("go",)], budget={"a": 39, "b": 39}, horizon=2)
     naive = 0
-    for seed in range(40):
+    for seed in range(20):
         found = learn.estimate(true, samples_per_pair=20, rng=seed)
         solution = ace.solve(found.game)
         chance = walk(true, found.policy(solution))[3] if kinds == "next states" else missed_share(found)
         assert found.support_of(solution).violation >= chance > 0.4
         naive += learn.ruled_out(20, among=len(found.counts)) < chance
-    assert naive >= 35
+    assert naive >= 17
 
 
 def missed_share(found):

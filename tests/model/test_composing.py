@@ -346,7 +346,7 @@ def test_joint_numbers_of_every_type():
     assert (joint.layers[0].reward[:, 1] == 1e30).all()
 
 
-@pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, 2**15 - 1, 2**15])
+@pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, pytest.param(2**15 - 1, marks=pytest.mark.slow), 2**15])
 def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
     """Whatever the types in memory, the game is the same: by other builders, and from a file."""
     walker = MarkovGame.from_functions(

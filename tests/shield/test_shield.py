@@ -789,9 +789,10 @@ def many_players(players, cost, budget, actions=5, horizon=3):
     )
 
 
-def test_eight_players_with_five_actions_each():
+@pytest.mark.parametrize("players", [6, pytest.param(8, marks=pytest.mark.slow)])
+def test_eight_players_with_five_actions_each(players):
     """A budget for all: safe is what keeps within the rest of it. 390,625 joint actions, of which no list is held per set."""
-    players, budget, horizon = 8, 20, 3
+    budget, horizon = 20, 3
     game = many_players(players, lambda joint: joint.sum(axis=1), [budget], horizon=horizon)
     shield = ace.Shield(game)
     total = np.indices(shield.shape).sum(axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -24,13 +25,15 @@ def sent(content: Any) -> Any:
 
 
 class Sending(Here):
-    """Runs each task at once, on copies of what it is given; tasks of a batch end in a random order."""
+    """Runs each task at once, on copies of what it is given."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any, int]] = []
+        self.shared: list[Any] = []
 
     def share(self, content):
-        return Held(sent(content))
+        self.shared.append(sent(content))
+        return Held(self.shared[-1])
 
     def put(self, content):
         return Held(sent(content))
@@ -48,12 +51,24 @@ def _bytes(content: Any) -> int:
 class Elsewhere:
     """An engine with tasks."""
 
-    def __init__(self, kind: type[Here] = Sending) -> None:
-        self.kind, self.begun = kind, []
+    def __init__(self, kind: type[Here] = Sending, block: int | None = None) -> None:
+        self.kind, self.block, self.begun = kind, block, []
 
     def tasks(self) -> Here:
         self.begun.append(self.kind())
         return self.begun[-1]
+
+
+def assert_equal(found, local):
+    """Two certificates agree field by field, numbers bit for bit."""
+    for field in fields(local):
+        one, two = getattr(found, field.name), getattr(local, field.name)
+        if isinstance(two, np.ndarray):
+            assert (one.dtype, one.shape) == (two.dtype, two.shape)
+            assert [repr(x) for x in one.tolist()] == [repr(x) for x in two.tolist()], field.name
+        else:
+            assert repr(one) == repr(two), field.name
+    assert str(found) == str(local)
 
 
 class Drawn:
@@ -125,4 +140,25 @@ class Damaged(Declares):
             action = np.concatenate([action[:first], np.array(new, dtype=np.int32), action[end:]])
             prob = np.concatenate([prob[:first], list(self.answer.values()), prob[end:]])
             ptr = np.concatenate([ptr[: q + 1], ptr[q + 1 :] + len(new) - (end - first)])
+        return ptr, action, prob
+
+
+class Wavering(Declares):
+    """A solved policy whose `lookup` now and then has no answer, or another one than `distribution`."""
+
+    thread_safe = True
+
+    def __init__(self, policy, fails):
+        super().__init__(policy)
+        self.fails = fails
+
+    def distribution(self, t, state, spent):
+        return super().distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        ptr, action, prob = super().lookup(t, state, total)
+        odd = total.sum(axis=1) % 5 == 3
+        if self.fails and odd.any():
+            raise KeyError("odd")
+        action[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
         return ptr, action, prob

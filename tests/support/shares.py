@@ -7,10 +7,14 @@ quick = False
 
 
 def some(values, of=4):
-    """The values as parameters of a test, all but the first of `of` shares marked slow."""
+    """The values as parameters of a test, all but the first of `of` shares marked slow; a tuple is several parameters."""
     values = list(values)
     first = -(-len(values) // of)
-    return [*values[:first], *(pytest.param(value, marks=pytest.mark.slow) for value in values[first:])]
+    return [*values[:first], *map(_slow, values[first:])]
+
+
+def _slow(value):
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow)
 
 
 def blocks(count, size, of=4):
@@ -20,5 +24,5 @@ def blocks(count, size, of=4):
 
 
 def examples(number):
-    """How many examples hypothesis draws: the number, or a third of it where slow tests are left out."""
+    """How many random cases to draw, by hypothesis or otherwise: a third of the number where slow tests are left out."""
     return -(-number // 3) if quick else number

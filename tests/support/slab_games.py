@@ -18,3 +18,8 @@ def large_game(seed=0, *, players=2, constraints=2, horizon=6, states=12, budget
     cost[:, *[0] * players] = 0
     reward = rng.integers(0, 5, size=(*shape, players)).astype(float)
     return ace.MarkovGame.from_arrays(transition, reward, cost * unit, [budget * unit] * constraints, horizon=horizon)
+
+
+def slow_game():
+    """A game that takes some seconds in small blocks."""
+    return large_game(7, states=30, horizon=24, budget=50, dearest=5)

@@ -157,7 +157,8 @@ def until(holds, seconds=30):
 def test_memory_that_runs_out_is_an_error_that_says_so(cluster, monkeypatch):
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "100")
-    tasks = on_ray(cluster(1), retries=0)
+    monkeypatch.setattr("acegames.system.ray_connection.OOM_RETRIES", 1)
+    tasks = on_ray(cluster(1), retries=1)
     with pytest.raises(ace.ClusterError, match=r"ran out of memory.*start the same again"), tasks:  # noqa: PT012
         tasks.run(jobs.wait, tasks.share(0), 20.0)
         tasks.finish()

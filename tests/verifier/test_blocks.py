@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
 from contextlib import suppress
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from acegames.verifier.on_tasks import Finding
 from acegames.verifier.packed import Packed
 from acegames.verifier.setting import Setting
 from acegames.verifier.units import Units
-from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending
+from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering, assert_equal
 from random_games import changing_game
 from shaped_games import alone, own_costs
 
@@ -34,27 +35,13 @@ def cut(monkeypatch):
     """Return verify(game, policy, concept) on blocks of so many pairs; with the engine, whose tasks can be looked at."""
 
     def run(game, policy, concept=None, *, pairs, how="usual", kind=Sending, **keywords):
-        engine = Elsewhere(kind)
+        engine = Elsewhere(kind, pairs)
         with monkeypatch.context() as patch:
-            patch.setattr("acegames.verifier.elsewhere._SMALL", 0)
-            patch.setattr("acegames.verifier.cuts.PAIRS", pairs)
             for name, value in zip(("_DENSE", "_LONG", "_FULL"), WAYS[how], strict=True):
                 patch.setattr(f"acegames.verifier.packed.{name}", value)
             return verify(game, policy, concept, engine=engine, **keywords), engine
 
     return run
-
-
-def assert_equal(found, local):
-    """Field by field, numbers bit for bit."""
-    for field in fields(local):
-        one, two = getattr(found, field.name), getattr(local, field.name)
-        if isinstance(two, np.ndarray):
-            assert (one.dtype, one.shape) == (two.dtype, two.shape)
-            assert [repr(x) for x in one.tolist()] == [repr(x) for x in two.tolist()], field.name
-        else:
-            assert repr(one) == repr(two), field.name
-    assert str(found) == str(local)
 
 
 def asked(engine):
@@ -254,3 +241,91 @@ def test_cutters_keep_blocks_of_about_the_same_size():
     assert max(max(x) for x in sizes) <= 2 * 500
     assert all(len(x) <= 3 * sum(x) / 500 + 1 for x in sizes)
     assert Cutter(Ways(packed), 500).cut(1, []) == []
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen"])
+def test_a_policy_from_a_file_is_sent_by_its_name_where_others_see_it(cut, monkeypatch, tmp_path, seen):
+    monkeypatch.setattr("acegames.system.container.READ_AT_ONCE", 0)
+    game = random_game(3, 4, 9)
+    ace.solve(game, CE()).save(tmp_path / "solved.ace")
+    solution = ace.Solution.load(tmp_path / "solved.ace")
+
+    class Elsewhere(Sending):
+        def share(self, content):
+            found = super().share(content)
+            if not seen:
+                (tmp_path / "solved.ace").rename(tmp_path / "gone.ace")
+            seen or setattr(Elsewhere, "share", Sending.share)
+            return found
+
+    found, engine = cut(game, solution.policy, pairs=20, kind=Elsewhere)
+    assert_equal(found, verify(game, solution.policy))
+    (tasks,) = engine.begun
+    assert found.ok and [content.by_file for content in tasks.shared] == ([True] if seen else [True, False])
+    assert isinstance(tasks.shared[-1].policy.layers, tuple) != seen
+
+
+def test_a_file_that_is_another_by_now_is_not_sent_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.setattr("acegames.system.container.READ_AT_ONCE", 0)
+    path = tmp_path / "solved.ace"
+    ace.solve(random_game(3, 4, 9), CE()).save(path)
+    policy = ace.Solution.load(path).policy
+    sent = pickle.loads(pickle.dumps(policy.by_file()))
+    assert sent.layers[2].code.tolist() == policy.layers[2].code.tolist()
+    assert sent.reached.layers[2].total == policy.reached.layers[2].total
+    ace.solve(random_game(3, 4, 8), CE()).save(path)
+    assert policy.by_file() is None
+    assert ace.solve(random_game(3, 4, 9), CE()).policy.by_file() is None
+
+
+def test_policies_that_cannot_be_sent_are_refused(cut):
+    policy = Drawn(game := random_game(3, 3, 4), 0)
+    policy.lock = threading.Lock()
+    with pytest.raises(ace.InvalidOption, match=r"policy: Drawn cannot be sent to .*lock.*engine=LocalEngine\(\)"):
+        cut(game, policy, pairs=20)
+
+
+def test_policies_that_only_one_may_ask_are_asked_here(cut, caplog):
+    from declaring import Declares
+
+    game = random_game(3, 3, 4)
+    policy = Declares(ace.solve(game, CE()).policy)
+    for _ in range(2):
+        found, engine = cut(game, policy, pairs=20)
+        assert_equal(found, verify(game, policy))
+        assert found.ok and not engine.begun
+    assert [x.message for x in caplog.records if "Declares" in x.message] == [
+        "acegames: verifying in this process and not on the cluster, because the class Declares of the policy has no lookup "
+        "and thread_safe = True"
+    ]
+
+
+def test_games_whose_keys_do_not_fit_are_judged_here(cut, monkeypatch):
+    game = random_game(3, 3, 4)
+    monkeypatch.setattr("acegames.verifier.packed.BELOW", Packed.of(game, Units(game)).keys)
+    found, engine = cut(game, ace.solve(game, CE()).policy, pairs=20)
+    assert found.ok and not engine.begun
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_contradictions_are_found_in_the_same_pairs(cut, monkeypatch, fails):
+    """What is compared does not depend on blocks."""
+    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    game = random_game(3, 6, 9)
+    policy = Wavering(ace.solve(game, CE()).policy, fails)
+    local = verify(game, policy, CE())
+    assert "`lookup` does not say" in str(local)
+    for pairs in (15, 60):
+        found, engine = cut(game, policy, CE(), pairs=pairs)
+        assert_equal(found, local)
+        assert engine.begun
+
+
+def test_players_who_do_not_draw_independently_are_found_in_the_same_pair(cut, monkeypatch):
+    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    game = random_game(3, 6, 9)
+    policy = Safe(ace.solve(game, CE()).policy)
+    local = verify(game, policy, Nash())
+    assert "do not draw independently" in str(local)
+    for how in WAYS:
+        assert_equal(cut(game, policy, Nash(), pairs=15, how=how)[0], local)

@@ -189,6 +189,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "pygambit",
         "nashpy",
         "quantecon",
+        "ray",
         "stable_baselines3",
         "torchrl",
         "benchmarl",

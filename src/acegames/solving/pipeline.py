@@ -92,6 +92,7 @@ def solve(
         InvalidGame: rewards are so large that their totals overflow.
         InvalidOption: an option breaks a rule; the message names both.
         CheckpointError: the folder is in use, cannot be written, or is full; stored layers stay.
+        ClusterError: the cluster (of `RayEngine`) cannot be used, or lost too much.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from acegames.errors import ClusterError, InvalidOption
 from acegames.system.extras import optional
+
+OOM_RETRIES = 5
+"""How often a task is run again that ended because memory ran out, after 1, 2, 4, ... seconds."""
 
 START = "start one with `ray start --head` on one machine and `ray start --address=HOST:6379` on the others"
 
@@ -31,10 +37,11 @@ def connect(address: str | None) -> Any:
         if place is not None:
             _same(place, ray.get_runtime_context().gcs_address)
         return ray
-    if place is not None:
-        _reach(*place)
+    expected = place or (None if address == "local" else _checked(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
+    if expected is not None:
+        _reach(*expected)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _oom_retries():
             warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
@@ -49,13 +56,27 @@ def connect(address: str | None) -> Any:
     return ray
 
 
+@contextmanager
+def _oom_retries() -> Iterator[None]:
+    """Ray reads the variable when it connects; by default it runs such tasks again for ever."""
+    name = "RAY_task_oom_retries"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(OOM_RETRIES)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
 def _unheard(record: logging.LogRecord) -> bool:
     """Keeps Ray from saying what tasks of acegames raised: their errors are raised here, too."""
     said = record.getMessage()
     return not (said.startswith("Unhandled error") and "acegames" in said)
 
 
-def _checked(address: str | None) -> tuple[str, int] | None:
+def _checked(address: str | None, name: str = "address") -> tuple[str, int] | None:
     """Host and port, or None where Ray finds them.
 
     Raises:
@@ -64,15 +85,15 @@ def _checked(address: str | None) -> tuple[str, int] | None:
     if address is None or address in ("auto", "local"):
         return None
     if not isinstance(address, str):
-        raise InvalidOption(f'address: {address!r} is neither "auto" nor "HOST:PORT"')
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     if address.startswith("ray://"):
         raise InvalidOption(
-            f"address: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "
+            f"{name}: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "
             'node of the cluster with the address "auto", or hand it over with `ray job submit`'
         )
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
-        raise InvalidOption(f'address: {address!r} is neither "auto" nor "HOST:PORT"')
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     return host.strip("[]"), int(port)
 
 

@@ -209,7 +209,7 @@ def spilled() -> int:
     """Bytes that the node's object store has on disk, looked up once a second at most."""
     if perf_counter() - _spilled.seen > 1.0:
         node = _ray()._private.worker.global_worker.node
-        folder = Path(node._fallback_directory or node.get_session_dir_path())
+        folder = Path(getattr(node, "_fallback_directory", None) or node.get_session_dir_path())
         files = folder.glob(f"ray_spilled_objects_{_ray().get_runtime_context().get_node_id()}/*")
         with suppress(OSError):  # of files that are gone by now
             _spilled.bytes = sum(file.stat().st_size for file in files)

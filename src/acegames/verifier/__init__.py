@@ -23,6 +23,9 @@ What is checked, in this order, and in which file:
     reading      the policy's answers, checked one by one (`bulk`: many at once; `stored`: found in
                  the policy's tables)
     tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
+    elsewhere    the same on a cluster: `setting` is given out, `cuts` makes blocks of subgames,
+                 `passes` and `judging` are the tasks, `on_tasks` asks for them (`near`, `within`:
+                 what a block sees of the next time)
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
@@ -81,7 +84,10 @@ __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 @public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
 @takes_progress("checking")
-@within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
+@within_memory(
+    "verifying the policy",
+    "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
+)
 def verify(
     game: MarkovGame,
     policy: Any,
@@ -111,8 +117,12 @@ def verify(
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
-            processors; nothing else of it is used. The certificate does not depend on it. A policy
-            is called from several threads if its class says `thread_safe = True`.
+            processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
+            large. The certificate does not depend on it. A policy is called from several threads,
+            and sent to the processes of a cluster, if its class has a `lookup` and says
+            `thread_safe = True`; each process has its own copy. A live object is sent, as Ray sends
+            it from your process to yours, or the name of the file that it was read from. A policy
+            of another class is asked in this process, and the cluster is not used.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first; for a small game, all of whose times are checked
             together, once at the end.
@@ -122,10 +132,11 @@ def verify(
 
     Raises:
         InvalidOption: `concept` is no concept; `policy` has no `distribution`; `tol` is not a
-            finite number of at least 0; `engine` has no `threads`; `progress` is no function of one
-            argument; or costs of the game are drawn from distributions, and the policy does not
-            round them.
+            finite number of at least 0; `engine` is none of these; `progress` is no function of one
+            argument; costs of the game are drawn from distributions, and the policy does not round
+            them; or the policy cannot be sent to a cluster.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
+        ClusterError: the cluster cannot be used, or lost more than it could make up for.
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)

@@ -34,14 +34,16 @@ def evaluate_elsewhere(
 ) -> Evaluated | None:
     """Judge with the tasks of an engine; None where it has none, or they are not used.
 
+    They are not for a small game, unless the engine says how many pairs a block should have.
+
     Raises:
         InvalidOption: the policy cannot be sent to other processes.
     """
     if not callable(getattr(engine, "tasks", None)):
         return None
     setting = Setting(counted.game, reader.policy, concept, rounded=not counted.exact)
-    packed = setting.packed
-    if packed.keys * packed.game.horizon <= _SMALL:
+    packed, block = setting.packed, getattr(engine, "block", None)
+    if block is None and packed.keys * packed.game.horizon <= _SMALL:
         return None
     if packed.unrolled is not None:
         _say("cumulative costs of this game do not fit into 64 bits")
@@ -57,7 +59,7 @@ def evaluate_elsewhere(
                 f"policy: {type(reader.policy).__name__} cannot be sent to the processes of a cluster ({error}); "
                 "verify it in this process (engine=LocalEngine())"
             ) from error
-        return evaluate_on(tasks, shared, setting, reader, progress)
+        return evaluate_on(tasks, shared, setting, reader, progress, block)
 
 
 @cache

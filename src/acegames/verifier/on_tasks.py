@@ -294,8 +294,13 @@ def sent(tasks: Tasks, setting: Setting) -> Shared:
 
 
 def evaluate_on(
-    tasks: Tasks, shared: Shared, setting: Setting, reader: Reader, progress: OnProgress | None = None
+    tasks: Tasks,
+    shared: Shared,
+    setting: Setting,
+    reader: Reader,
+    progress: OnProgress | None = None,
+    pairs: int | None = None,
 ) -> Evaluated:
-    """Do what `evaluate` does, with the subgames in blocks."""
-    cut = Finding(setting, tasks, shared).find()
+    """Do what `evaluate` does, with the subgames in blocks of about so many pairs."""
+    cut = Finding(setting, tasks, shared, pairs).find()
     return Judging(setting, cut, reader, tasks, shared, progress).judge()

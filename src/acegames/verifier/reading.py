@@ -1,9 +1,10 @@
 """Ask the policy, and check that each answer is a distribution over legal joint actions.
 
 Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order
-is halved until the pairs at fault are found, and these are asked singly, so that the sentence is
-the same. Some pairs of each bulk are asked singly too, for comparison. Under Nash the players must
-draw independently: every joint action is as probable as the players' own probabilities say.
+is halved until the pairs at fault are found, and these are asked singly, so that answers and
+sentences do not depend on what is asked together. Some pairs of each time are asked singly too, for
+comparison. Under Nash the players must draw independently: every joint action is as probable as the
+players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -184,24 +185,32 @@ class Reader:
         if self._bulk is not None and len(state) > _SINGLY:
             half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
             one = self._read(t, state[:half], spent[:half], compared[compared < half])
-            return _joined(one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half))
-        answers = self._read_singly(t, state, spent)
-        if self._bulk is not None and len(state):
-            self._note_failing(t, state, spent, answers)
-        return answers
+            return _joined([one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half)])
+        if self._bulk is None or not len(state):
+            return self._read_singly(t, state, spent)
+        return self._read_each(t, state, spent)
 
-    def _note_failing(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
-        """Take note of the pairs for which `lookup` has no answer, and `distribution` has one."""
+    def _read_each(self, t: int, state: Ints, spent: Ints) -> Answers:
+        """Return what `lookup` says of each pair alone or, where it has no answer, `distribution`.
+
+        So answers do not depend on what else is asked.
+        """
         assert self._bulk is not None
-        failing = [
-            p
-            for p in range(len(state))
-            if p not in answers.faults and self._bulk.read(t, state[p : p + 1], spent[p : p + 1]) is None
-        ]
-        for p in failing:
-            self._note(t, int(state[p]), tuple(spent[p].tolist()))
-        if not failing and not answers.faults:  # only together
+        parts, failing = [], False
+        for p in range(len(state)):
+            mine = state[p : p + 1], spent[p : p + 1]
+            found = self._bulk.read(t, *mine)
+            if found is None:
+                failing = True
+                answers = self._read_singly(t, *mine)
+                if not answers.faults:
+                    self._note(t, int(state[p]), tuple(spent[p].tolist()))
+                parts.append(answers)
+            else:
+                parts.append(Answers(*found, {}))
+        if not failing:  # only together
             self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
+        return _joined(parts)
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
         count: list[int] = []
@@ -304,13 +313,14 @@ def _alike(one: Answers, two: Answers, p: int) -> bool:
     return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 
-def _joined(one: Answers, two: Answers) -> Answers:
-    shifted = {len(one.ptr) - 1 + p: fault for p, fault in two.faults.items()}
+def _joined(parts: list[Answers]) -> Answers:
+    """The answers of all parts, one after the other."""
+    first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
     return Answers(
-        np.concatenate([one.ptr, one.ptr[-1] + two.ptr[1:]]),
-        np.concatenate([one.row, two.row]),
-        np.concatenate([one.prob, two.prob]),
-        one.faults | shifted,
+        offsets(np.concatenate([np.diff(part.ptr) for part in parts])),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.prob for part in parts]),
+        {begin + p: fault for part, begin in zip(parts, first, strict=False) for p, fault in part.faults.items()},
     )
 
 
