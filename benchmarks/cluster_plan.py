@@ -2,7 +2,8 @@
 
 Takes what `cluster.py` measured (or `cluster.py --quick`, with `--quick`), sees how well `cluster_model` predicts the runs on 2 and 3 nodes
 from the one on a single node, and then plays games of 1e10 and 1e12 stage games out on 10, 100 and 1,000 nodes, with blocks of several
-lengths. Writes cluster_plan.json, docs/images/cluster.png and the tables of docs/in-depth/cluster.md.
+lengths. Writes cluster_plan.json, docs/images/cluster.png and the tables of docs/howto/on-a-cluster.md; with `--quick` it plays few cases
+out, prints the tables and draws benchmarks/quick.png.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cluster_graphs import World, cut, from_record, layers_of, measured, round_trip
 from cluster_model import Cluster, play
 from cluster_record import from_dict
-from cluster_report import write
+from cluster_report import draw, tables, write
 
 HERE = Path(__file__).parent
 CORES = 16
@@ -34,6 +35,7 @@ WORLDS = (
     World("1e12, anywhere", 2500, 1999, 100, near=False),
 )
 BLOCKS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
+QUICK = (0.2, 1.0, 5.0, 30.0)
 MOST_PARTS = 8_000  # of a layer: with more of them the driver binds by far
 PLAYED = 15_000  # tasks, of as many layers as that is; others follow at the same pace
 EXPLORED = 2**21  # cells of a block that is explored
@@ -158,6 +160,7 @@ def _cluster(told, nodes, network, overhead):
     )
 
 
+@cache
 def _paced(world, cells, cluster, each, size, filed):
     """Play some layers, and twice as many; the others take as long as the latter took more."""
     cutting, finding = cuts(world, cells)
@@ -185,11 +188,12 @@ def main():
     graph = from_record(record)
     overhead = _overhead(graph, _machine(told, 1, round_trip(record)), record.wall)
     print({key: f"{x:.3g}" for key, x in {**each, "overhead": overhead, **told["costs"]}.items()}, flush=True)
-    found = []
+    found, quick = [], name == "quick"
     for world in WORLDS:
         for nodes in NODES:
-            for network in NETWORKS:
-                found += [predicted(told, each, overhead, world, nodes, network, block) for block in BLOCKS]
+            for network in list(NETWORKS)[quick:]:
+                blocks = QUICK if quick else BLOCKS
+                found += [predicted(told, each, overhead, world, nodes, network, block) for block in blocks]
             print(world.name, nodes, f"{time.process_time():.0f} s", flush=True)
     found = [x for x in found if x is not None]
     facts = {
@@ -201,9 +205,12 @@ def main():
         "worlds": [asdict(x) for x in WORLDS],
     }
     plan = {**facts, "shared_disk": SHARED_DISK, "latency": LATENCY, "validated": checks, "predicted": found}
-    if name == "cluster":
+    if quick:
+        print("\n".join(tables(told, plan).values()))
+        draw(plan, HERE / "quick.png")
+    else:
         (HERE / "cluster_plan.json").write_text(json.dumps(plan, indent=1) + "\n")
-    write(told, plan, HERE.parent / "docs")
+        write(told, plan, HERE.parent / "docs")
 
 
 if __name__ == "__main__":
