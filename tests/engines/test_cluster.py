@@ -11,7 +11,7 @@ import pytest
 import acegames as ace
 from acegames.engines import checkpoint
 from acegames.engines.cluster import solving
-from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region
+from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.engines.cluster.layout import Layout
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -153,6 +153,31 @@ def test_slabs_need_little_of_the_next_layer():
     assert layout.cuts[25].blocks >= 8
     needed = [int(layout.region(25, k).boxes.base[-1]) for k in range(layout.cuts[25].blocks)]
     assert np.mean(needed) < 0.45 * space.totals[26]
+
+
+def test_slabs_suit_the_parts_that_blocks_are_cut_into():
+    """A layer that is explored as one block is solved in parts, which need little of the next layer all the same."""
+    game = large_game(horizon=30, states=20, budget=60, constraints=2)
+    space = plan(game, lattice(game), clip=False)
+    whole, part = np.full(game.horizon + 1, np.inf), np.full(game.horizon + 1, space.totals.max() / 12)
+    needed = []
+    for layout in (Layout.of(space, whole), Layout.of(space, whole, part)):
+        assert layout.cuts[25].blocks == 1
+        after, cut = (with_blocks(layout.cuts[t], layout.cuts[t].cells, part[t]) for t in (26, 25))
+        boxes = [boxes_of(space.layers[25], cut, cut.tiles(k))[0] for k in range(cut.blocks)]
+        needed.append(np.mean([region(space, layout.edges, 25, here, after).boxes.base[-1] for here in boxes]))
+    assert needed[1] < 0.45 * space.totals[26] and needed[1] < 0.6 * needed[0]
+
+
+@pytest.mark.parametrize(("number", "nodes"), [(10, 2), (10, 3), (3, 7), (1, 1), (12, 1), (7, 7)])
+def test_each_node_is_asked_for_a_run_of_neighbours(number, nodes):
+    order = solving._in_turn(number, nodes)
+    assert sorted(order) == list(range(number))
+    run = -(-number // nodes)
+    for k, first in enumerate(range(0, number, run)):  # those who ask nodes in turn come to the k-th for these
+        own = [p for p in order if p // run == k]
+        assert own == list(range(first, min(first + run, number)))
+    assert [p // run for p in order[: -(-number // run)]] == list(range(-(-number // run)))
 
 
 def test_neighbours_come_together():

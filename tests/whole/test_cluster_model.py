@@ -147,3 +147,39 @@ def test_where_all_must_end_the_driver_waits_and_works(model, graph):
     before = free.ended[:middle].max()
     assert (held.ended[middle:] - graph.seconds[middle:]).min() >= before + 7.0 - 1e-9
     assert held.seconds >= before + 9.0
+
+
+@pytest.fixture(scope="module")
+def graphs(model):
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import cluster_graphs
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    return cluster_graphs
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_a_game_that_is_only_described_is_cut_as_the_engine_cuts(graphs, near):
+    world = graphs.World("small", 49, 60, 10, near=near)
+    cutting = graphs.cut(world, world.cells / 20)
+    assert cutting.cells.sum() == world.cells and 15 <= len(cutting.cells) <= 40
+    assert all(k in needed for k, needed in enumerate(cutting.needs)), (
+        "a step may cost nothing and lead to the same state"
+    )
+    assert max(map(len, cutting.needs)) <= (6 if near else 10) < len(cutting.cells)
+
+
+def test_layers_of_a_described_game_are_asked_for_in_turn(graphs, model):
+    world = graphs.World("small", 49, 60, 10, near=True)
+    cutting = graphs.cut(world, world.cells / 20)
+    K = len(cutting.cells)
+    graph = graphs.layers_of(cutting, 4, 3, each=1e-3, size=8.0, filed=1.0)
+    assert len(graph) == 4 * K and graph.seconds.sum() == pytest.approx(4e-3 * world.cells)
+    assert all(k // K == j // K + 1 for k, needed in enumerate(graph.needs) for j in needed)
+    assert sum(map(len, graph.needs)) == 3 * sum(map(len, cutting.needs))
+    together = model.play(graph, model.Cluster(3, 1, bandwidth=1e12))
+    apart = model.play(
+        graphs.layers_of(cutting, 4, 1, each=1e-3, size=8.0, filed=1.0), model.Cluster(3, 1, bandwidth=1e12)
+    )
+    assert together.moved < apart.moved, "neighbours on one node need less from others"
