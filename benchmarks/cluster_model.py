@@ -9,7 +9,8 @@ It follows `acegames.system.ray_tasks` and `acegames.engines.cluster.solving`:
 - When all that it needs is made, what the node lacks is moved there: each node sends and receives one block at a time at `bandwidth`.
   Then it waits for a worker. There is no barrier between layers.
 - A layer whose parts have ended is filed: by a task on some node that fetches its pieces and writes them to a file system that all
-  nodes share (`shared_disk` bytes a second for all together), or by the driver in the background.
+  nodes share (`shared_disk` bytes a second for all together), or by the driver in the background. Both pass through the node's network
+  between the blocks that tasks wait for; no node is done before its network has carried everything.
 
 `cluster_plan.py` feeds it with measured solves and with the block graphs of games that no machine here could hold.
 """
@@ -123,8 +124,8 @@ class _Play:
             self.now, _, what, argument = heapq.heappop(self.events)
             what(*argument)
         assert self.heard == len(self.graph) and not self.filing
-        seconds = max(self.now, self.driver_free, self.disk_free) + self.graph.end
         network = max(*self.sent, *self.received)
+        seconds = max(self.now, self.driver_free, self.disk_free, network) + self.graph.end
         work = float(self.graph.seconds.sum())
         return Played(seconds, self.ended, work, self.driver_busy, self.moved, network, self.disk_busy)
 
@@ -234,13 +235,13 @@ class _Play:
         self._at(ready, self._ready, node, k)
 
     def _move(self, source, node, size, time):
-        """When a block has moved, which waits for both ends."""
-        begin = max(time, self.sending[source], self.receiving[node])
+        """When a block has moved: each end takes one after the other, and the later of both decides."""
         took = size / self.cluster.bandwidth
-        self.sending[source] = self.receiving[node] = begin + took
+        self.sending[source] = max(time, self.sending[source]) + took
+        self.receiving[node] = max(time, self.receiving[node]) + took
         self.sent[source] += took
         self.received[node] += took
-        return begin + took + self.cluster.latency * (size > 0)
+        return max(self.sending[source], self.receiving[node]) + self.cluster.latency * (size > 0)
 
     def _ready(self, node, k):
         self.queue[node].append(k)
@@ -279,12 +280,16 @@ class _Play:
         by_node = defaultdict(float)
         for k in self.parts[layer]:
             by_node[self.home[k]] += float(self.graph.filed[k])
-        fetched = max([self.now, *(self._move(j, node, size, self.now) for j, size in by_node.items() if j != node)])
-        took = sum(by_node.values()) / self.cluster.shared_disk
         alone = sum(by_node.values()) / self.cluster.bandwidth
+        for j, size in by_node.items():  # between what tasks need, which does not wait for it
+            if j != node:
+                self.sent[j] += size / self.cluster.bandwidth
+                self.received[node] += size / self.cluster.bandwidth
+        self.sent[node] += alone  # to the disk
+        took = sum(by_node.values()) / self.cluster.shared_disk
         self.disk_free = max(self.disk_free, self.now) + took
         self.disk_busy += took
-        return max(fetched + alone, self.disk_free)
+        return max(self.now + 2 * alone, self.disk_free)
 
     def _filed(self, node):
         self.free[node] += 1
