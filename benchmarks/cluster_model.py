@@ -43,6 +43,8 @@ class Cluster:
     shared_disk: float = np.inf  # bytes a second that all nodes together write
     driver_files: float | None = None  # bytes a second that the driver files; None: the nodes file
     in_flight: int | None = None
+    processors: float = np.inf  # that all nodes share, where they are on one machine
+    others: float = 0.0  # of which Ray and the driver use so many
 
     @property
     def limit(self):
@@ -254,7 +256,15 @@ class _Play:
             if isinstance(k, tuple):
                 self._at(self._written(node, k[1]), self._filed, node)
             else:
-                self._at(self.now + self.cluster.overhead + float(self.graph.seconds[k]), self._end, node, k)
+                took = self.cluster.overhead + float(self.graph.seconds[k])
+                self._at(self.now + took * self._slower(), self._end, node, k)
+
+    def _slower(self):
+        """How many times as long a task takes that begins now, because of those that run beside it."""
+        if not np.isfinite(self.cluster.processors):
+            return 1.0
+        running = self.cluster.nodes * self.cluster.cores - sum(self.free)
+        return max(1.0, (running + self.cluster.others) / self.cluster.processors)
 
     def _end(self, node, k):
         """A task has ended."""

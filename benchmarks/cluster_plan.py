@@ -58,15 +58,14 @@ def validated(told, runs, cores):
 def _predicted(told, single, row, cores):
     """One run, from the tasks of the one on a single node.
 
-    All nodes are on one machine: where workers and Ray's own processes want more processors than it has, all slow down alike.
+    All nodes are on one machine: where workers and Ray's own processes want more processors than it has, tasks take longer.
     """
     record = from_dict(single["record"])
     graph, one = from_record(record), single["cpu"]
     ray = (sum(one.values()) - one["workers"]) / record.wall  # processors that Ray and the driver use
-    base = replace(_machine(told, 1, round_trip(record)), overhead=0.0)
-    slow = max(1.0, (row["nodes"] + ray) / cores) / max(1.0, (1 + ray) / cores)
-    cluster = replace(base, nodes=row["nodes"], overhead=_overhead(graph, base, record.wall) * slow)
-    seconds = play(replace(graph, seconds=graph.seconds * slow), cluster).seconds
+    base = replace(_machine(told, 1, round_trip(record)), processors=cores, others=ray)
+    cluster = replace(base, nodes=row["nodes"], overhead=_overhead(graph, base, record.wall))
+    seconds = play(graph, cluster).seconds
     facts = {key: row[key] for key in ("game", "pairs", "nodes", "block_seconds")}
     return {**facts, "measured": row["ray"], "predicted": seconds, "error": seconds / row["ray"] - 1}
 

@@ -102,6 +102,13 @@ def test_tasks_under_way_are_bounded(model):
     assert model.play(apart, model.Cluster(1, 40, in_flight=10)).seconds == pytest.approx(4.0)
 
 
+def test_nodes_of_one_machine_share_its_processors(model):
+    apart = model.Graph(np.ones(4), np.zeros(4), np.zeros(4), [[]] * 4, np.zeros(4, int))
+    assert model.play(apart, model.Cluster(4, 1, processors=4)).seconds == pytest.approx(1.0)
+    assert model.play(apart, model.Cluster(4, 1, processors=2)).seconds == pytest.approx(2.0)
+    assert model.play(apart, model.Cluster(1, 1, processors=2, others=1.0)).seconds == pytest.approx(4.0)
+
+
 def test_moving_blocks_binds_when_the_network_is_slow(model):
     """Each task of the second layer needs all of the first."""
     n, size = 8, 10.0
