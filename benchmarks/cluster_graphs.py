@@ -139,5 +139,4 @@ def measured(record, pairs):
         "filed": filed / pairs,
         "explore": explored / 4 / record.cells,  # of a pass: two of heights, two of marks
         "marks": (made["make_marks"] + made["make_heights"]) / 4 / record.cells,
-        "driver": sum(from_record(record).pauses.values()) / record.cells,
     }

@@ -2,7 +2,8 @@
 
 Takes what `cluster.py` measured (or `cluster.py --quick`, with `--quick`), sees how well `cluster_model` predicts the runs on 2 and 3 nodes
 from the one on a single node, and then plays games of 1e10 and 1e12 stage games out on 10, 100 and 1,000 nodes, with blocks of several
-lengths. Writes cluster_plan.json, docs/images/cluster.png and the tables of docs/in-depth/cluster.md.
+lengths. Writes cluster_plan.json, docs/images/cluster.png and the tables of docs/howto/on-a-cluster.md; with `--quick` it plays few cases
+out, prints the tables and draws benchmarks/quick.png.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cluster_graphs import World, cut, from_record, layers_of, measured, round_trip
 from cluster_model import Cluster, play
 from cluster_record import from_dict
-from cluster_report import write
+from cluster_report import draw, tables, write
 
 HERE = Path(__file__).parent
 CORES = 16
@@ -33,9 +34,10 @@ WORLDS = (
     World("1e12, neighbours", 2500, 1999, 100, near=True),
     World("1e12, anywhere", 2500, 1999, 100, near=False),
 )
-BLOCKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
-MOST_PARTS = 15_000  # of a layer: with more of them the driver binds by far
-PLAYED = 40_000  # tasks, of as many layers as that is; others follow at the same pace
+BLOCKS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
+QUICK = (0.2, 1.0, 5.0, 30.0)
+MOST_PARTS = 8_000  # of a layer: with more of them the driver binds by far
+PLAYED = 15_000  # tasks, of as many layers as that is; others follow at the same pace
 EXPLORED = 2**21  # cells of a block that is explored
 PASSES = 4  # heights and marks, clipped and not
 
@@ -133,6 +135,15 @@ def predicted(told, each, overhead, world, nodes, network, block):
     }
 
 
+def collecting(runs):
+    """Seconds of the driver for each cell while no task runs: how much more they are in the larger game."""
+    records = [from_dict(x["record"]) for x in runs if x["nodes"] == 1 and x["block_seconds"] is None]
+    cells, seconds = zip(*sorted((x.cells, sum(from_record(x).pauses.values())) for x in records), strict=True)
+    if len(records) == 1:
+        return seconds[0] / cells[0]
+    return max(seconds[-1] - seconds[0], 0.0) / (cells[-1] - cells[0])
+
+
 def _cluster(told, nodes, network, overhead):
     costs = told["costs"]
     ask = costs["ask"] + costs["choose_each"] * nodes
@@ -149,6 +160,7 @@ def _cluster(told, nodes, network, overhead):
     )
 
 
+@cache
 def _paced(world, cells, cluster, each, size, filed):
     """Play some layers, and twice as many; the others take as long as the latter took more."""
     cutting, finding = cuts(world, cells)
@@ -172,15 +184,16 @@ def main():
     checks = validated(told, runs, told["machine"]["cores"])
     single = next(x for x in runs if x["nodes"] == 1 and x["block_seconds"] is None)
     record = from_dict(single["record"])
-    each = measured(record, single["pairs"])
+    each = {**measured(record, single["pairs"]), "driver": collecting(runs)}
     graph = from_record(record)
     overhead = _overhead(graph, _machine(told, 1, round_trip(record)), record.wall)
     print({key: f"{x:.3g}" for key, x in {**each, "overhead": overhead, **told["costs"]}.items()}, flush=True)
-    found = []
+    found, quick = [], name == "quick"
     for world in WORLDS:
         for nodes in NODES:
-            for network in NETWORKS:
-                found += [predicted(told, each, overhead, world, nodes, network, block) for block in BLOCKS]
+            for network in list(NETWORKS)[quick:]:
+                blocks = QUICK if quick else BLOCKS
+                found += [predicted(told, each, overhead, world, nodes, network, block) for block in blocks]
             print(world.name, nodes, f"{time.process_time():.0f} s", flush=True)
     found = [x for x in found if x is not None]
     facts = {
@@ -192,9 +205,12 @@ def main():
         "worlds": [asdict(x) for x in WORLDS],
     }
     plan = {**facts, "shared_disk": SHARED_DISK, "latency": LATENCY, "validated": checks, "predicted": found}
-    if name == "cluster":
+    if quick:
+        print("\n".join(tables(told, plan).values()))
+        draw(plan, HERE / "quick.png")
+    else:
         (HERE / "cluster_plan.json").write_text(json.dumps(plan, indent=1) + "\n")
-    write(told, plan, HERE.parent / "docs")
+        write(told, plan, HERE.parent / "docs")
 
 
 if __name__ == "__main__":

@@ -25,17 +25,22 @@ def write(told, plan, docs):
     """Put the tables between their marks in the page, and draw."""
     page = docs / PAGE
     text = page.read_text()
-    tables = {
-        "measured": of_runs(told["runs"]),
-        "model": of_model(plan["validated"]),
-        "plan": of_plan(plan["predicted"]),
-    }
-    for name, content in tables.items():
+    for name, content in tables(told, plan).items():
         mark = re.compile(rf"(<!-- {name}: made by benchmarks/cluster_plan.py -->\n).*?(<!-- end -->)", re.DOTALL)
         text, number = mark.subn(lambda found, new=content: f"{found[1]}\n{new}\n{found[2]}", text)
         assert number == 1, f"{page}: {name}"
     page.write_text(text)
     draw(plan, docs / "images" / "cluster.png")
+
+
+def tables(told, plan):
+    """The parts of the page by name."""
+    picture = "![time over nodes and over the length of blocks](../images/cluster.png)\n\n"
+    return {
+        "measured": of_runs(told["runs"]),
+        "model": of_model(plan["validated"]),
+        "plan": picture + of_plan(plan["predicted"]),
+    }
 
 
 def of_runs(runs):
