@@ -69,6 +69,9 @@ class Shuffled:
         while self.under_way:
             self._any()()
 
+    def account(self):
+        return f"in {self.ran} tasks"
+
     def _any(self):
         return self.under_way[int(self.rng.integers(len(self.under_way)))]
 

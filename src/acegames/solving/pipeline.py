@@ -120,7 +120,8 @@ def solve(
         raise infeasible_as_counted(game, within)
     layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]
     policy = build_policy(game, whole.units, found.dims, layers, concept, found.reached, counted.rounding)
-    stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
+    took = time.perf_counter() - started
+    stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, took, found.ran or None)
     promise = guarantee(game, concept, counted.rounding, within.in_words(game))
     run = store.run if isinstance(store, Checkpoint) else None
     return Solution(game, concept, found.values, policy, stats, promise, run)

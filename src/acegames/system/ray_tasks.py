@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from acegames.errors import InvalidOption
 from acegames.system.agreement import of_this_process
+from acegames.system.machine import bytes_said
 from acegames.system.ray_connection import connect
 from acegames.system.ray_errors import original
 from acegames.system.ray_nodes import Nodes
@@ -142,6 +143,15 @@ class OnRay:
         """Wait until every task that was asked for has ended, and its numbers are told."""
         while self._under_way:
             self._wait()
+
+    def account(self) -> str:
+        """What was done so far, in words."""
+        done, machines = self.stats, self._nodes.number
+        said = f"in {done.tasks:,} tasks on {machines} machine{'s' * (machines != 1)}"
+        more = {"moved between them": done.bytes_moved, "spilled to disk": done.bytes_spilled}
+        told = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
+        told += [f"{done.again:,} tasks run again"] * bool(done.again)
+        return f"{said} ({', '.join(told)})" if told else said
 
     def cancel(self) -> None:
         """Give up every task that has not ended. Those that run are interrupted."""

@@ -74,6 +74,9 @@ class Tasks(Protocol):
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
 
+    def account(self) -> str:
+        """What was done so far, in words: "in 324 tasks on 2 machines"."""
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -125,3 +128,7 @@ class Here:
 
     def finish(self) -> None:
         """Nothing is under way."""
+
+    def account(self) -> str:
+        """Nothing is worth telling."""
+        return ""

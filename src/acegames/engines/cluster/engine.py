@@ -79,9 +79,8 @@ class InBlocks:
             layers = [x.layer for x in reversed(solved)]
             found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
             found = setting.base.back(found, store.keep)
-            return replace(
-                found, reached=self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
-            )
+            reached = self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
+            return replace(found, reached=reached, ran=tasks.account())
 
     @property
     def _explored(self) -> int | None:
