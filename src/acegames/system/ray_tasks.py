@@ -86,7 +86,7 @@ class OnRay:
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._on_disk: dict[str, int] = {}  # the most of each node
         self.stats = RayStats()
-        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+        self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
 
     @property
     def in_flight(self) -> int:
@@ -186,7 +186,7 @@ class OnRay:
     def _tell(self) -> None:
         """Tell of the tasks that have ended by now, and see now and then which nodes there are."""
         self._nodes.refresh()
-        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+        self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
         while not self._ended.empty():
             self._take(self._ended.get())
 
