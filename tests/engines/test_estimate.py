@@ -158,7 +158,7 @@ def sample_of(game, concept=None, threads=1):
     concept = concept or ace.CCE()
     space = exploring.explore(space_of(game))
     base = local.baseline(*space.rewards)
-    stages, team = local._stages(space, concept, base), local.Team(threads)
+    stages, team = local.stages_of(space, concept, base), local.Team(threads)
     solver = local.Threads(space, lattice(game), concept, base, stages, team, local.RUN)
     return measure.Sample(space, concept, base, stages, team, solver.rewards)
 

@@ -44,6 +44,7 @@ class EngineResult:
     programs: int  # stages that took a linear program
     repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
     reached: Reached | None = None  # the pairs exactly, where the layers' boxes are clipped
+    ran: str = ""  # where it was computed, of engines that choose: "on the GPU (NVIDIA H200)"
 
 
 class Engine(Protocol):

@@ -134,9 +134,31 @@ class LocalEngine:
             compile_ahead("left")  # not before on two processors: each has something to compile
         assert space.rewards is not None
         base = baseline(*space.rewards)
-        solver = _solver(space, lattice, concept, base, team)
+        solver = self._solver(space, lattice, concept, base, store, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(space, lattice, _reached_bytes(space, predicted, concept, store), team))
+        allowed = _reached_bytes(space, predicted, concept, store)
+        return replace(found, reached=self._reached(space, lattice, allowed, team))
+
+    def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
+        """Find the cells that are reached."""
+        return explore(space, memory, team)
+
+    def _solver(
+        self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
+    ) -> LayerSolver[Any]:
+        """What solves the layers."""
+        return solver_of(space, lattice, concept, base, team)
+
+    def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
+        """The pairs themselves, nothing clipped; None where they would take more memory than that."""
+        try:
+            exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+            if exact.same_boxes(space):
+                return Reached(space.dims, space.layers[:-1], exact.sums)
+            exact = self._explore(exact, allowed, team)
+        except TooLarge:
+            return None
+        return Reached(exact.dims, exact.layers[:-1], exact.sums)
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
@@ -146,7 +168,7 @@ class LocalEngine:
         Cells are listed where boxes do not fit.
         """
         began = working_clock()
-        explored = explore(space, self.memory, team)
+        explored = self._explore(space, self.memory, team)
         took = working_clock() - began
         if not explored.feasible:
             return None
@@ -193,7 +215,7 @@ def _timed(
         else:
             began = time.perf_counter()
             base = baseline(*seen.rewards)
-            stages = _stages(seen, concept, base)
+            stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
             solver = Threads(seen, lattice, concept, base, stages, team, RUN)
             more = max(predicted.pairs - seen.pairs, 0)
@@ -212,19 +234,8 @@ def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: L
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
-    """The pairs themselves, nothing clipped; None where they would take more memory than that."""
-    try:
-        exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-        if exact.same_boxes(space):
-            return Reached(space.dims, space.layers[:-1], exact.sums)
-        exact = explore(exact, allowed, team)
-    except TooLarge:
-        return None
-    return Reached(exact.dims, exact.layers[:-1], exact.sums)
-
-
-def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
+def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
+    """What solves layers on this machine's processors."""
     players, run = space.game.players, min(RUN, block_cells(space))
     if _small_alone(space):
         return OnePlayer(space)
@@ -234,7 +245,7 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
         announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
     elif len(players) > 1 or not space.dense:
         announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
-    stages = _stages(space, concept, base)
+    stages = stages_of(space, concept, base)
     if isinstance(stages, Programs) and (len(players) > 1 or not space.dense):
         return Sharing(space, lattice, concept, base, stages, team, run)
     return Threads(space, lattice, concept, base, stages, team, run)
@@ -245,7 +256,8 @@ def _small_alone(space: Space) -> bool:
     return len(space.game.players) == 1 and bool(space.dense) and int(space.totals.max()) <= RUN_ALONE
 
 
-def _stages(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+    """What solves stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
         return Programs(concept, players, choices_of(space, concept), base)

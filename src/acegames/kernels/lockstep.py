@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acegames.kernels.lanes import LANES, anywhere, gather, get, put, scatter, spread, where
+from acegames.kernels.lanes import LANES, anywhere, gather, get, lane_count, put, scatter, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
 from acegames.numerics import (
@@ -67,7 +67,7 @@ class Group(NamedTuple):
 
 
 @making
-def group_room(n, N, actions, correlated):
+def group_room(n, N, actions, correlated, lanes=LANES):
     """Room for games of up to n joint actions, or for none where that is too much (`has_room`).
 
     `actions` (N,) is the number of each player's.
@@ -87,8 +87,8 @@ def group_room(n, N, actions, correlated):
     c = T + (rows + 2) * (n + 1)
     size = c + n
     x, y, spare, row = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
-    memory, whole = np.zeros((row + n + 1, LANES)), np.zeros((2 + rows + 1 + n, LANES), np.int64)
-    games, owner = np.zeros(LANES, np.int64), np.zeros(rows, np.int64)
+    memory, whole = np.zeros((row + n + 1, lanes)), np.zeros((2 + rows + 1 + n, lanes), np.int64)
+    games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
     places = gross, v, player, feasible, A, scale, T, c, size, x, y, spare, row
     return Group(memory, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
 
@@ -131,7 +131,7 @@ def _enter(written, n, group):
     memory, N = group.memory, group.N
     for j in range(n):
         put(memory, group.feasible + j, 0.0)
-    for lane in range(LANES):
+    for lane in range(lane_count(memory)):
         g = group.games[lane]
         begin, end = written.ptr[g], written.ptr[g + 1]
         memory[group.feasible + n, lane] = end - begin
@@ -339,7 +339,7 @@ def _pivot(n, count, r, j, size, group):
             before = where(own | (j == k), 0.0, get(m, T + i * width + k))
             put(m, T + i * width + k, before - factor * get(m, group.row + k))
     put(whole, LINE, r)
-    for lane in range(LANES):
+    for lane in range(lane_count(m)):
         row, column = group.basic + whole[LINE, lane], group.other + whole[COLUMN, lane]
         if row >= group.basic:
             whole[row, lane], whole[column, lane] = whole[column, lane], whole[row, lane]
