@@ -8,6 +8,7 @@ from acegames.approximate import Rounded, discount, round_costs
 from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress
 from acegames.engines.forecast import Estimate
+from acegames.engines.gpu import GPUEngine
 from acegames.engines.local import LocalEngine
 from acegames.engines.reference import ReferenceEngine
 from acegames.errors import (
@@ -63,7 +64,7 @@ __all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "Shie
 __all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
 __all__ += ["bracket", "Bracket", "estimate", "Estimate"]
 # where it is computed
-__all__ += ["LocalEngine", "ReferenceEngine", "Progress", "OnProgress"]
+__all__ += ["LocalEngine", "GPUEngine", "ReferenceEngine", "Progress", "OnProgress"]
 # the policy that it hands over
 __all__ += ["Policy", "CostTracker", "Runner"]
 # checks

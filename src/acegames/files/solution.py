@@ -125,7 +125,7 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "game": game_header,
         "policy": policy_header,
         # without the time that it took: the same solve gives the same bytes
-        "stats": {k: v for k, v in asdict(solution.stats).items() if k != "seconds"},
+        "stats": {k: v for k, v in asdict(solution.stats).items() if k not in ("seconds", "where")},
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
@@ -402,7 +402,7 @@ def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
 def _stats_from_data(data: Any) -> Stats:
     stats = Stats(**data)
     counts = (stats.pairs, stats.programs, stats.repaired)
-    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float, NoneType):
+    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float, NoneType) or stats.where is not None:
         raise BadFile(f"what the solve took is {show(data)}, must be numbers")
     return stats
 

@@ -18,6 +18,7 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.forecast import Estimate
+from acegames.engines.gpu import GPUEngine
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
@@ -101,7 +102,7 @@ def solve(
     engine = engine or LocalEngine()
     store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
-        named = {} if isinstance(engine, LocalEngine) else {"engine": type(engine).__name__}
+        named = {} if isinstance(engine, (LocalEngine, GPUEngine)) else {"engine": type(engine).__name__}
         facts = {"game": game.digest, "counted": counted.game.digest, **named}
         store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:
@@ -116,7 +117,8 @@ def solve(
         raise infeasible_as_counted(game, within)
     layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]
     policy = build_policy(game, whole.units, found.dims, layers, concept, found.reached, counted.rounding)
-    stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
+    took = time.perf_counter() - started
+    stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, took, found.ran or None)
     promise = guarantee(game, concept, counted.rounding, within.in_words(game))
     run = store.run if isinstance(store, Checkpoint) else None
     return Solution(game, concept, found.values, policy, stats, promise, run)

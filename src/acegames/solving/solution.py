@@ -36,12 +36,15 @@ class Stats(Shown):
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because floats were not certified
     seconds: float | None = None  # None after loading: files are the same for the same solve
+    # what solved it, of engines that choose: "on the GPU (NVIDIA H200)"; None after loading
+    where: str | None = None
 
     def __str__(self) -> str:
         took = "" if self.seconds is None else f"; {self.seconds:.3g} s"
         exactly = f", {self.repaired:,} of these in exact arithmetic" if self.repaired else ""
         games = counted(self.pairs, "stage game")
-        return f"{games} after clipping, {self.programs:,} by a linear program{exactly}{took}"
+        where = "" if self.where is None else f" {self.where}"
+        return f"{games} after clipping, {self.programs:,} by a linear program{exactly}{took}{where}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -166,6 +166,7 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
     if added:
         np.row_stack = np.vstack
     try:
+        optional("numba_cuda", "GPU solves", "gpu")
         cuda = optional("numba.cuda", "GPU solves", "gpu")
         _lanes_of_one()
         from numba.cuda import dispatcher

@@ -259,7 +259,7 @@ def open_card(number: int) -> Card:
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.
     """
-    optional("numba.cuda", "GPU solves", "gpu")
+    optional("numba_cuda", "GPU solves", "gpu")
     driver = optional("cuda.bindings.driver", "GPU solves", "gpu")
     try:
         error = driver.cuInit(0)[0]
