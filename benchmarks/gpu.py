@@ -81,11 +81,28 @@ def check() -> None:
     """Games of many kinds."""
     engine, good, bad = ace.GPUEngine(smallest=0), 0, 0
     cases = [
-        *((f"random {size} {more}", random_game(*size, **more), concept)
-        for size, more in (((4, 12, 24), {}), ((3, 6, 9), {"constraints": 1}), ((3, 8, 9), {"constraints": 3}), ((4, 8, 20), {"actions": 2}))
-        for concept in (ace.CE(), ace.CCE(), ace.CE("fair"), ace.CCE("egalitarian"), ace.CE(None), ace.CCE(floor=5), ace.CE(floor=0))),
+        *(
+            (f"random {size} {more}", random_game(*size, **more), concept)
+            for size, more in (
+                ((4, 12, 24), {}),
+                ((3, 6, 9), {"constraints": 1}),
+                ((3, 8, 9), {"constraints": 3}),
+                ((4, 8, 20), {"actions": 2}),
+            )
+            for concept in (
+                ace.CE(),
+                ace.CCE(),
+                ace.CE("fair"),
+                ace.CCE("egalitarian"),
+                ace.CE(None),
+                ace.CCE(floor=5),
+                ace.CE(floor=0),
+            )
+        ),
     ]
-    cases += [(name, ace.catalog.get(name), concept) for name in ace.catalog.names() for concept in (ace.CE(), ace.CCE())]
+    cases += [
+        (name, ace.catalog.get(name), concept) for name in ace.catalog.names() for concept in (ace.CE(), ace.CCE())
+    ]
     for name, game, concept in cases:
         try:
             ok = files_agree(name, game, concept, engine)
@@ -114,7 +131,12 @@ def times(*, large: bool) -> None:
                 took, here = timed(lambda: ace.solve(game, concept))
                 pairs = there.stats.pairs
                 same = "same" if digest(here) == digest(there) else "DIFFERENT"
-                say(size, more, concept, f"{pairs:.4g} pairs, {there.stats.programs:.4g} programs, {there.stats.repaired} repaired;")
+                say(
+                    size,
+                    more,
+                    concept,
+                    f"{pairs:.4g} pairs, {there.stats.programs:.4g} programs, {there.stats.repaired} repaired;",
+                )
                 say(f"    GPU {second:.3f} s ({pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
             except Exception:
                 traceback.print_exc(limit=6)

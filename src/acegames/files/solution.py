@@ -402,7 +402,11 @@ def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
 def _stats_from_data(data: Any) -> Stats:
     stats = Stats(**data)
     counts = (stats.pairs, stats.programs, stats.repaired)
-    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float, NoneType) or stats.where is not None:
+    if (
+        not all(type(n) is int and n >= 0 for n in counts)
+        or type(stats.seconds) not in (int, float, NoneType)
+        or stats.where is not None
+    ):
         raise BadFile(f"what the solve took is {show(data)}, must be numbers")
     return stats
 

@@ -395,7 +395,7 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
     for row in range(len(own.work.position)):
         own.work.position[row] = -1
     count = waiting.counts[LEFT] if given.together else waiting.counts[WAITING]
-    for nth in range(block * threads + thread, count, blocks * threads):
+    for nth in range(thread * blocks + block, count, blocks * threads):  # apart, because each goes its own way
         at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
         R = _enter_waiting(at, written, own.mixed_ptr, waiting)
         for j in range(R):
@@ -510,7 +510,8 @@ def file_cell_phase(thread, block, threads, blocks, shared, own, given):
         to = _number_of(cell, given.words, given.numbers) - given.number
         if to < 0:
             return
-    given.codes[to] = given.code[cell]
+    reached = not given.by_cell or (given.words[cell >> 6] >> np.uint64(cell & 63)) & np.uint64(1) != np.uint64(0)
+    given.codes[to] = given.code[cell] if reached else 1  # 0 is for mixed answers alone
     for i in range(given.values.shape[1]):
         given.values[to, i] = given.value[i, cell]
 

@@ -47,7 +47,9 @@ class Recipe:
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
         together = [x.nbytes for _, x in _arrays(self.shared)]
-        return sum(map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside]))
+        return sum(
+            map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
+        )
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -138,7 +140,14 @@ def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> by
 def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> bytes:
     """Machine code, or what it is made from, without fused multiplications and additions."""
     linker = optional("cuda.bindings.nvjitlink", "GPU solves", "gpu")
-    options = ["-arch=sm_{}{}".format(*capability), "-lto", "-fma=0", "-O3", *(["-ptx"] if ptx else [])]
+    options = [
+        "-arch=sm_{}{}".format(*capability),
+        "-lto",
+        "-fma=0",
+        "-O3",
+        "-split-compile=0",
+        *(["-ptx"] if ptx else []),
+    ]
     handle = linker.create(len(options), options)
     try:
         linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from threading import Lock
 from typing import Any
@@ -23,6 +24,8 @@ from acegames.system.machine import bytes_said
 
 OLDEST = (7, 5)  # compute capability that the compiler still knows
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
+COPIERS = 8  # threads that copy from there
+SHARED_COPY = 2**20  # bytes from which on they share
 RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
 
 
@@ -203,9 +206,7 @@ class Card:
         The answer waits for it and must be called, by any thread; until then the arrays on the card
         must stay as they are.
         """
-        event = self._called(
-            self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
-        )
+        event = self._called(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         self._called(self.driver.cuEventRecord(event, self.stream))
 
         def receive() -> None:
@@ -229,11 +230,24 @@ class Card:
             copy = (pinned.ctypes.data, there.pointer + begin, count, self.back)
             self._called(self.driver.cuMemcpyDtoHAsync(*copy))
             if pending is not None:
-                into[begin - PINNED : begin] = pending[0][: pending[1]]
+                self._copy(into[begin - PINNED : begin], pending[0][: pending[1]])
             self._called(self.driver.cuStreamSynchronize(self.back))
             pending = pinned, count
         if pending is not None:
-            into[there.nbytes - pending[1] :] = pending[0][: pending[1]]
+            self._copy(into[there.nbytes - pending[1] :], pending[0][: pending[1]])
+
+    def _copy(self, into: NDArray[np.uint8], pinned: NDArray[np.uint8]) -> None:
+        """On several threads, because memory that is used for the first time comes slowly."""
+        if len(into) < SHARED_COPY:
+            into[:] = pinned
+            return
+        each = -(-len(into) // COPIERS)
+        runs = [slice(begin, begin + each) for begin in range(0, len(into), each)]
+        list(self._copiers.map(lambda run: np.copyto(into[run], pinned[run]), runs))
+
+    @cached_property
+    def _copiers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(COPIERS)
 
     @cached_property
     def _pinned(self) -> list[NDArray[np.uint8]]:
@@ -273,5 +287,7 @@ def open_card(number: int) -> Card:
         raise MissingExtra(f"GPU solves need a working driver, which says: {words.decode() if words else error}")
     count = driver.cuDeviceGetCount()[1]
     if not 0 <= number < count:
-        raise MissingExtra(f"device: got {number}, and the driver finds {count} GPU{'s' * (count != 1)}, counted from 0")
+        raise MissingExtra(
+            f"device: got {number}, and the driver finds {count} GPU{'s' * (count != 1)}, counted from 0"
+        )
     return Card(number, driver)

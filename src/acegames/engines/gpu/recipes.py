@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,8 @@ from acegames.kernels.records import Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.safety.space import Space
 
-GAMES = 64  # threads of a block where each solves a stage game
+WARP, GAMES = 32, 64  # threads of a block where each solves a stage game: with a table in shared memory, or not
+MOST_SHARED = 64 * 1024  # bytes of such a block: fewer than three of them on a multiprocessor would be slower
 NUMBERING = 1024  # threads of the block that numbers strips
 
 
@@ -39,7 +40,9 @@ class Shape:
         rows, outcomes = space.tables.widest
         actions = tuple(len(labels) for labels in space.game.actions)
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
-        return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, concept is not None and bool(concept.told))
+        return Shape(
+            rows, rounded, space.budget.shape[1], len(actions), actions, concept is not None and bool(concept.told)
+        )
 
     @cached_property
     def line(self) -> Any:
@@ -89,20 +92,25 @@ def bounds(shape: Shape) -> Recipe:
 
 def cells(shape: Shape) -> Recipe:
     """Stage games are written out, and the pure ones filed."""
-    own = OwnCell(shape.totals, shape.written(utility=True), np.empty(2, np.int64), pure_room.py_func(shape.rows, shape.players))
+    own = OwnCell(
+        shape.totals, shape.written(utility=True), np.empty(2, np.int64), pure_room.py_func(shape.rows, shape.players)
+    )
     return Recipe("cells", (phases.cell_rows_phase, phases.cell_phase), SEGMENT, shape.line, own)
 
 
 def plain(shape: Shape) -> Recipe:
     """Plain stage games are solved."""
     own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
-    return Recipe("plain", (phases.plain_phase,), GAMES, None, own)
+    held = Recipe("plain", (phases.plain_phase,), WARP, None, own, ("group.table", "group.whole"))
+    return held if held.shared_bytes <= MOST_SHARED else replace(held, threads=GAMES, beside=())
 
 
 def left(shape: Shape) -> Recipe:
     """All other stage games are solved."""
     work = workspace.py_func(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
-    return Recipe("left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work))
+    return Recipe(
+        "left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
+    )
 
 
 def read_open(shape: Shape) -> Recipe:

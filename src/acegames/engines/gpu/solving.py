@@ -150,8 +150,8 @@ class CardSolver:
         """As `LayerSolver.solve`, of one layer."""
         here = self.space.layers[t0]
         assert here.cells is not None
-        total, number = here.total, here.cells.number
-        filed = filed_answers(number, total)
+        total, reached = here.total, here.cells.number
+        filed = filed_answers(reached, total)
         columns = (2 if self.keep_gross else 1) * self.shape.players
         code, value = np.empty(filed, np.uint8), np.empty((filed, columns))
         given = self._given(t0, after)
@@ -175,8 +175,10 @@ class CardSolver:
                 way.receive()
             mixed = parts[0] if len(parts) == 1 else _Part(*(np.concatenate(x) for x in zip(*parts, strict=True)))
             # in the order of cells; where they are played, the codes say
-            at = np.broadcast_to(np.int64(0), len(mixed.size))
+            at = np.broadcast_to(np.int64(0), (len(mixed.size),))
             found = Mixed(at, mixed.size, mixed.row, mixed.prob)
+            if not len(at) and filed == total > reached:
+                code[here.cells.marks(total) == 0] = 0  # as the local engine leaves them where no answer is mixed
             return Answers(value, code, found, programs=programs, repaired=repaired)
 
         self.sent = self.sent[-2:]
@@ -258,9 +260,7 @@ class CardSolver:
             card.write(there, here)
         card.launch(self._recipe("mend"), -(-count // GAMES), mending)
 
-    def _file(
-        self, t: int, given: Solving, end: int, counts: Ints, part: _Part, number: int, *, by_cell: bool
-    ) -> None:
+    def _file(self, t: int, given: Solving, end: int, counts: Ints, part: _Part, number: int, *, by_cell: bool) -> None:
         """File a chunk on the card, and let it travel to its part of the layer's arrays."""
         cells = end - given.begin
         if len(self.sent) >= 2:
