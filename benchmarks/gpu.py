@@ -17,6 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,22 +125,22 @@ def times(*, large: bool) -> None:
     for size, more in games:
         for concept in (ace.CE(), ace.CCE()):
             try:
-                game = random_game(*size, **more)
-                first, _ = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
-                second, there = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
-                ace.solve(random_game(3, 4, 6, **more), concept)
-                took, here = timed(lambda: ace.solve(game, concept))
-                pairs = there.stats.pairs
-                same = "same" if digest(here) == digest(there) else "DIFFERENT"
-                say(
-                    size,
-                    more,
-                    concept,
-                    f"{pairs:.4g} pairs, {there.stats.programs:.4g} programs, {there.stats.repaired} repaired;",
-                )
-                say(f"    GPU {second:.3f} s ({pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
+                compare(size, more, concept)
             except Exception:
                 traceback.print_exc(limit=6)
+
+
+def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
+    """Time one game on both engines."""
+    game = random_game(*size, **more)
+    first, _ = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
+    second, there = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
+    ace.solve(random_game(3, 4, 6, **more), concept)
+    took, here = timed(lambda: ace.solve(game, concept))
+    stats = there.stats
+    same = "same" if digest(here) == digest(there) else "DIFFERENT"
+    say(size, more, concept, f"{stats.pairs:.4g} pairs, {stats.programs:.4g} programs, {stats.repaired} repaired;")
+    say(f"    GPU {second:.3f} s ({stats.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
 
 
 def parts() -> None:
@@ -169,8 +170,8 @@ def parts() -> None:
         for concept in (ace.CE(), ace.CCE()):
             try:
                 took.clear()
-                game = random_game(*size, **more)
-                seconds, solution = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
+                solve = partial(ace.solve, random_game(*size, **more), concept, engine=ace.GPUEngine(smallest=0))
+                seconds, solution = timed(solve)
                 say(size, concept, solution.stats, f"{seconds:.2f} s:")
                 say("   ", {name: f"{1e3 * x:.1f} ms" for name, x in sorted(took.items(), key=lambda y: -y[1])})
             except Exception:

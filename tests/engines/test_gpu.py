@@ -89,7 +89,7 @@ def test_repaired_stage_games_go_back_to_the_card(tmp_path, monkeypatch):
 def test_large_rewards(tmp_path):
     """A baseline is taken out of rewards, another one at each time."""
     game = bench_game(3, 6, 12)
-    layers = tuple(replace(layer, reward=layer.reward + [1e9, -3e8]) for layer in game.layers)
+    layers = tuple(replace(layer, reward=layer.reward + np.array([1e9, -3e8])) for layer in game.layers)
     raised = with_fields(game, layers=layers)
     for concept in (ace.CE(), ace.CCE("egalitarian")):
         same(raised, concept, tmp_path)
@@ -100,9 +100,9 @@ def test_large_rewards(tmp_path):
 def test_chunks(cells, tmp_path, monkeypatch):
     monkeypatch.setattr(solving, "CHUNK", cells)
     card = EmulatedCard()
-    same(bench_game(3, 8, 60, constraints=1, largest=20), ace.CE(), tmp_path, card=card)
-    layers = 8
-    assert (card.launched.count("cells") > layers) == (cells < 1000)
+    game = bench_game(3, 8, 60, constraints=1, largest=20)
+    same(game, ace.CE(), tmp_path, card=card)
+    assert (card.launched.count("cells") > game.horizon) == (cells < 1000)
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_an_old_card_and_a_full_one(monkeypatch):
         device.Card(0, old)
     card = object.__new__(device.Card)
     card.driver = driver(cuMemGetInfo=lambda: (0, 2**20, 2**34), cuMemAlloc=lambda n: (2, 0))
-    with pytest.raises(ace.TooLarge, match="the GPU has no more memory: 1 MiB of 16 GiB are free|1.0 MiB of 16"):
+    with pytest.raises(ace.TooLarge, match="the GPU has no more memory"):
         card.allocate(100)
 
 

@@ -42,7 +42,7 @@ class Answers:
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
     repaired: int = 0  # of these, decided in exact arithmetic
-    # the answers themselves, where they are still on their way; till then only their number is known
+    # the answers themselves, where they are on their way; till then only their number is known
     coming: Callable[[], Answers] | None = None
 
 

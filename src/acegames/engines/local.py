@@ -150,7 +150,7 @@ class LocalEngine:
         return solver_of(space, lattice, concept, base, team)
 
     def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
-        """The pairs themselves, nothing clipped; None where they would take more memory than that."""
+        """The pairs themselves, nothing clipped; None where they would take more memory."""
         try:
             exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
             if exact.same_boxes(space):

@@ -5,7 +5,7 @@ and round as they do on single numbers, so that an answer is the same to the las
 with lanes count for all of them. Memory is an array of shape (places, 8): place i holds eight
 numbers, one per lane. Indices are not checked.
 
-On a GPU every thread is a lane by itself: there `Lanes` is one float (`lane_count` is 1), and memory
+On a GPU every thread is a lane by itself: there `Lanes` is one float, `lane_count` is 1, and memory
 (places, 1) may be any view, so that the memories of neighbours can lie side by side.
 """
 

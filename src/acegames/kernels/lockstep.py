@@ -43,8 +43,8 @@ class Group(NamedTuple):
     """Room for eight games. The numbers say where in `memory` something begins."""
 
     memory: Floats  # (places, 8)
-    # the same: (rows + 2, joint actions + 1): rows, sum of weights, reduced costs; right sides in the last column. Apart, because
-    # it is worked on most
+    # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
+    # weights, reduced costs; right sides in the last column
     table: Floats
     whole: Ints  # (places, 8): the pivot, the basic variable of each row, the other one of each column
     games: Ints  # (8,)

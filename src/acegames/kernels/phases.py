@@ -1,4 +1,4 @@
-"""What the threads of a GPU do, phase by phase; between two phases of a kernel they wait for each other.
+"""What the threads of a GPU do, in phases; between two of a kernel they wait for each other.
 
 Phases are plain functions of the thread and its block: on a GPU they are compiled around nothing
 else (`engines/gpu/compiling.py`), and the tests drive the very same functions on the processor, at
@@ -134,7 +134,7 @@ class Mending(NamedTuple):
     """Games without an answer, as the host reads them, and the answers that it writes."""
 
     waiting: Waiting
-    count: int  # M
+    number: int  # M
     cell: Ints  # (M,)
     first_row: Ints  # (M,)
     feasible: Ints  # (M,)
@@ -412,7 +412,7 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
 def read_open_phase(thread, block, threads, blocks, shared, own, given):
     """One game without an answer, for the host."""
     waiting, nth = given.waiting, block * threads + thread
-    if nth < given.count:
+    if nth < given.number:
         at = waiting.open[nth]
         given.cell[nth] = waiting.cell[at]
         given.first_row[nth] = waiting.first_row[at]
@@ -426,7 +426,7 @@ def read_open_phase(thread, block, threads, blocks, shared, own, given):
 def mend_phase(thread, block, threads, blocks, shared, own, given):
     """One answer of the host."""
     waiting, nth = given.waiting, block * threads + thread
-    if nth < given.count:
+    if nth < given.number:
         at, cell = waiting.open[nth], given.cell[nth]
         given.code[cell] = given.answer[nth]
         for i in range(len(given.value)):
@@ -530,7 +530,7 @@ def _number_of(cell, words, numbers):
 
 @inlined
 def _ones(word):
-    """How many bits are set: of each two, of each four, of each byte, then added up by a product."""
+    """How many bits are set: of each two, each four, each byte, then added up by a product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -85,8 +85,8 @@ class GPUEngine:
         card = self._card()
         card.enter()
         host = self.host
-        limits = {"threads": host.threads, "memory": host.memory, "seconds": host.seconds, "dense": host.dense}
-        solving = _WithCard(**limits, card=card, limit=self.memory, smallest=int(self.smallest))
+        limits = (host.threads, host.memory, host.seconds, host.dense)
+        solving = _WithCard(*limits, card=card, limit=self.memory, smallest=int(self.smallest))
         found = solving.solve(game, lattice, concept, progress, store)
         return found if found is None else replace(found, ran=", ".join(solving.ran))
 

@@ -1,4 +1,4 @@
-"""The exploration of boxes on a card: what `safety.explore.explore_dense` does, to the same bits."""
+"""Explores boxes on a card: what `safety.explore.explore_dense` does, to the same bits."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from acegames.concepts import Concept
 from acegames.engines.gpu.compiling import Recipe
 from acegames.kernels import phases
 from acegames.kernels.dense import SEGMENT, empty_line
-from acegames.kernels.lockstep import group_room, has_room
+from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Written
 from acegames.kernels.stage import pure_room, workspace
@@ -47,7 +47,7 @@ class Shape:
     @cached_property
     def line(self) -> Any:
         """Room for the rows of a line."""
-        return empty_line.py_func((self.rows, self.outcomes))
+        return _plain(empty_line)((self.rows, self.outcomes))
 
     @cached_property
     def totals(self) -> Any:
@@ -57,7 +57,7 @@ class Shape:
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
-        return group_room.py_func(self.rows, self.players, np.array(self.actions), self.correlated, 1)
+        return _plain(group_room)(self.rows, self.players, np.array(self.actions), self.correlated, 1)
 
     @property
     def together(self) -> bool:
@@ -68,6 +68,11 @@ class Shape:
         """Room for one game."""
         cell, ptr, first_row, row = (np.empty(n, np.int64) for n in (1, 2, 1, self.rows))
         return Written(cell, ptr, first_row, row, np.empty((self.rows if utility else 1, 2 * self.players)))
+
+
+def _plain(making: Any) -> Any:
+    """The Python function of a compiled one."""
+    return making.py_func
 
 
 def heights(shape: Shape) -> Recipe:
@@ -93,7 +98,7 @@ def bounds(shape: Shape) -> Recipe:
 def cells(shape: Shape) -> Recipe:
     """Stage games are written out, and the pure ones filed."""
     own = OwnCell(
-        shape.totals, shape.written(utility=True), np.empty(2, np.int64), pure_room.py_func(shape.rows, shape.players)
+        shape.totals, shape.written(utility=True), np.empty(2, np.int64), _plain(pure_room)(shape.rows, shape.players)
     )
     return Recipe("cells", (phases.cell_rows_phase, phases.cell_phase), SEGMENT, shape.line, own)
 
@@ -107,7 +112,7 @@ def plain(shape: Shape) -> Recipe:
 
 def left(shape: Shape) -> Recipe:
     """All other stage games are solved."""
-    work = workspace.py_func(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
+    work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
     return Recipe(
         "left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
     )

@@ -150,7 +150,7 @@ class CardSolver:
         """As `LayerSolver.solve`, of one layer."""
         here = self.space.layers[t0]
         assert here.cells is not None
-        total, reached = here.total, here.cells.number
+        cells, total, reached = here.cells, here.total, here.cells.number
         filed = filed_answers(reached, total)
         columns = (2 if self.keep_gross else 1) * self.shape.players
         code, value = np.empty(filed, np.uint8), np.empty((filed, columns))
@@ -163,7 +163,7 @@ class CardSolver:
             begin, end = self.on.cell_of(t0, first), self.on.cell_of(t0, first + count)
             chunk = given._replace(first=first, begin=begin)
             counts = self._solved(chunk, count, end - begin, t0, known)
-            own = end - begin if filed == total else _reached_before(here.cells, end) - number
+            own = end - begin if filed == total else _reached_before(cells, end) - number
             part = _Part(value[number : number + own], code[number : number + own], *_records(counts))
             self._file(t0, chunk, end, counts, part, number, by_cell=filed == total)
             parts.append(part)
@@ -176,9 +176,10 @@ class CardSolver:
             mixed = parts[0] if len(parts) == 1 else _Part(*(np.concatenate(x) for x in zip(*parts, strict=True)))
             # in the order of cells; where they are played, the codes say
             at = np.broadcast_to(np.int64(0), (len(mixed.size),))
-            found = Mixed(at, mixed.size, mixed.row, mixed.prob)
+            size: Any = mixed.size
+            found = Mixed(at, size, mixed.row, mixed.prob)
             if not len(at) and filed == total > reached:
-                code[here.cells.marks(total) == 0] = 0  # as the local engine leaves them where no answer is mixed
+                code[cells.marks(total) == 0] = 0  # as the local engine leaves them where no answer is mixed
             return Answers(value, code, found, programs=programs, repaired=repaired)
 
         self.sent = self.sent[-2:]
@@ -237,13 +238,23 @@ class CardSolver:
     def _repair(self, count: int, given: Solving, t: int, known: dict[bytes, Floats]) -> None:
         """Solve the open games of a chunk in exact arithmetic, on the host."""
         card, rows, columns = self.card, self.shape.rows, 2 * self.shape.players
-        numbers = (card.empty(count, np.int64) for _ in range(3))
-        arrays = (((count, rows, columns), float), ((count, columns), float), ((count,), np.uint16))
-        more = (((count,), np.int32), ((count, rows), np.uint8), ((count, rows), float))
-        room = (card.empty(shape, dtype) for shape, dtype in (*arrays, *more))
-        mending = Mending(self.waiting, count, *numbers, *room, given.value, given.code)
+        mending = Mending(
+            self.waiting,
+            count,
+            cell=card.empty(count, np.int64),
+            first_row=card.empty(count, np.int64),
+            feasible=card.empty(count, np.int64),
+            utility=card.empty((count, rows, columns), np.float64),
+            mean=card.empty((count, columns), np.float64),
+            answer=card.empty(count, np.uint16),
+            size=card.empty(count, np.int32),
+            row=card.empty((count, rows), np.uint8),
+            prob=card.empty((count, rows), np.float64),
+            value=given.value,
+            code=given.code,
+        )
         card.launch(self._recipe("read_open"), -(-count // GAMES), mending)
-        first, feasible, utility = (card.fetch(x) for x in mending[3:6])
+        first, feasible, utility = map(card.fetch, (mending.first_row, mending.feasible, mending.utility))
         opened = list[OpenStage]()
         for k in range(count):
             row = np.flatnonzero((int(feasible[k]) >> np.arange(rows)) & 1)
@@ -256,7 +267,8 @@ class CardSolver:
         for mixed in found.more:
             k, n = int(mixed.at[0]), int(mixed.size[0])
             size[k], row[k, :n], prob[k, :n] = n, mixed.row, mixed.prob
-        for there, here in zip(mending[6:11], (found.value, found.code, size, row, prob), strict=True):
+        places = (mending.mean, mending.answer, mending.size, mending.row, mending.prob)
+        for there, here in zip(places, (found.value, found.code, size, row, prob), strict=True):
             card.write(there, here)
         card.launch(self._recipe("mend"), -(-count // GAMES), mending)
 
@@ -294,8 +306,8 @@ class CardSolver:
         """Room on the card for a chunk, one of two in turn; it grows where it must."""
         rooms = self.filed[0]
         self.filed.reverse()
-        found = []
-        for name, array in zip(Filed._fields, part, strict=True):
+        found, arrays = list[Any](), list[NDArray[Any]](part)
+        for name, array in zip(Filed._fields, arrays, strict=True):
             held = rooms.get(name)
             if held is None or held.shape[0] < array.size:
                 rooms[name] = None

@@ -21,7 +21,7 @@ SLOT_BYTES = 64 * 2**20  # of the boxes of states, for some times together
 
 @cache
 def recipe(name: str, shape: Shape) -> Any:
-    """One of the kernels of `recipes`; the same object for the same shape, so that cards know it."""
+    """One of the kernels of `recipes`; one object for each shape: cards know it by that."""
     return getattr(recipes, name)(shape)
 
 
@@ -46,8 +46,8 @@ class OnCard:
     def needs(space: Space) -> int:
         """Bytes on the card, about."""
         tables = space.tables
-        arrays = (tables.row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob, space.states)
-        arrays += (space.lo, space.size, space.base, space.line, space.line, space.budget)
+        arrays: list[Any] = [tables.row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob]
+        arrays += [space.states, space.lo, space.size, space.base, space.line, space.line, space.budget]
         slots = min(SLOT_BYTES, 4 * len(space.game.states) * (space.game.horizon + 1))
         held = 4 * int(space.line_start[-1]) + int(space.totals.sum()) // 8
         return sum(int(x.nbytes) for x in arrays) + max(slots, 4 * len(space.game.states)) + held
@@ -70,7 +70,8 @@ class OnCard:
     def layer(self, t: int) -> Layer:
         """The layer of time t < H, and the next."""
         row_ptr = self._row(self.row_ptr, int(self.space.tables.layer_at[t]))
-        step = Steps(row_ptr, *self.steps, self._row(self.budget, t))
+        out_ptr, next_state, cost, prob = self.steps
+        step = Steps(row_ptr, out_ptr, next_state, cost, prob, self._row(self.budget, t))
         here, pieces = self._boxes(t)
         there, _ = self._boxes(t + 1)
         after = Following(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
@@ -90,7 +91,7 @@ class OnCard:
         return int(self.pieces[int(self.space.start[t + 1]) + t])
 
     def cell_of(self, t: int, piece: int) -> int:
-        """The first cell of a piece of a layer; of the piece behind the last one, the cell behind."""
+        """The first cell of a piece of a layer; behind the last piece, the cell behind."""
         space, first = self.space, int(self.space.start[t])
         own = self.pieces[first + t : int(space.start[t + 1]) + t + 1]
         if piece >= own[-1]:
