@@ -32,7 +32,7 @@ from acegames.system import atomic, endings
 if TYPE_CHECKING:
     from acegames.engines import Engine
 
-ENGINES = ("local", "reference")
+ENGINES = ("local", "gpu", "reference")
 PROOF = b"acegames-proof "  # what a proof begins with
 CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor
@@ -336,9 +336,11 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
     """The engine of that name; threads and memory are the local one's."""
     if name not in ENGINES:
-        raise InvalidOption(f"--engine {name}: must be {' or '.join(ENGINES)}")
+        raise InvalidOption(f"--engine {name}: must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
     given = {option: limit for option, limit in limits.items() if limit is not None}
+    if name == "gpu" and "memory" not in given:
+        return ace.GPUEngine(host=ace.LocalEngine(threads))
     if given and name != "local":
         raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
     engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
