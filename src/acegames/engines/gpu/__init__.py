@@ -152,10 +152,10 @@ class _WithCard(LocalEngine):
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
         """Why a solve is left to the processors; None where it is not."""
-        rows, outcomes = space.tables.widest
-        actions = [len(labels) for labels in space.game.actions]
-        incentives = sum(a * (a - 1) if concept.told else a for a in actions)
-        if len(actions) == 1:
+        from acegames.engines.gpu.recipes import Shape
+
+        shape = Shape.of(space, concept)
+        if shape.players == 1:
             return "one player"
         if concept.product:
             return "players draw independently"
@@ -163,6 +163,7 @@ class _WithCard(LocalEngine):
             return "cells are listed"
         if space.pairs < self.smallest:
             return "a small game"
-        if rows > MOST_ROWS or rows * incentives > MOST_NUMBERS or outcomes > MOST_OUTCOMES:
+        large = shape.rows > MOST_ROWS or shape.rows * shape.incentives > MOST_NUMBERS
+        if large or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

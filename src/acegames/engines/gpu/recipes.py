@@ -19,16 +19,17 @@ from acegames.kernels.stage import pure_room, workspace
 from acegames.safety.space import Space
 
 WARP, GAMES = 32, 64  # threads of a block where each solves a stage game: with a table in shared memory, or not
+ROWS = (4, 9, 16)
 MOST_SHARED = 64 * 1024  # bytes of such a block: fewer than three of them on a multiprocessor would be slower
 NUMBERING = 1024  # threads of the block that numbers strips
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What kernels are compiled for."""
+    """What kernels are compiled for; numbers are rounded up, so that games share kernels."""
 
     rows: int  # most joint actions of a state
-    outcomes: int  # most outcomes of a state's rows, rounded up so that games share kernels
+    outcomes: int  # most outcomes of a state's rows
     constraints: int  # that boxes count
     players: int
     actions: tuple[int, ...]
@@ -38,11 +39,16 @@ class Shape:
     def of(space: Space, concept: Concept | None = None) -> Shape:
         """The shape of a game's stage games under a concept; exploring needs none."""
         rows, outcomes = space.tables.widest
-        actions = tuple(len(labels) for labels in space.game.actions)
+        rows = next((n for n in ROWS if n >= rows), rows)
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
-        return Shape(
-            rows, rounded, space.budget.shape[1], len(actions), actions, concept is not None and bool(concept.told)
-        )
+        players, most = len(space.game.players), max(len(labels) for labels in space.game.actions)
+        told = concept is not None and bool(concept.told)
+        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told)
+
+    @property
+    def incentives(self) -> int:
+        """Rows of a stage program."""
+        return sum(a * (a - 1) if self.correlated else a for a in self.actions)
 
     @cached_property
     def line(self) -> Any:
