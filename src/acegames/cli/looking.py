@@ -170,7 +170,9 @@ def _told(entry: Any) -> dict[str, Any]:
 
 
 def bench(
-    engine: Annotated[str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: ("local", "gpu")))] = "local",
+    engine: Annotated[
+        str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: ("local", "gpu")))
+    ] = "local",
 ) -> Answer:
     """Measure this machine: solve and verify random two-player games of growing size."""
     from acegames.cli.bench import measurements

@@ -22,7 +22,7 @@ from acegames.kernels.lockstep import Group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
-from acegames.kernels.written import file_pure, solve_each, solve_waiting
+from acegames.kernels.written import file_pure, solve_each, solve_in_lanes
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
@@ -94,7 +94,7 @@ class Solving(NamedTuple):
     begin: int  # cell of the chunk
     reward: Floats  # (R, 2N)
     next_value: Floats  # (2N, cells of the next layer)
-    choices: Choices
+    choices: Choices  # with as many rows behind the last as a state has at most
     goal: Goal
     together: bool  # whether plain games are solved apart; else all are left
     value: Floats  # (2N, cells)
@@ -374,14 +374,13 @@ def plain_phase(thread, block, threads, blocks, shared, own, given):
     """Solve those of the waiting games that are plain."""
     waiting, written = given.waiting, own.written
     for at in range(block * threads + thread, waiting.counts[WAITING], blocks * threads):
-        R = _enter_waiting(at, written, own.mixed_ptr, waiting)
+        _enter_waiting(at, written, own.mixed_ptr, waiting)
         game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
-        widest = written.row[R - 1] - written.first_row[0] + 1
-        nothing = np.int64(0)
+        one, nothing, n = np.int64(1), np.int64(0), len(own.group.sigma)  # n is known when this is compiled
         own.group.games[0] = 0
-        mixed, left = solve_waiting(
-            np.int64(1), widest, game, given.choices, given.goal, own.group, nothing, nothing, _answers(at, own, given)
-        )
+        answers = _answers(at, own, given)
+        how = given.choices, given.goal, own.group, nothing, nothing, answers
+        mixed, left = solve_in_lanes(one, n, game, *how)
         if mixed > 0:
             waiting.size[at] = own.mixed_ptr[1]
         if left > 0:
@@ -395,7 +394,10 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
     for row in range(len(own.work.position)):
         own.work.position[row] = -1
     count = waiting.counts[LEFT] if given.together else waiting.counts[WAITING]
-    for nth in range(thread * blocks + block, count, blocks * threads):  # apart, because each goes its own way
+    first = block * threads + thread
+    if count <= 2 * blocks:  # apart, because each goes its own way
+        first = thread * blocks + block
+    for nth in range(first, count, blocks * threads):
         at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
         R = _enter_waiting(at, written, own.mixed_ptr, waiting)
         for j in range(R):

@@ -67,7 +67,7 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
                 continue
         if waiting == LANES or g == count or (waiting > 0 and not _is_alike(g, group.games[0], written, choices)):
             before = left
-            mixed, left = solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers)
+            mixed, left = _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers)
             programs += waiting - (left - before)
             waiting = widest = np.int64(0)
         if g < count:
@@ -98,13 +98,19 @@ def _is_alike(g, other, written, choices):
 
 
 @inner
-def solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers):
+def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers):
     """Solve the games of the group. Returns how many are mixed and left in all."""
     if waiting == 0:
         return mixed, left
+    n = min(widest, len(choices.action) - written.first_row[group.games[0]])
+    return solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers)
+
+
+@inner
+def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers):
+    """The same, with the first n rows of their states; the tables have as many from there on."""
     for lane in range(waiting, lane_count(group.memory)):
         group.games[lane] = group.games[0]
-    n = min(widest, len(choices.action) - written.first_row[group.games[0]])
     solve_group(written, choices, goal, n, group)
     for lane in range(waiting):
         g = group.games[lane]

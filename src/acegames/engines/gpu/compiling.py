@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Recipe:
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
 
-    @property
+    @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
         together = [x.nbytes for _, x in _arrays(self.shared)]

@@ -182,7 +182,7 @@ class Card:
             most = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             if recipe.shared_bytes > 48 * 1024:
                 self._called(self.driver.cuFuncSetAttribute(kernel, most, recipe.shared_bytes))
-            words = len(_flat(given))
+            words = len(_flat(given, []))
             block = (ctypes.c_int64 * words)()
             first = ctypes.addressof(block)
             self._kernels[recipe] = kernel, block, (ctypes.c_void_p * words)(*(first + 8 * k for k in range(words)))
@@ -193,7 +193,7 @@ class Card:
             return
         self.prepare(recipe, given)
         kernel, block, pointers = self._kernels[recipe]
-        block[:] = _flat(given)
+        block[:] = _flat(given, [])
         size = (blocks, 1, 1, recipe.threads, 1, 1)
         at = ctypes.addressof(pointers)
         self._called(self.driver.cuLaunchKernel(kernel, *size, recipe.shared_bytes, self.stream, at, 0))
@@ -255,15 +255,16 @@ class Card:
         return [np.ctypeslib.as_array((ctypes.c_uint8 * PINNED).from_address(at)) for at in buffers]
 
 
-def _flat(given: Any) -> list[int]:
+def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
     """The words of a kernel's arguments, as numba-cuda passes arrays, numbers and records."""
-    if isinstance(given, DeviceArray):
-        return given.words
-    if isinstance(given, tuple):
-        return [word for x in given for word in _flat(x)]
-    if isinstance(given, float):
-        return [struct.unpack("<q", struct.pack("<d", given))[0]]
-    return [int(given)]
+    for x in given:
+        if type(x) is DeviceArray:
+            words += x.words
+        elif isinstance(x, tuple):
+            _flat(x, words)
+        else:
+            words.append(struct.unpack("<q", struct.pack("<d", x))[0] if isinstance(x, float) else int(x))
+    return words
 
 
 @cache

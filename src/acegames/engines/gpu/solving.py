@@ -34,7 +34,7 @@ from acegames.policy.layer import answers as filed_answers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import Space
 
-CHUNK = 2**22  # cells that are solved together, at most; and where memory is short
+CHUNK = 2**23  # cells that are solved together, at most; and where memory is short
 LEAST_CHUNK = 2**14
 BLOCKS = 32  # of threads that solve games, per multiprocessor
 COUNTS = 8  # room for what is counted
@@ -99,8 +99,10 @@ class CardSolver:
         self.values = [card.empty(columns * most, np.float64) for _ in range(2)]
         self.code = card.empty(most, np.uint16)
         self.reward = card.upload(with_gross(space.tables.reward))
-        choices = self.stages.choices
-        self.choices = Choices(*map(card.upload, choices))
+        action, deviation, first_action = self.stages.choices
+        behind = ((0, self.shape.rows), (0, 0))  # kernels look at as many rows from a state's first on
+        padded = np.pad(action, behind), np.pad(deviation, behind, constant_values=-1)
+        self.choices = Choices(*map(card.upload, (*padded, first_action)))
         self.waiting = self._room(min(self.chunk, -(-most // SEGMENT) * SEGMENT))
         self.strips = card.empty(2 * -(-len(self.waiting.place) // STRIP), np.int32)
         self.numbers = card.empty(most // RANK_BLOCK + 2, np.int64)
