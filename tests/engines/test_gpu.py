@@ -114,7 +114,7 @@ def test_checkpoints_go_on_across_engines(begun, tmp_path, monkeypatch):
     first, second = engines if begun == "here" else engines[::-1]
 
     def stop(progress):
-        if progress.layers == 4:
+        if progress.layers_done == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

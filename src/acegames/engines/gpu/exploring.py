@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from acegames.engines.gpu.recipes import Shape
-from acegames.engines.gpu.tables import OnCard, recipe
+from acegames.engines.gpu.tables import MOST_BLOCKS, OnCard, recipe
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.phases import Heights, Packing, Reaching
 from acegames.model.arrays import Ints
 from acegames.safety.explore import are_feasible, check_boxes, end_heights, explored
 from acegames.safety.space import Space
-
-MOST_BLOCKS = 2**30  # of one launch
 
 
 def exploring_bytes(space: Space) -> int:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, OpenStage
 from acegames.engines.baseline import Baseline, with_gross
-from acegames.engines.gpu.exploring import MOST_BLOCKS
 from acegames.engines.gpu.recipes import GAMES, Shape
 from acegames.engines.gpu.tables import OnCard, recipe
 from acegames.engines.layer_store import SolvedLayer
@@ -159,9 +158,7 @@ class CardSolver:
         given = self._given(t0, after)
         parts, programs, repaired, number = list[_Part](), 0, 0, 0
         known = dict[bytes, Floats]()
-        pieces, each = self.on.pieces_of(t0), min(self.chunk // SEGMENT, MOST_BLOCKS)
-        for first in range(0, pieces, each):
-            count = min(pieces - first, each)
+        for first, count in self.on.chunks(t0, self.chunk):
             begin, end = self.on.cell_of(t0, first), self.on.cell_of(t0, first + count)
             chunk = given._replace(first=first, begin=begin)
             counts = self._solved(chunk, count, end - begin, t0, known)

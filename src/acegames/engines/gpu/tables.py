@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ from acegames.model.arrays import Ints, pointers
 from acegames.safety.explore import bit_starts
 from acegames.safety.space import Space
 
+MOST_BLOCKS = 2**30  # of one launch
 SLOT_BYTES = 64 * 2**20  # of the boxes of states, for some times together
 
 
@@ -100,6 +102,18 @@ class OnCard:
         width = int(space.size[first + a, -1])
         nth, part = divmod(piece - int(own[a]), -(-width // SEGMENT))
         return int(space.base[first + t + a]) + nth * width + part * SEGMENT
+
+    def chunks(self, t: int, cells: int) -> Iterator[tuple[int, int]]:
+        """Runs of pieces, first and number, that have at most so many cells, at least SEGMENT."""
+        first, pieces = 0, self.pieces_of(t)
+        while first < pieces:
+            most = self.cell_of(t, first) + cells
+            low, high = first + 1, min(pieces, first + MOST_BLOCKS)
+            while low < high:
+                middle = (low + high + 1) // 2
+                low, high = (middle, high) if self.cell_of(t, middle) <= most else (low, middle - 1)
+            yield first, low - first
+            first = low
 
     def _row(self, table: Any, k: int) -> Any:
         return table[k : k + 1].reshape(table.shape[1])
