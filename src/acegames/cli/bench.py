@@ -45,7 +45,7 @@ def measure(game: MarkovGame, engine: Engine | None = None) -> dict[str, Any]:
 
 def measurements(engine: Engine | None = None, *, large: bool = False) -> list[dict[str, Any]]:
     """Games of growing size; the first, unmeasured, warms up the compiled code."""
-    measure(random_game(2, 2, 2))
+    measure(random_game(2, 2, 2), engine)
     if large:
         solve(random_game(*SIZES[-1]), CE(), engine=engine)
     return [measure(random_game(*size), engine) for size in SIZES + (LARGE if large else ())]

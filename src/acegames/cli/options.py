@@ -334,13 +334,13 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 
 
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
-    """The engine of that name; threads and memory are the local one's."""
+    """The engine of that name; threads and memory are those of the local one, or of a GPU's host."""
     if name not in ENGINES:
         raise InvalidOption(f"--engine {name}: must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
     given = {option: limit for option, limit in limits.items() if limit is not None}
-    if name == "gpu" and "memory" not in given:
-        return ace.GPUEngine(host=ace.LocalEngine(threads))
+    if name == "gpu":
+        return ace.GPUEngine(host=ace.LocalEngine(**given))
     if given and name != "local":
         raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
     engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}

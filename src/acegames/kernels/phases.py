@@ -27,6 +27,8 @@ from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
 WAITING, LEFT, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
+WARP = 32  # threads that go the same way, or wait
+FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
 BLOCK = 512  # cells between two stored counts of reached cells
 
@@ -394,9 +396,9 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
     for row in range(len(own.work.position)):
         own.work.position[row] = -1
     count = waiting.counts[LEFT] if given.together else waiting.counts[WAITING]
-    first = block * threads + thread
-    if count <= 2 * blocks:  # apart, because each goes its own way
-        first = thread * blocks + block
+    first, warps = block * threads + thread, blocks * threads // WARP
+    if count <= FEW * warps:  # each goes its own way, so those of a warp would wait for each other
+        first = thread % WARP * warps + first // WARP
     for nth in range(first, count, blocks * threads):
         at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
         R = _enter_waiting(at, written, own.mixed_ptr, waiting)

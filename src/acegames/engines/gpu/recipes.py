@@ -18,9 +18,9 @@ from acegames.kernels.records import Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.safety.space import Space
 
-WARP, GAMES = 32, 64  # threads of a block where each solves a stage game: with a table in shared memory, or not
+GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
-MOST_SHARED = 64 * 1024  # bytes of such a block: fewer than three of them on a multiprocessor would be slower
+MOST_SHARED = 96 * 1024  # bytes of such a block for tables; with more, a multiprocessor would have one block only
 NUMBERING = 1024  # threads of the block that numbers strips
 
 
@@ -112,8 +112,8 @@ def cells(shape: Shape) -> Recipe:
 def plain(shape: Shape) -> Recipe:
     """Plain stage games are solved."""
     own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
-    held = Recipe("plain", (phases.plain_phase,), WARP, None, own, ("group.table", "group.whole"))
-    return held if held.shared_bytes <= MOST_SHARED else replace(held, threads=GAMES, beside=())
+    held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",))
+    return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
 
 
 def left(shape: Shape) -> Recipe:

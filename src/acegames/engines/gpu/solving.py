@@ -35,7 +35,8 @@ from acegames.safety.space import Space
 
 CHUNK = 2**23  # cells that are solved together, at most; and where memory is short
 LEAST_CHUNK = 2**14
-BLOCKS = 32  # of threads that solve games, per multiprocessor
+BLOCKS = 32  # of threads that solve plain games, per multiprocessor; and
+LEFT_BLOCKS = 4  # all other games, as many as it has registers for
 COUNTS = 8  # room for what is counted
 
 
@@ -215,7 +216,7 @@ class CardSolver:
         card.launch(self._recipe("cells"), pieces, given)
         if given.together:
             card.launch(self._recipe("plain"), games, given)
-        card.launch(self._recipe("left"), games, given)
+        card.launch(self._recipe("left"), LEFT_BLOCKS * card.processors, given)
         counts = self._count(cells)
         if counts[OPEN]:
             self._repair(int(counts[OPEN]), given, t, known)
