@@ -334,7 +334,7 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 
 
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
-    """The engine of that name; threads and memory are those of the local one, or of a GPU's host."""
+    """The engine of that name; threads and memory are the local one's, or a GPU's host's."""
     if name not in ENGINES:
         raise InvalidOption(f"--engine {name}: must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
