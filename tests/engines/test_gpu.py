@@ -96,7 +96,7 @@ def test_large_rewards(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cells", [128, 640, 1 << 22])
+@pytest.mark.parametrize("cells", [128, 256, 1 << 22])
 def test_chunks(cells, tmp_path, monkeypatch):
     monkeypatch.setattr(solving, "CHUNK", cells)
     card = EmulatedCard()
