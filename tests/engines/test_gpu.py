@@ -100,7 +100,7 @@ def test_large_rewards(tmp_path):
 def test_chunks(cells, tmp_path, monkeypatch):
     monkeypatch.setattr(solving, "CHUNK", cells)
     card = EmulatedCard()
-    game = bench_game(3, 8, 60, constraints=1, largest=20)
+    game = bench_game(3, 8, 400, constraints=1, largest=120)
     same(game, ace.CE(), tmp_path, card=card)
     assert (card.launched.count("cells") > game.horizon) == (cells < 1000)
 

@@ -31,7 +31,7 @@ from acegames.safety.space import Space
 from acegames.system.machine import bytes_said
 from acegames.system.threads import Team
 
-SMALLEST = 200_000  # cells, or stage games, below which the processors are as fast
+SMALLEST = 100_000  # cells, or stage games, below which the processors are as fast
 MOST_ROWS = 16  # joint actions of a state up to which a thread of the card solves a stage game
 MOST_NUMBERS = 512  # and numbers of its incentive rows
 MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
