@@ -9,7 +9,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -47,7 +47,7 @@ test-all: install  ## every test, the slow ones too
 
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,highs,pettingzoo,plot,openspiel,quantecon,tables]' \
+	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[cluster,continuous,highs,pettingzoo,plot,openspiel,quantecon,tables]' \
 		hypothesis nashpy packaging pytest pytest-xdist
 	$(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
@@ -76,6 +76,11 @@ mutation: install  ## how good the tests are: 40 mutants of each file that decid
 bench: install  ## remake benchmarks/README.md, in about ten minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+bench-cluster: install  ## measure the cluster engine on nodes of this machine, and what larger clusters would do, in about half an hour
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench,cluster]'
+	$(BIN)/python benchmarks/cluster.py
+	$(BIN)/python benchmarks/cluster_plan.py
 
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py

@@ -203,6 +203,7 @@ def write(results, folder: Path):
             ],
         )
     )
+    parts += on_a_cluster(folder)
     (folder / "README.md").write_text("\n".join(parts))
     plot(results["growth"], folder / "growth.png")
     plot_approximation(results["approximation"], folder / "approximation.png")
@@ -246,6 +247,23 @@ def from_game_to_answer(results):
         heads = ("game", "built by", "states", "joint actions", "outcomes", "seconds", "against own loops")
         found.append(table((*heads, "peak bytes per joint action"), rows))
     return found
+
+
+def on_a_cluster(folder: Path):
+    """The section of `cluster.py`, if it has been run."""
+    path = folder / "cluster.json"
+    if not path.exists():
+        return []
+    from cluster_report import of_runs
+
+    told = json.loads(path.read_text())
+    machine = told["machine"]
+    return [
+        "## On a cluster\n\nRay's nodes of one processor each, all on one machine, against as many threads, in turn in one run: "
+        f"`python benchmarks/cluster.py`, on a machine with {machine['cores']} cores, Python {machine['python']}, Ray {machine['ray']}. Larger clusters: "
+        "[what a model says](../docs/howto/on-a-cluster.md#clusters-that-were-not-there).\n",
+        of_runs(told["runs"]),
+    ]
 
 
 def plot(growth, path):

@@ -28,7 +28,7 @@ FORMS = {
 }
 """Words that are not just the title of the entry with an s, as regular expressions."""
 
-COMMON = {"Bracket", "Digest", "Fair", "Floor", "Layer", "Schedule"}
+COMMON = {"Block", "Bracket", "Digest", "Driver", "Fair", "Floor", "Layer", "Node", "Schedule", "Worker"}
 """Entries whose word has other meanings in running text: pages link to them by hand."""
 
 UNLINKED = ("a", "autoref", "button", "code", "h1", "h2", "h3", "h4", "h5", "h6", "label", "math", "pre", "svg", "th")

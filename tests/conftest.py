@@ -3,8 +3,15 @@
 import pytest
 
 import acegames as ace
+import shares
+import two_nodes as cluster
 from collecting import nothing_built
 from kernels_first import compile_kernels
+
+
+def pytest_configure(config):
+    """Before any test file is imported, whose decorators ask for it."""
+    shares.quick = "not slow" in config.option.markexpr
 
 
 def pytest_sessionstart(session):
@@ -23,6 +30,23 @@ def pytest_collection():
 def compiled_kernels():
     for concept in (ace.CCE(), ace.Nash()):
         ace.solve(ace.catalog.get("intersection"), concept)
+
+
+@pytest.fixture
+def two_nodes():
+    """The address of a Ray cluster of two nodes, one for all tests that ask for it."""
+    return cluster.address()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    cluster.together(items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    if cluster.asks(item) and not cluster.asks(nextitem):
+        cluster.end()
 
 
 def pytest_terminal_summary(terminalreporter):

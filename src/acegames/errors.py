@@ -75,6 +75,13 @@ class CheckpointError(AceError):
     """
 
 
+class ClusterError(AceError):
+    """A cluster cannot be reached or used, or lost more than it could make up for.
+
+    Its nodes may also disagree with this process about versions. The message says what to do.
+    """
+
+
 class MissingExtra(AceError, ImportError):
     """An optional package is needed; the message says which one to install."""
 

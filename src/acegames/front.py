@@ -7,6 +7,7 @@ import acegames.plot as plot
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress
+from acegames.engines.cluster.engine import RayEngine
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.local import LocalEngine
@@ -15,6 +16,7 @@ from acegames.errors import (
     AceError,
     BadFile,
     CheckpointError,
+    ClusterError,
     GameWarning,
     Infeasible,
     InvalidGame,
@@ -64,7 +66,7 @@ __all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "Shie
 __all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
 __all__ += ["bracket", "Bracket", "estimate", "Estimate"]
 # where it is computed
-__all__ += ["LocalEngine", "GPUEngine", "ReferenceEngine", "Progress", "OnProgress"]
+__all__ += ["LocalEngine", "GPUEngine", "RayEngine", "ReferenceEngine", "Progress", "OnProgress"]
 # the policy that it hands over
 __all__ += ["Policy", "CostTracker", "Runner"]
 # checks
@@ -73,4 +75,4 @@ __all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "R
 __all__ += ["baselines", "plot", "learn"]
 # errors
 __all__ += ["AceError", "InvalidGame", "InvalidOption", "Infeasible", "NoEquilibrium", "TooLarge"]
-__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair", "GameWarning"]
+__all__ += ["BadFile", "CheckpointError", "ClusterError", "MissingExtra", "UnknownPair", "GameWarning"]

@@ -21,10 +21,11 @@ from acegames.adapters.storm.explicit import read_explicit
 from acegames.adapters.storm.model import Model, Rewards, distinct, moves, player_names
 from acegames.cli import app
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, MissingExtra, TooLarge
+from shares import examples
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
 PUBLIC_GOOD = MODELS / "public_good.tra"
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CSG = {
     "tra": "# Transitions (CSG)\n3:2 6 8\n0 0 1 1/3 [a,x]\n0 0 2 2/3 [a,x]\n0 1 1 1 [a,y]\n0 2 2 1 [b,x]\n0 3 0 0.25 [b,y]\n"
@@ -360,7 +361,7 @@ def test_the_rates_of_a_ctmc_are_no_probabilities(tmp_path):
 
 
 @given(st.sampled_from(sorted(CSG)), st.integers(0, 300), st.integers(0, 12), st.binary(max_size=8))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_in_a_file_it_is_read_or_refused(tmp_path, ending, at, cut, put):
     path = written(tmp_path, **CSG)
     file = path.with_suffix(f".{ending}")

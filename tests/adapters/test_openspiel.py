@@ -291,7 +291,7 @@ def test_a_game_object_is_taken_as_well_as_a_name():
 # -- budgets ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("corners", "value"), [(1, 1), (2, 0)])
+@pytest.mark.parametrize(("corners", "value"), [(1, 1), pytest.param(2, 0, marks=pytest.mark.slow)])
 def test_a_budget_on_moves_changes_the_value_of_tic_tac_toe(corners, value):
     solution = nash("tic_tac_toe", cost=corners_of_o, budget={"corners": corners})
     assert solution.values.tolist() == [value, -value]

@@ -17,6 +17,7 @@ import pytest
 import acegames as ace
 from acegames.adapters.pettingzoo import aec_env, parallel_env, raw_aec_env
 from oracle import random_game, spell_out
+from shares import some
 
 pettingzoo = pytest.importorskip("pettingzoo")
 
@@ -115,7 +116,9 @@ def test_state_space(game):
     state_test(aec_env(game), parallel_env(game))
 
 
-def test_render(game, capsys):
+@pytest.mark.parametrize("name", some(GAMES, of=3))
+def test_render(name, capsys):
+    game = GAMES[name]()
     render_test(lambda render_mode: aec_env(game, render_mode=render_mode))
     assert "t = 0 of" in capsys.readouterr().out
 
@@ -172,9 +175,10 @@ def turns(env, episodes, seed=0):
     return seen
 
 
-def test_random_play_within_the_masks_never_breaks_a_budget(game):
-    assert plays(parallel_env(game), episodes=300) == [False] * 300
-    assert turns(aec_env(game), episodes=150) == [False] * 150
+@pytest.mark.parametrize("episodes", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_play_within_the_masks_never_breaks_a_budget(game, episodes):
+    assert plays(parallel_env(game), episodes) == [False] * episodes
+    assert turns(aec_env(game), episodes // 2) == [False] * (episodes // 2)
 
 
 def test_what_the_game_offers_breaks_budgets():
@@ -301,7 +305,7 @@ def outcomes(game, t, state, action):
     return found, layer.reward[rows[0]].tolist()
 
 
-@pytest.mark.parametrize("seed", [None, *range(6)])
+@pytest.mark.parametrize("seed", [None, *some(range(6), of=3)])
 def test_every_play_of_small_games_is_as_the_game_says(seed):
     game = scheduled() if seed is None else random_game(np.random.default_rng(seed), horizon=2, states=2, constraints=2)
     env = parallel_env(game, mask="available", illegal=None)

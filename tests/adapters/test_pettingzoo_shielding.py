@@ -81,8 +81,8 @@ def test_it_is_a_parallel_environment(conformance, windy, few_papers, how):
         lambda: pz.shielded(rps(), few_papers, how=how, state=one_table, cost=paper),
     ):
         assert isinstance(make(), BaseParallelWrapper)
-        conformance.parallel_api_test(make(), num_cycles=200)
-        conformance.parallel_seed_test(make, num_cycles=100)
+        conformance.parallel_api_test(make(), num_cycles=50)
+        conformance.parallel_seed_test(make, num_cycles=30)
 
 
 @pytest.mark.filterwarnings("ignore:Observation", "ignore:We recommend agents to be named")  # advice, not rules
@@ -102,14 +102,15 @@ def random_actions(env, observations, rng, masked):
     return {a: int(rng.choice(np.flatnonzero(observations[a]["action_mask"]))) for a in env.agents}
 
 
+@pytest.mark.parametrize("length", [600, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("how", "masked"), [("product", True), ("product", False), ("repair", True), ("repair", False)]
 )
-def test_budgets_hold_whatever_is_played(windy, how, masked):
+def test_budgets_hold_whatever_is_played(windy, how, masked, length):
     env, rng = pz.shielded(Rovers(gusts=0.25), windy, how=how), np.random.default_rng(0)
     steps = replaced = 0
     fullest = 0
-    while steps < 4000:
+    while steps < length:
         observations, infos = env.reset(seed=steps)
         spent = 0
         while env.agents:
@@ -143,7 +144,7 @@ def test_without_a_shield_they_break():
 def test_in_turn_all_that_is_safe_is_open_and_nothing_needs_repair(windy):
     env, rng = pz.shielded_aec(Rovers(gusts=0.25), windy), np.random.default_rng(0)
     played, steps = set(), 0
-    while steps < 3000:
+    while steps < 600:
         env.reset(seed=steps)
         joint = []
         for agent in env.agent_iter():

@@ -15,8 +15,8 @@ import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.numbers import exact as exact_number
 from acegames.model.record import with_fields
-from halves import halved
 from oracle import feasible_sets, random_game
+from shares import examples, some
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 
@@ -74,7 +74,7 @@ def solved(game, concept=None, **options):
         return None
 
 
-@pytest.mark.parametrize("seed", halved(range(150)))
+@pytest.mark.parametrize("seed", some(range(150)))
 def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
     game = fine_game(seed)
     epsilon = [0.05, Fraction(1, 3), 1, 2.5][seed % 4]
@@ -93,7 +93,7 @@ def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
                 assert true[m] <= game.budgets[t][m] + min((t + 1) * cell, exact_number(solution.guarantee.excess[m]))
 
 
-@pytest.mark.parametrize("seed", halved(range(150, 260)))
+@pytest.mark.parametrize("seed", some(range(150, 260)))
 def test_rounded_up_budgets_are_never_exceeded(seed):
     game = fine_game(seed)
     solution = solved(game, CONCEPTS[seed % 3], epsilon=[0.05, 0.4, 1][seed % 3], rounding="up")
@@ -110,7 +110,7 @@ def test_rounded_up_budgets_are_never_exceeded(seed):
                 assert true[m] <= counted[m]
 
 
-@pytest.mark.parametrize("seed", range(300, 380))
+@pytest.mark.parametrize("seed", some(range(300, 380), of=2))
 def test_relative_bounds_are_shares_of_the_budget(seed):
     game = fine_game(seed)
     epsilon = Fraction(1, 5)
@@ -124,7 +124,7 @@ def test_relative_bounds_are_shares_of_the_budget(seed):
                 assert true[m] <= bound + epsilon * abs(bound)
 
 
-@pytest.mark.parametrize("seed", range(400, 460))
+@pytest.mark.parametrize("seed", some(range(400, 460), of=2))
 def test_a_bracket_says_only_what_is_true(seed):
     game = fine_game(seed)
     found = ace.bracket(game, epsilon=Fraction(1, 2))
@@ -139,7 +139,7 @@ def test_a_bracket_says_only_what_is_true(seed):
         assert found.up.values[0] - 1e-9 <= best <= found.down.values[0] + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(500, 560))
+@pytest.mark.parametrize("seed", some(range(500, 560), of=2))
 @pytest.mark.parametrize("rounding", ["down", "up"])
 def test_a_small_epsilon_gives_the_exact_answer(seed, rounding):
     game = random_game(np.random.default_rng(seed))
@@ -312,7 +312,7 @@ def test_infeasible_says_which_rounding_it_was():
         ace.solve(game(0.43, 0.431), epsilon=0.1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     cost=st.fractions(-50, 50, max_denominator=10**6),
     cell=st.fractions(Fraction(1, 10**4), 10, max_denominator=10**4),
@@ -582,7 +582,7 @@ def test_discounted_games_survive_files(tmp_path):
         ace.load(tmp_path / "bad.json")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", some(range(40), of=2))
 def test_nash_policies_of_rounded_games_are_certified(seed):
     game = fine_game(seed, players=2)
     try:

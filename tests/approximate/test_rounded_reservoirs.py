@@ -15,7 +15,7 @@ import oracle
 from acegames.approximate.rounding import Rounding, round_costs, rounded_by
 from acegames.model.numbers import exact
 from acegames.model.record import with_fields
-from halves import halved
+from shares import some
 
 WANTED = (Fraction(1, 20), Fraction(1, 3), 1, Fraction(5, 2))
 
@@ -62,7 +62,7 @@ def solved(game, **options):
         return None
 
 
-@pytest.mark.parametrize("seed", halved(range(120)))
+@pytest.mark.parametrize("seed", some(range(120)))
 def test_rounded_down_levels_fall_short_by_no_more_than_promised(seed):
     game, epsilon = fine_game(seed), WANTED[seed % 4]
     solution, rules = solved(game, epsilon=epsilon), round_costs(game, epsilon).rounding
@@ -82,7 +82,7 @@ def test_rounded_down_levels_fall_short_by_no_more_than_promised(seed):
                 assert true[m] <= game.budgets[t][m] + excess[m]
 
 
-@pytest.mark.parametrize("seed", halved(range(200, 300)))
+@pytest.mark.parametrize("seed", some(range(200, 300)))
 def test_rounded_up_levels_never_fall_short(seed):
     game, epsilon = fine_game(seed), WANTED[seed % 4]
     solution = solved(game, epsilon=epsilon, rounding="up")
@@ -97,7 +97,7 @@ def test_rounded_up_levels_never_fall_short(seed):
             assert rule is None or rule.direction == "ignore" or true[m] <= counted[m]
 
 
-@pytest.mark.parametrize("seed", range(400, 440))
+@pytest.mark.parametrize("seed", some(range(400, 440), of=2))
 def test_values_are_those_of_the_counted_game_and_enclose_the_true_optimum(seed):
     game = fine_game(seed, players=1 + seed % 2)
     found = ace.bracket(game, ace.CE(), epsilon=Fraction(1, 2))
@@ -113,7 +113,7 @@ def test_values_are_those_of_the_counted_game_and_enclose_the_true_optimum(seed)
 
 
 @pytest.mark.parametrize("rounding", ["down", "up"])
-@pytest.mark.parametrize("seed", range(500, 540))
+@pytest.mark.parametrize("seed", some(range(500, 540)))
 def test_the_cut_off_changes_nothing(seed, rounding):
     game = fine_game(seed)
     rounded = round_costs(game, Fraction(1, 2), rounding=rounding)

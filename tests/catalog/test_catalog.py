@@ -68,10 +68,10 @@ def test_an_unknown_parameter_is_named():
         catalog.get("drones", horizn=3)
 
 
-@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+@pytest.mark.parametrize("suffix", [".json", ".npz"])  # test_adding_rules.py writes them all as YAML
 @pytest.mark.parametrize("name", NAMES)
-def test_round_trip(name, suffix, tmp_path):
-    game = catalog.get(name)
+def test_round_trip(name, suffix, solved, tmp_path):
+    game, _ = solved(name, CE())
     game.save(tmp_path / f"game{suffix}")
     assert ace.load(tmp_path / f"game{suffix}").digest == game.digest
 
@@ -109,9 +109,17 @@ def minimal(game):
     return {tuple(float(x) for x in row) for row in ace.feasibility(game).minimal_budgets}
 
 
+KNOWN = {}
+
+
 def pairs(game):
-    found = ace.feasibility(game)
-    return [(t, s, c, found.actions(t, s, c)) for t in range(game.horizon) for s, c in found.states(t)]
+    """Where feasible play can come, and the feasible joint actions there; listed once for each game."""
+    if game.digest not in KNOWN:
+        found = ace.feasibility(game)
+        KNOWN[game.digest] = [
+            (t, s, c, found.actions(t, s, c)) for t in range(game.horizon) for s, c in found.states(t)
+        ]
+    return KNOWN[game.digest]
 
 
 def is_product(actions):

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
+from programs import runs
 
 VERBS = ("check", "frontier", "reduce", "solve", "verify", "simulate", "report", "catalog")
 
@@ -720,11 +721,10 @@ def test_outputs_to_a_device(solution):
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode) and os.path.islink("null.nfg")
 
 
-@pytest.mark.parametrize("width", ["20", "60", "80", "200"])
-def test_the_digest_is_printed_whole(width, monkeypatch):
+def test_the_digest_is_printed_whole():
     digest = ace.catalog.get("intersection").digest
-    done = program("check", "intersection", env={**os.environ, "COLUMNS": width})
-    assert f"digest {digest}\n" in done.stdout
+    for run in runs(*(f"COLUMNS={width} check intersection" for width in (20, 60, 80, 200))):
+        assert f"digest {digest}\n" in run.stdout
 
 
 def test_whose_budget_varies():
@@ -839,16 +839,16 @@ def test_every_verb_of_a_solution_in_a_fresh_process(lines, solution):
 
 
 def test_errors_as_a_program():
-    for words, code, word in [
-        (["check", "none.yaml"], 2, "none.yaml"),
-        (["catalog", "nosuch"], 2, "nosuch"),
-        (["solve", infeasible(), "-o", "x.ace"], 3, WOULD_DO),
-    ]:
-        done = program(*words)
-        assert done.returncode == code
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1, done.stderr
-        assert re.search(word, done.stderr)
+    wanted = {
+        "check none.yaml": (2, "none.yaml"),
+        "catalog nosuch": (2, "nosuch"),
+        f"solve {infeasible()} -o x.ace": (3, WOULD_DO),
+    }
+    for run, (code, word) in zip(runs(*wanted), wanted.values(), strict=True):
+        assert run.code == code
+        assert run.stdout == ""
+        assert run.stderr.count("\n") == 1, run.stderr
+        assert re.search(word, run.stderr)
     assert os.listdir(".") == ["infeasible.yaml"]
 
 
@@ -862,25 +862,14 @@ def test_check_notes_a_budget_that_nothing_costs(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["catalog", "--json"],
-        ["check", "intersection", "--json"],
-        ["catalog"],
-        ["--version"],
-        ["check", "nosuch", "--json"],
-        ["check", "--nonsense", "--json"],
-    ],
-    ids=" ".join,
-)
-def test_standard_output_that_is_full(words):
+def test_standard_output_that_is_full():
+    lines = ("catalog --json", "check intersection --json", "catalog", "--version")
+    wrong = ("check nosuch --json", "check --nonsense --json")
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "acegames", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
-        )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and ("No space left" in done.stderr or "nosuch" in done.stderr)
+        for line, run in zip([*lines, *wrong], runs(*lines, *wrong, stdout=full), strict=True):
+            assert run.code == 2, line
+            assert run.stderr.count("\n") == 1, line
+            assert "No space left" in run.stderr or "nosuch" in run.stderr, line
 
 
 LATER = """
@@ -935,7 +924,9 @@ def test_interruption_while_it_loads(slow, word):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_interruption_while_it_writes(number, code):
     status, said = interrupted(SLOW_WRITE, number, "solve", "six_cycle", "-o", "x.ace", "-q")
     assert status == code and "Traceback" not in said

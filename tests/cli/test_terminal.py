@@ -25,6 +25,7 @@ from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compil
 from acegames.cli.tables import Took, show_summary
 from acegames.cli.text_plot import Axis, plot_frontier
 from acegames.system.compiling import compiling
+from programs import command, environment, parts, runs
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
 HOSTILE = ("[red]", "[/]", "[bold]x[/bold]", "危険 of rain", "two\nlines", "\x1b[31mred")
@@ -80,8 +81,8 @@ def test_a_solve_ends_with_one_screen(width):
 
 
 def test_verbose_tells_everything():
-    shown = " ".join(run("solve", "drones", "--verbose").stdout.split())
-    solution = ace.solve(ace.catalog.get("drones"))
+    shown = " ".join(run("solve", "intersection", "--verbose").stdout.split())
+    solution = ace.solve(ace.catalog.get("intersection"))
     assert str(solution.guarantee) in shown
     assert " ".join(str(ace.verify(solution.game, solution.policy, solution.concept)).split()) in shown
 
@@ -123,15 +124,15 @@ def test_a_failed_check_is_told_in_full(monkeypatch, more):
         return dataclasses.replace(true(*args, **kwargs), ok=False, problems=("Something is wrong.",))
 
     monkeypatch.setattr(ace, "verify", doubting)
-    result = run("solve", "drones", *more, code=1)
+    result = run("solve", "intersection", *more, code=1)
     assert "NOT CERTIFIED" in result.stdout and result.stdout.count("Something is wrong.") == 1
     assert "\nCERTIFIED" not in result.stdout and "Exploitability" not in result.stdout
-    quiet = run("solve", "drones", "--quiet", code=1)
+    quiet = run("solve", "intersection", "--quiet", code=1)
     assert quiet.stdout == "" and "did not verify" in quiet.stderr
 
 
 def test_what_was_not_checked_says_so():
-    shown = run("solve", "drones", "--no-verify").stdout
+    shown = run("solve", "intersection", "--no-verify").stdout
     assert "NOT CHECKED" in shown and "largest cumulative cost" not in shown and "Checked" not in shown
 
 
@@ -293,12 +294,11 @@ def program(*words, **environment):
     return done.stdout, done.stderr
 
 
-def on_a_terminal(*words, code=0, **environment):
-    """What the program writes to a terminal."""
+def on_a_terminal(command, code=0, **more):
+    """What a command writes to a terminal."""
     leader, follower = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
-    command = [sys.executable, "-m", "acegames", *words]
-    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment) as process:
+    given = environment(TERM="xterm-256color", COLUMNS="80", **more)
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=given) as process:
         os.close(follower)
         shown = b""
         while True:
@@ -317,32 +317,43 @@ def on_a_terminal(*words, code=0, **environment):
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9)[0-9](?:;[0-9]+)*m")
 
 
-def test_colours_and_bars_on_a_terminal():
-    shown = on_a_terminal("solve", "drones")
+BARS = {
+    "COLUMNS=160 verify a.ace": ["checking"],
+    "COLUMNS=160 prove a.ace -o a.proof": ["checking", "writing the proof"],
+    "COLUMNS=160 report a.ace -o a.html": ["checking", "describing situations"],
+    "COLUMNS=160 export a.ace -o a.csv": ["writing"],
+    "COLUMNS=160 frontier a.ace --no-curve": ["finding minimal budgets"],
+}
+
+
+@pytest.fixture(scope="module")
+def shown_on_a_terminal(tmp_path_factory):
+    """{words: what they show}."""
+    ace.solve(ace.catalog.get("drones")).save(tmp_path_factory.getbasetemp() / "a.ace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.getbasetemp())
+        lines = ["solve drones", *BARS]
+        found = parts(on_a_terminal(command(lines)))
+    assert [code for code, _ in found[::2]] == [0] * len(lines)  # both streams are the terminal
+    return dict(zip(lines, (shown for _, shown in found[::2]), strict=True))
+
+
+def test_colours_and_bars_on_a_terminal(shown_on_a_terminal):
+    shown = shown_on_a_terminal["solve drones"]
     assert COLOUR.search(shown) and "solving" in shown and "checking" in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "steps"),
-    [
-        (("verify", "a.ace"), ["checking"]),
-        (("prove", "a.ace", "-o", "a.proof"), ["checking", "writing the proof"]),
-        (("report", "a.ace", "-o", "a.html"), ["checking", "describing situations"]),
-        (("export", "a.ace", "-o", "a.csv"), ["writing"]),
-        (("frontier", "a.ace", "--no-curve"), ["finding minimal budgets"]),
-    ],
-    ids=lambda value: value[0],
-)
-def test_long_work_shows_a_bar(words, steps):
-    ace.solve(ace.catalog.get("drones")).save("a.ace")
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(*words, COLUMNS="160"))
-    assert words[0] != "prove" or shown.index(steps[0]) < shown.index(steps[-1])
+@pytest.mark.parametrize("words", BARS)
+def test_long_work_shows_a_bar(words, shown_on_a_terminal):
+    shown, steps = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown_on_a_terminal[words]), BARS[words]
+    assert "prove" not in words or shown.index(steps[0]) < shown.index(steps[-1])
     assert re.search(rf"{steps[-1]}\W+layer [0-9]+/[0-9]+, [0-9,]+/[0-9,]+ (situations|states)", shown), shown
 
 
 def test_no_colours_where_they_are_not_wanted():
-    assert COLOUR.search(on_a_terminal("catalog", "nosuch", code=2))
-    assert not COLOUR.search(on_a_terminal("catalog", "nosuch", code=2, NO_COLOR="1"))
+    words = [sys.executable, "-m", "acegames", "catalog", "nosuch"]
+    assert COLOUR.search(on_a_terminal(words, code=2))
+    assert not COLOUR.search(on_a_terminal(words, code=2, NO_COLOR="1"))
     assert b"\x1b" not in b"".join(program("catalog", "nosuch"))
 
 
@@ -366,9 +377,8 @@ def test_a_bar_says_when_kernels_are_compiled():
 
 def test_old_encodings_get_plain_characters():
     sorting(first="危険").save("g.yaml")
-    for verb in ("solve", "frontier"):
-        shown, errors = program(verb, "g.yaml", PYTHONIOENCODING="ascii")
-        assert errors == b"" and shown.isascii() and b"#" in shown
+    for run in runs("solve g.yaml", "frontier g.yaml", env=environment(PYTHONIOENCODING="ascii")):
+        assert run.stderr == "" and run.stdout.isascii() and "#" in run.stdout
 
 
 # -- completion -----------------------------------------------------------------------------------------------------

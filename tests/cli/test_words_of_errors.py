@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.cli.wording import TYPED, in_option_words
+from programs import environment, runs
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +31,6 @@ def run(*words):
     result = CliRunner().invoke(app, list(map(str, words)))
     assert result.exit_code == 0, result.output
     return result
-
-
-def program(*words, **environment):
-    given = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | environment
-    return subprocess.run([sys.executable, "-m", "acegames", *words], capture_output=True, text=True, env=given)
 
 
 @pytest.mark.parametrize("said", TYPED)
@@ -82,14 +77,12 @@ def test_files_that_are_no_solutions_are_told_apart():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_closed_pipe_ends_the_program_without_a_word(more):
+def test_a_closed_pipe_ends_the_program_without_a_word():
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "acegames", "check", "drones", *more]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    for run in runs("check intersection", "check intersection --json", stdout=write):
+        assert (run.code, run.stderr) == (141, "")
     os.close(write)
-    assert (done.returncode, done.stderr) == (141, "")
 
 
 THREE = """
@@ -107,16 +100,15 @@ rules:
 
 def test_nothing_is_wrapped_in_a_pipe():
     Path("three.yaml").write_text(THREE)
-    for words in (("show", "three.yaml"), ("check", "three.yaml"), ("frontier", "three.yaml"), ("catalog", "drones")):
-        done = program(*words)
-        assert done.returncode == 0, done.stderr
-        lines = done.stdout.splitlines()
-        assert [line for line in lines if line != line.rstrip()] == []
-        assert words[0] != "show" or any("-12345.5, 54321.2" in line and "765437" in line for line in lines)
-    said = "Solving takes"
-    assert any(
-        line.startswith(said) and line.endswith(".") for line in program("check", "three.yaml").stdout.splitlines()
-    )
+    given = {key: value for key, value in environment().items() if key != "COLUMNS"}
+    words = ("show three.yaml", "check three.yaml", "frontier three.yaml", "catalog drones")
+    found = dict(zip(words, runs(*words, env=given), strict=True))
+    for run in found.values():
+        assert run.code == 0, run.stderr
+        assert [line for line in run.stdout.splitlines() if line != line.rstrip()] == []
+    shown, checked = (found[x].stdout.splitlines() for x in words[:2])
+    assert any("-12345.5, 54321.2" in line and "765437" in line for line in shown)
+    assert any(line.startswith("Solving takes") and line.endswith(".") for line in checked)
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120])

@@ -95,7 +95,7 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
 
 
 def test_missing_runs_of_times():
-    missing = backward._missing
+    missing = backward.missing
     assert list(missing([], 3)) == [(0, 3)]
     assert list(missing([0, 1, 2], 3)) == []
     assert list(missing([2, 1], 5)) == [(3, 5), (0, 1)]

@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.engines import blocks, forecast
 from acegames.engines.baseline import baseline, with_gross
 from acegames.engines.stages import Programs, Searches, choices_of
-from acegames.policy.filing import _joined
+from acegames.policy.filing import joined_records
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from oracle import random_game
@@ -57,7 +57,7 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
             first = np.cumsum([0, *(len(x.code) for x in parts)])
             assert value.tobytes() == whole.value.tobytes() and (code == whole.code).all()
             moved = [all_mixed(x)._replace(at=all_mixed(x).at + begin) for x, begin in zip(parts, first, strict=False)]
-            mixed = _joined(moved)
+            mixed = joined_records(moved)
             assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(whole), strict=True))
             values = whole.value
     assert cut_apart, "every block needed the whole next layer: the selection was not tried"
@@ -65,7 +65,7 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
 
 def all_mixed(answers):
     """Mixed strategies of plain games and of those that were left, in the order of their cells."""
-    return _joined([answers.mixed, *answers.more])
+    return joined_records([answers.mixed, *answers.more])
 
 
 def test_a_block_may_be_any_run_of_cells():
@@ -81,7 +81,7 @@ def test_a_block_may_be_any_run_of_cells():
         room = blocks.empty_room(data)
         parts = [blocks.solve_block(data, *x, solver, room) for x in ((0, middle), (middle, data.cells))]
         assert room.value.tobytes() == whole.value.tobytes() and room.code.tobytes() == whole.code.tobytes()
-        mixed = _joined([all_mixed(x) for x in parts])
+        mixed = joined_records([all_mixed(x) for x in parts])
         assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(found), strict=True))
 
 

@@ -18,6 +18,7 @@ from acegames.files import rule_sums
 from acegames.files.formats import load as load_game
 from acegames.files.write_rules import additive
 from game_files import CHICKEN, changed, load_text, written
+from shares import examples
 
 # Rules about rewards alone spend nothing of the budget that the file has.
 pytestmark = pytest.mark.filterwarnings("ignore:.* its budget never binds:acegames.errors.GameWarning")
@@ -112,7 +113,7 @@ setting = st.fixed_dictionaries(
 
 
 @pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sets=st.lists(setting, max_size=3), adds=st.lists(adding, max_size=4), data=st.data())
 def test_adding_rules_sum_as_by_hand_in_any_order(sets, adds, data, tmp_path):
     first = {"outcomes": [{"probability": 0.5, "next": "p"}, {"probability": 0.5, "next": "q"}], "reward": [1, 0.1]}

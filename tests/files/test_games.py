@@ -26,6 +26,7 @@ from acegames.model.budgets import Budgets, Reservoir
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
+from shares import examples
 
 
 def row(game, t, state, action):
@@ -154,7 +155,7 @@ def raw_layer(t, rows, outs, codes, n):
     )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(game=games(), suffix=st.sampled_from(SUFFIXES))
 def test_round_trip_is_exact(game, suffix, tmp_path_factory):
     path = tmp_path_factory.mktemp("round") / f"game{suffix}"
@@ -166,7 +167,7 @@ def test_round_trip_is_exact(game, suffix, tmp_path_factory):
     assert (back.budgets, back.reservoirs) == (game.budgets, game.reservoirs)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(game=games(), suffix=st.sampled_from(SUFFIXES[:3]))
 def test_round_trip_with_a_companion(game, suffix, tmp_path_factory):
     path = tmp_path_factory.mktemp("round") / f"game{suffix}"
@@ -177,7 +178,7 @@ def test_round_trip_with_a_companion(game, suffix, tmp_path_factory):
     assert load_game(path).digest == game.digest
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(game=games())
 def test_round_trip_inside_a_solution(game, tmp_path_factory):
     path = tmp_path_factory.mktemp("round") / "solution.ace"
@@ -276,7 +277,7 @@ rules = st.fixed_dictionaries(
 
 
 @pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
-@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 @given(
     extra=st.lists(rules, max_size=6),
     base=st.booleans(),

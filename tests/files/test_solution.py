@@ -34,8 +34,8 @@ from acegames.system import container
 from acegames.system.container import read_archive, write_archive
 from acegames.system.npz import write_npz
 from checkpoint_files import groups, remove
-from halves import halved
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
+from shares import examples, some
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "mixed-up-8d00895"
 GAMES = 40
@@ -105,7 +105,7 @@ def test_the_games_are_such_that_mixing_up_is_seen():
     assert any(0 in np.diff(layer.row_ptr) for game in games() for layer in game.layers)
 
 
-@pytest.mark.parametrize("number", halved(range(GAMES)))
+@pytest.mark.parametrize("number", some(range(GAMES)))
 def test_files_hold_the_policy(number, tmp_path):
     game = games()[number]
     for solution in solutions(game):
@@ -115,7 +115,7 @@ def test_files_hold_the_policy(number, tmp_path):
             assert answers(loaded(solution, tmp_path, kind), where) == wanted, (solution.concept, kind)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(changing_games(), st.sampled_from(CONCEPTS))
 def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
     with suppress(ace.Infeasible, ace.NoEquilibrium):
@@ -126,7 +126,7 @@ def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
             assert answers(found, where) == answers(solution.policy, where)
 
 
-@pytest.mark.parametrize("number", range(0, GAMES, 4))
+@pytest.mark.parametrize("number", some(range(0, GAMES, 4), of=3))
 def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
     """The second solve finds all layers, the third one the odd ones, each in a block of its own."""
     monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
@@ -147,10 +147,11 @@ def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
             assert answers(ace.Solution.load(tmp_path / "mapped").policy, where) == wanted
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["policy.csv", "policy.parquet", "frame"])
-def test_tables_hold_the_policy(kind, tmp_path):
+def test_tables_hold_the_policy(kind, every, tmp_path):
     """Values are computed anew from the game; under Nash the joint probabilities are products of what is stored."""
-    for game in games()[::2]:
+    for game in games()[::every]:
         for solution in solutions(game):
             policy = solution.policy
             if kind == "frame":
@@ -171,7 +172,7 @@ def test_tables_hold_the_policy(kind, tmp_path):
             assert answers(ace.Policy.load(tmp_path / "saved"), where) == answers(found, where)
 
 
-@pytest.mark.parametrize("number", range(0, GAMES, 3))
+@pytest.mark.parametrize("number", some(range(0, GAMES, 3), of=3))
 def test_proofs_hold_the_policy(number, tmp_path):
     """One probability for each legal joint action of each situation, in order, scaled to sum to one."""
     game = games()[number]
@@ -414,7 +415,7 @@ def test_values_of_large_size_that_cancel_are_no_mismatch(tmp_path):
     ace.Solution.load(tmp_path / "s")
 
 
-@pytest.mark.parametrize("number", halved(range(GAMES)))
+@pytest.mark.parametrize("number", some(range(GAMES)))
 def test_what_is_played_is_worth_what_is_stored(number):
     for solution in solutions(games()[number]):
         check_played(solution, ace.simulate(solution.game, solution.policy, episodes=50, rng=1))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.files import tables
+from shares import examples
 
 ENDINGS = [".csv", ".parquet"]
 COSTS = st.sampled_from([0, 1, -1, Fraction(1, 3), Fraction(1, 10), 2**70, Fraction(1, 7)])
@@ -59,7 +60,7 @@ def games(draw, costs=COSTS, independent=False):
 
 
 @given(games())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_game_as_one_long_table_is_the_same_game(game):
     table, rest = game.to_table()
     assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
@@ -70,7 +71,7 @@ def test_a_game_as_one_long_table_is_the_same_game(game):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @given(game=games())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_game_in_a_file_is_the_same_game(folder, ending, game):
     path = folder / f"game{ending}"
     tables.write_game(game, path)
@@ -79,7 +80,7 @@ def test_a_game_in_a_file_is_the_same_game(folder, ending, game):
 
 
 @given(games(independent=True))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_game_as_dense_arrays_is_the_same_game(game):
     if any((np.diff(layer.row_ptr) == 0).any() for layer in game.layers):
         with pytest.raises(ace.InvalidOption, match="no joint action"):

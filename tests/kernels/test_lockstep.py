@@ -15,6 +15,7 @@ from acegames.kernels.records import Answers, Choices, Written
 from acegames.kernels.written import solve_written
 from acegames.model.arrays import owners, pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
+from shares import examples
 from stage_solvers import solve_plain_games
 
 GAMES = 37
@@ -95,7 +96,7 @@ def together_as_alone(seed, family, shape, concept):
     return programs, left
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(FAMILIES),

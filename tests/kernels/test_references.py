@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ UNCOUNTED = {"inner", "inlined"}
 MAKE = {"empty", "zeros", "ones", "full", "array", "arange", "copy", "concatenate"}
 
 
+@functools.cache
 def functions():
     """Name -> (kind of decorator, definition) of every compiled function."""
     found = {}
@@ -50,20 +52,21 @@ def _name(function):
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
+@functools.cache
+def handing_functions():
+    return {name for name, (kind, node) in functions().items() if kind in UNCOUNTED and hands_out_arrays(node)}
+
+
 def test_there_are_functions_of_each_kind():
     kinds = [kind for kind, _ in functions().values()]
     assert {"kernel", "inner", "inlined", "making"} <= set(kinds)
-    handing = {name for name, (kind, node) in functions().items() if kind in UNCOUNTED and hands_out_arrays(node)}
+    handing = handing_functions()
     assert "stage._start" in handing and "stage.enter_stage" in handing
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda x: f"{x.parent.name}/{x.name}")
 def test_arrays_of_uncounted_functions_stay_among_them(file):
-    handing = {
-        name.partition(".")[2]
-        for name, (kind, node) in functions().items()
-        if kind in UNCOUNTED and hands_out_arrays(node)
-    }
+    handing = {name.partition(".")[2] for name in handing_functions()}
     for name, (kind, node) in functions().items():
         if name.startswith(f"{file.stem}.") and kind in ("kernel", "making"):
             called = {_name(x.func) for x in ast.walk(node) if isinstance(x, ast.Call)}

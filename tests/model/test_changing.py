@@ -18,6 +18,7 @@ from scipy import stats
 import acegames as ace
 from acegames import InvalidGame
 from acegames.model.budgets import own_budget
+from shares import examples
 
 INF = math.inf
 COSTS = [[0, 1], [2, -1]]  # of two constraints, in the states 0 and 1
@@ -49,7 +50,7 @@ def limits(horizon):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.integers(1, 4))
 def test_other_budgets_make_the_game_that_a_builder_makes(data, horizon):
     before = {c: data.draw(limits(horizon).filter(lambda x: not hasattr(x, "capacity"))) for c in ("fuel", "heat")}
@@ -64,7 +65,7 @@ def test_other_budgets_make_the_game_that_a_builder_makes(data, horizon):
     assert changed.with_budget(own_budget(changed)).digest == changed.digest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(1, 7))
 def test_another_horizon_makes_the_game_that_a_builder_makes(data, horizon, steps):
     """Budgets that are the same at all times, or hold at the end; a schedule is cut, and a longer one must be given."""

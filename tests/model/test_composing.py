@@ -18,6 +18,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model import composing
 from acegames.model.layers import LAYER_FIELDS
 from acegames.system import machine
+from shares import examples
 
 
 def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=None):
@@ -96,7 +97,7 @@ def assert_same(found, wanted):
         assert [found[row][1][k] for k in outs] == pytest.approx(list(outs.values()), abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 3), timed=st.booleans())
 def test_the_product_case_by_case(seed, count, timed):
     rng = np.random.default_rng(seed)
@@ -107,7 +108,7 @@ def test_the_product_case_by_case(seed, count, timed):
     assert sum(p for _, p in game.initial) == pytest.approx(1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**32), masks=st.booleans())
 def test_joint_rules(seed, masks):
     rng = np.random.default_rng(seed)
@@ -345,7 +346,7 @@ def test_joint_numbers_of_every_type():
     assert (joint.layers[0].reward[:, 1] == 1e30).all()
 
 
-@pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, 2**15 - 1, 2**15])
+@pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, pytest.param(2**15 - 1, marks=pytest.mark.slow), 2**15])
 def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
     """Whatever the types in memory, the game is the same: by other builders, and from a file."""
     walker = MarkovGame.from_functions(

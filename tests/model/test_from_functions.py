@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames import MarkovGame
 from acegames.errors import TooLarge
+from shares import examples
 
 
 class Rules:
@@ -56,7 +57,7 @@ def built(rules, *, without=(), **options):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     seed=st.integers(0, 2**20), timed=st.sets(st.sampled_from(FUNCTIONS)), without=st.sets(st.sampled_from(FUNCTIONS))
 )

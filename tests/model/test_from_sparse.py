@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from acegames import MarkovGame
 from acegames.errors import InvalidGame
 from acegames.model.record import with_fields
+from shares import examples
 
 
 def arrays(rng, *, timed=False, horizon=3):
@@ -75,7 +76,7 @@ def by_table(given):
     return MarkovGame.from_table(table, **rest)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32), timed=st.booleans())
 def test_the_same_game_as_from_a_table_in_whatever_order(seed, timed):
     rng = np.random.default_rng(seed)
@@ -212,7 +213,7 @@ def test_arrays_of_every_whole_type_stay_the_users_own(kind):
             assert not any(np.shares_memory(mine, own) for own in vars(layer).values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**32), mixed=st.booleans())
 def test_blocks_of_outcomes_make_no_difference(seed, mixed):
     rng = np.random.default_rng(seed)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames import InvalidGame
+from shares import examples
 
 
 def game_of(reward, *, horizon=2, outcomes=None, **options):
@@ -100,7 +101,7 @@ def test_names_that_say_nothing_are_read_as_before_with_a_warning(names):
     assert {t for t, _, _ in SEEN} == {0, 1, 2} and said[0].filename == __file__
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data())
 def test_the_expected_value_is_that_of_the_outcomes(data):
     """From functions and from arrays; a single next state, and equal rewards, are not rounded."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as some
 from scipy import stats
 
 import acegames as ace
+import shares
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.cells import probabilities
@@ -74,7 +75,7 @@ def cells_of(cost, cell, direction, lowest=None):
 
 @pytest.mark.parametrize("direction", ["down", "up"])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("cell", [F(1, 4), F(1, 10), F(2, 7)])
+@pytest.mark.parametrize("cell", shares.some([F(2, 7), F(1, 4), F(1, 10)]))
 def test_draws_fall_into_the_cells_as_often_as_they_say(name, direction, cell):
     """A chi-square statistic of 5,000 rounded draws; the limit is passed by chance once in a hundred million."""
     source, low = CASES[name]
@@ -96,7 +97,7 @@ def test_draws_fall_into_the_cells_as_often_as_they_say(name, direction, cell):
     assert rare_seen <= 10 + rare * DRAWS + 10 * math.sqrt(rare * DRAWS + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=shares.examples(60), deadline=None)
 @given(
     low=some.fractions(-3, 3, max_denominator=12),
     width=some.fractions(F(1, 12), 4, max_denominator=12),

@@ -32,7 +32,7 @@ CASES = {
     "no limit": lambda: (crossing(), crossing(budget=float("inf"))),
     "longer": lambda: (crossing(horizon=4), crossing(horizon=6)),
     "shorter": lambda: (crossing(ace.CCE()), crossing(horizon=5, budget=5)),
-    "states": lambda: tuple(ace.solve(ace.catalog.get("drones", horizon=h)) for h in (3, 5)),
+    "states": lambda: tuple(ace.solve(ace.catalog.get("drones", horizon=h)) for h in (2, 3)),
     "capacity": lambda: tuple(ace.solve(ace.catalog.get("electric_fleet", capacity=c)) for c in (5, 4)),
     "start": lambda: tuple(ace.solve(ace.catalog.get("electric_fleet", start=c)) for c in (3, 2)),
 }

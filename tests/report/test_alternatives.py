@@ -13,6 +13,7 @@ from acegames.policy.situations import View, stages
 from acegames.report.alternatives import ANY, LESS, MORE, SAME, TIED, alternatives, best_deviations
 from acegames.report.deviations import deviations
 from acegames.report.write import collect
+from shares import examples
 
 
 def matrix(payoffs, legal=None, cost=None, budget=1):
@@ -87,7 +88,7 @@ def test_a_deviation_to_an_infeasible_joint_action_is_no_reason():
 numbers = st.integers(-5, 5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.lists(st.tuples(numbers, numbers), min_size=3, max_size=3), min_size=2, max_size=2),
     st.sampled_from(["ce", "cce", "nash"]),

@@ -46,7 +46,7 @@ GAMES = {
     "ce": lambda: ace.solve(ace.catalog.get("intersection"), ace.CE()),
     "cce": lambda: ace.solve(ace.catalog.get("medium_access"), ace.CCE()),
     "nash": lambda: ace.solve(ace.catalog.get("medium_access"), ace.Nash()),
-    "two budgets": lambda: ace.solve(ace.catalog.get("drones"), ace.CE()),
+    "two budgets": lambda: ace.solve(ace.catalog.get("drones", horizon=3), ace.CE()),
     "three players": lambda: ace.solve(ace.catalog.get("medium_access_3"), ace.CE()),
     "one player": lambda: ace.solve(ace.catalog.get("knapsack")),
     "no budgets": lambda: ace.solve(ace.catalog.get("corridor")),
@@ -315,7 +315,7 @@ def wide(states, label, horizon=3):
 
 
 def test_many_initial_states_leave_room_for_later_times_and_the_note_says_what_was_kept():
-    data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, rng=0, most=500)
+    data, chosen, _ = collect(ace.solve(wide(1500, "")), episodes=100, rng=0, most=500)
     assert chosen.shown == 500 and all(len(at) > 50 for at in data["situations"])
     note = data["notes"][0].words
     assert "some of the initial states, the sample episodes" in note and "an even sample of the rest" in note

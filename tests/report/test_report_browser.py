@@ -12,6 +12,7 @@ import pytest
 
 import acegames as ace
 from chromium import MISSING, Chromium, find
+from shares import some
 
 pytestmark = pytest.mark.skipif(find() is None, reason=MISSING)
 
@@ -282,11 +283,18 @@ def worth(solution, t, state, spent, action):
     return total
 
 
-@pytest.mark.parametrize("name", SOLUTIONS)
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_opens_from_disk_with_the_network_off(opened, name, width, dark):
-    solution, page = opened(name, width=width, dark=dark)
-    assert page.get("document.documentElement.scrollWidth") <= width, "something is wider than the window"
+WIDE = {"width": 1280, "dark": False}
+NARROW = {"width": 390, "dark": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [*some(((name, NARROW) for name in SOLUTIONS), of=2), *some(((name, WIDE) for name in SOLUTIONS), of=6)],
+    ids=lambda value: value if isinstance(value, str) else str(value["width"]),
+)
+def test_opens_from_disk_with_the_network_off(opened, name, how):
+    solution, page = opened(name, **how)
+    assert page.get("document.documentElement.scrollWidth") <= how["width"], "something is wider than the window"
     assert page.text("#title") == (solution.game.name or "A game")
     assert "✓ certified" in page.text("#verdict")
     np.testing.assert_allclose([read(x) for x in page.texts("#summary .value")], solution.values, rtol=1e-5, atol=1e-9)

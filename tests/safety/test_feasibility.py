@@ -20,6 +20,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.numbers import exact, exact_or_inf
 from acegames.model.record import with_fields
 from random_games import feasible_games
+from shares import examples
 
 INF = math.inf
 
@@ -142,7 +143,7 @@ def test_sums_are_exact(costs, budget, fine):
 RATIONALS = st.fractions(min_value=-50, max_value=50, max_denominator=400)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(costs=st.lists(RATIONALS, min_size=1, max_size=6), budget=RATIONALS)
 def test_one_path_against_rationals(costs, budget):
     totals = list(itertools.accumulate(costs))
@@ -154,7 +155,7 @@ def test_one_path_against_rationals(costs, budget):
         assert [[exact(x) for _, (x,) in found.states(t + 1)] for t in range(len(costs))] == [[x] for x in totals]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(RATIONALS, max_size=6))
 def test_common_unit(values):
     unit = common_unit(values)

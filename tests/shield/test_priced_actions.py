@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 import acegames as ace
 from acegames.shield.action_shield import ActionShield
 from acegames.shield.pricing import ANY_STATE, read_priced
+from shares import examples
 
 
 @some.composite
@@ -48,7 +49,7 @@ def check_same(shield, table):
     assert (shield.mask_of[np.array([-1, shield.first[-1]])] == len(shield.masks) - 1).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(args=priced())
 def test_it_allows_what_the_table_allows(args):
     game = read_priced(**args).game

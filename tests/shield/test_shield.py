@@ -22,6 +22,7 @@ from acegames.model.numbers import exact
 from acegames.safety import space
 from acegames.shield import safe_sets
 from products import check_maximal
+from shares import examples
 
 F = Fraction
 
@@ -65,7 +66,7 @@ def two_players(safe, n=3):
 # -- what is safe ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(game=oracle.games())
 def test_safe_joint_actions_are_those_of_brute_force(game):
     shield, sets = shield_and_sets(game)
@@ -80,7 +81,7 @@ def test_safe_joint_actions_are_those_of_brute_force(game):
             assert shield.safe(t, state, spent, labels(game, a)) == (a in safe)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(stationary=False))
 def test_equal_sets_are_held_once(game):
     shield, sets = shield_and_sets(game)
@@ -112,7 +113,7 @@ def test_more_sets_than_there_was_room_for():
         assert set(map(tuple, shield.at(t, state, spent).safe.tolist())) == safe
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(stationary=False))
 def test_a_runner_repairs_as_the_shield_does(game):
     shield, _ = shield_and_sets(game)
@@ -130,7 +131,7 @@ def test_a_runner_repairs_as_the_shield_does(game):
         assert labels(game, shield.repairs[(number, *a)]) == shield.repair(0, start, spent, wanted)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(constraints=1))
 def test_outside_of_the_safe_pairs_there_is_no_answer(game):
     shield, sets = shield_and_sets(game)
@@ -215,7 +216,7 @@ def test_schedules_debts_and_shared_budgets():
     assert not shield.safe(1, "s", [2, 2], ("refuel", "work"))  # 1 + 2 in all is fine, q's 4 is not
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(game=oracle.games(players=2, horizon=3))
 def test_play_under_the_shield_keeps_every_budget_and_never_gets_stuck(game):
     """Everything that can happen, added up in fractions, by the game's own record; through masks, products, turns and repairs."""
@@ -245,7 +246,7 @@ def test_play_under_the_shield_keeps_every_budget_and_never_gets_stuck(game):
 # -- in turn ----------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(horizon=2))
 def test_turns_reach_every_safe_joint_action_and_no_other_in_any_order(game):
     shield, sets = shield_and_sets(game)
@@ -304,7 +305,7 @@ def test_fair_products_leave_every_player_a_choice():
 # -- repair -----------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(horizon=2), seed=some.integers(0, 2**32 - 1))
 def test_repair_changes_as_few_players_as_possible(game, seed):
     shield, sets = shield_and_sets(game)
@@ -354,7 +355,7 @@ def test_what_is_preferred_has_one_meaning_and_no_nan():
 # -- batches ----------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(game=oracle.games())
 def test_batches_say_what_single_questions_say(game):
     shield, sets = shield_and_sets(game)
@@ -390,7 +391,7 @@ def test_batches_say_what_single_questions_say(game):
     assert not shield.masks[shield.mask_of[shield.first[-2] :]].any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(game=oracle.games(constraints=1))
 def test_pairs_of_any_spending(game):
     shield, sets = shield_and_sets(game)
@@ -406,7 +407,7 @@ def test_pairs_of_any_spending(game):
         assert (pair >= 0) == (known or (t1 == game.horizon and (s, c * unit) in at_end))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(game=oracle.games(), seed=some.integers(0, 2**32 - 1))
 def test_steps_in_batches_follow_the_game(game, seed):
     shield, _ = shield_and_sets(game)
@@ -788,9 +789,10 @@ def many_players(players, cost, budget, actions=5, horizon=3):
     )
 
 
-def test_eight_players_with_five_actions_each():
+@pytest.mark.parametrize("players", [6, pytest.param(8, marks=pytest.mark.slow)])
+def test_eight_players_with_five_actions_each(players):
     """A budget for all: safe is what keeps within the rest of it. 390,625 joint actions, of which no list is held per set."""
-    players, budget, horizon = 8, 20, 3
+    budget, horizon = 20, 3
     game = many_players(players, lambda joint: joint.sum(axis=1), [budget], horizon=horizon)
     shield = ace.Shield(game)
     total = np.indices(shield.shape).sum(axis=0)

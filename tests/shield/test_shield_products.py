@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 from acegames.shield import product_sets as product_sets_module
 from acegames.shield.product_sets import CRITERIA, _greedily, product_sets
 from products import check_maximal
+from shares import examples
 
 
 def all_products(safe, shape):
@@ -35,7 +36,7 @@ def by_criterion(criterion, shape):
 SHAPES = [(1,), (4,), (2, 2), (3, 3), (2, 4), (4, 2), (2, 2, 2), (3, 2, 3), (2, 2, 2, 2)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     shape=some.sampled_from(SHAPES), seed=some.integers(0, 2**32 - 1), criterion=some.sampled_from(["largest", "fair"])
 )
@@ -56,7 +57,7 @@ def test_fair_comes_before_large():
     assert sizes == {"largest": [1, 7], "fair": [2, 2]}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     shape=some.sampled_from([*(s for s in SHAPES if len(s) > 1), (9, 9), (5, 5, 5)]), seed=some.integers(0, 2**32 - 1)
 )

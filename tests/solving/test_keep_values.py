@@ -234,7 +234,7 @@ def test_the_estimate_knows():
     assert lean.memory < whole.memory - whole.values and lean.pairs == whole.pairs
     solved = ace.solve(game, ace.CE(), keep_values=False)
     assert policy_bytes(solved.policy) <= lean.policy
-    helped = [memory for memory in range(FIXED_BYTES, lean.memory, 2**18) if _without_values_only(game, memory)]
+    helped = [memory for memory in range(FIXED_BYTES, lean.memory, 2**19) if _without_values_only(game, memory)]
     assert helped
 
 

@@ -237,12 +237,13 @@ def test_where_only_the_tie_is_approached_the_objective_is_kept(solver):
 # -- the compiled solver against the exact one ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [12, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("keep", [1.0, 0.7])
 @pytest.mark.parametrize("values", [None, 2, 3, 8])
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (4, 4)])
-def test_compiled_and_exact_agree(shape, values, keep):
+def test_compiled_and_exact_agree(shape, values, keep, number):
     rng = np.random.default_rng([*shape, values or 0, int(10 * keep)])
-    games = [stage(rng, shape, values, keep) for _ in range(40 if shape < (4, 4) else 12)]
+    games = [stage(rng, shape, values, keep) for _ in range(number if shape < (4, 4) else number // 3)]
     for objective in OBJECTIVES:
         fast, exact = (answers(games, name, objective) for name in ("fast", "exact"))
         for (X, u), one, two in zip(games, fast, exact, strict=True):

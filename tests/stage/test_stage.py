@@ -13,6 +13,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.stage import StageBatch, kernel_form
 from acegames.stage.highs import HighsStageSolver
+from shares import examples
 from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
 
 TOLERANCE = 1e-8  # in units of the stage's utility range
@@ -139,7 +140,7 @@ FAMILIES = (
     integers, ties, zero_sum, common_interest, public_goods, constant, constant_for_one, holes, holes_for_three, floats,
     tenths, tiny, huge, far_from_zero, unequal_scales, alone, one_cell, one_has_no_choice, six_cycle,
 )  # fmt: skip
-STAGES = 6
+STAGES = examples(6)
 PLAYERS = ("p", "q", "r")
 OBJECTIVES = ("welfare", "egalitarian", "fair", "last player", "weights", None)
 FLOORS = (0, 1, 10)
@@ -218,7 +219,7 @@ def check_equilibrium(X, u, sigma, kind, floor):
         assert gain is None or gain <= TOLERANCE * own, f"player {i} gains {gain} by the safe deviation to {b}"
 
 
-@pytest.mark.parametrize("floor", FLOORS)
+@pytest.mark.parametrize("floor", [0, 1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [CE, CCE])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", SOLVERS)

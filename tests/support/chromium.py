@@ -43,7 +43,9 @@ class Chromium:
         options = (
             "--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --no-first-run --disable-extensions"
         )
-        options += " --disable-background-networking --disable-dev-shm-usage --hide-scrollbars"
+        options += (
+            " --disable-background-networking --disable-dev-shm-usage --hide-scrollbars --renderer-process-limit=1"
+        )
         line = f'exec "$0" {options} --user-data-dir="$1" about:blank 3<&{to_read} 4>&{to_write}'
         self.process = subprocess.Popen(
             ["/bin/bash", "-c", line, program, self.folder.name],

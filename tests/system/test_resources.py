@@ -66,7 +66,7 @@ def test_memory_stays_within_the_estimate(shape):
 
 
 @LINUX
-@pytest.mark.parametrize("shape", ["dense", "wide"])
+@pytest.mark.parametrize("shape", ["dense", pytest.param("wide", marks=pytest.mark.slow)])
 def test_memory_of_one_shape(shape):
     found = measured(shape)
     assert found["grown"] > 5 * 2**20, "too small to tell"

@@ -704,7 +704,7 @@ class Slow:
             return None
 
 
-@pytest.mark.parametrize("games", [30, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("games", [12, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coarse", [True, False], ids=["CCE", "CE"])
 def test_regret_against_every_deviation_plan(coarse, games):
     rng = np.random.default_rng(20240613 + coarse)

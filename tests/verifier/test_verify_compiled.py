@@ -24,8 +24,8 @@ from acegames.verifier.threads import Threads
 from acegames.verifier.units import Units
 from acegames.verifier.unrolled import unroll
 from declaring import Declares
-from halves import blocks
 from plain_passes import take_plain_passes
+from shares import blocks
 
 COMPILED = ("dense", "lines", "hashed", "together")
 
@@ -394,10 +394,11 @@ def unroll_all(monkeypatch):
     monkeypatch.setattr(Packed, "of", staticmethod(of))
 
 
+@pytest.mark.parametrize("number", [20, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
-def test_unrolled_games_are_judged_alike(passes, unroll_all, faults):
+def test_unrolled_games_are_judged_alike(passes, unroll_all, faults, number):
     seen = {"fine": 0, "at fault": 0, "infeasible": 0}
-    for seed in range(60):
+    for seed in range(number):
         game = oracle.random_game(np.random.default_rng([seed, 5]), rewards="dyadic", stationary=bool(seed % 2))
         found = agreed(passes, game, random_policy(game, seed, faults=faults), [CE(), CCE()][seed // 2 % 2])
         seen["infeasible" if not found.pairs else "at fault" if np.isnan(found.regret).any() else "fine"] += 1
@@ -697,7 +698,7 @@ def test_a_fault_among_pairs_that_are_alike_is_found_in_all_of_them():
 
 def test_an_engine_without_threads_is_refused():
     game = bench.random_game(2, 2, 2)
-    with pytest.raises(ace.InvalidOption, match="engine: got 'fast', must be a LocalEngine"):
+    with pytest.raises(ace.InvalidOption, match="engine: got 'fast', must be a LocalEngine or a RayEngine"):
         verify(game, ace.solve(game).policy, engine="fast")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import subprocess
 import sys
@@ -39,9 +40,19 @@ def imported(node):
     return set()
 
 
+@functools.cache
+def tree_of(name):
+    return ast.parse(MODULES[name].read_text())
+
+
+@functools.cache
+def nodes_of(name):
+    return tuple(ast.walk(tree_of(name)))
+
+
 def imports(name):
     """Every module that a file imports, inside functions too."""
-    return {m for node in ast.walk(ast.parse(MODULES[name].read_text())) for m in imported(node)}
+    return {m for node in nodes_of(name) for m in imported(node)}
 
 
 def room(module):
@@ -71,10 +82,9 @@ def for_types(node):
 
 def imports_but_doors(name):
     """What a module imports, at the top and inside functions, except through doors and for types."""
-    tree = ast.parse(MODULES[name].read_text())
-    apart = [x for x in ast.walk(tree) if for_types(x) or (isinstance(x, ast.FunctionDef) and is_door(x))]
+    apart = [x for x in nodes_of(name) if for_types(x) or (isinstance(x, ast.FunctionDef) and is_door(x))]
     through = {id(inner) for x in apart for inner in ast.walk(x)}
-    return {m for node in ast.walk(tree) if id(node) not in through for m in imported(node)}
+    return {m for node in nodes_of(name) if id(node) not in through for m in imported(node)}
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if room(name) in ORDER])
@@ -106,7 +116,7 @@ def at_loading(statements):
 def loads(name):
     """What must be loaded before a module is, except the packages that it lies in, which are there already."""
     found = set()
-    for node in at_loading(ast.parse(MODULES[name].read_text()).body):
+    for node in at_loading(tree_of(name).body):
         found |= {m for m in imported(node) if m in MODULES}
         if isinstance(node, ast.ImportFrom) and node.module == "acegames":
             found.add("acegames.front")  # which any name of the package loads
@@ -136,8 +146,8 @@ def is_private(name):
 
 
 def test_no_private_name_of_one_room_is_used_in_another():
-    for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name in MODULES:
+        for node in nodes_of(name):
             if isinstance(node, ast.ImportFrom) and within(node.module or "", "acegames"):
                 private = [x for x in [*node.module.split("."), *(a.name for a in node.names)] if is_private(x)]
                 assert not private or room(node.module) == room(name), f"{name} imports {private} of {node.module}"
@@ -146,16 +156,16 @@ def test_no_private_name_of_one_room_is_used_in_another():
 def test_private_attributes_stay_in_their_room():
     """An attribute with an underscore is used where a class or a module of the same room gives it a meaning."""
     given = {}
-    for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name in MODULES:
+        for node in nodes_of(name):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 given.setdefault(room(name), set()).add(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 given.setdefault(room(name), set()).add(node.attr)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 given.setdefault(room(name), set()).add(node.target.id)
-    for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name in MODULES:
+        for node in nodes_of(name):
             if isinstance(node, ast.Attribute) and is_private(node.attr):
                 elsewhere = any(node.attr in names for other, names in given.items() if other != room(name))
                 assert node.attr in given.get(room(name), set()) or not elsewhere, f"{name} uses {node.attr}"
@@ -179,6 +189,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "pygambit",
         "nashpy",
         "quantecon",
+        "ray",
         "stable_baselines3",
         "torchrl",
         "benchmarl",
@@ -195,10 +206,10 @@ def test_heavy_packages_are_imported_where_they_are_used():
     }
     compiling = ("system.compiled", "system.linking", "kernels.lanes", "kernels.sharing", "engines.gpu.compiling")
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
-    for name, path in MODULES.items():
+    for name in MODULES:
         top = {
             alias.split(".")[0]
-            for node in ast.parse(path.read_text()).body
+            for node in tree_of(name).body
             if isinstance(node, (ast.Import, ast.ImportFrom))
             for alias in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
         }

@@ -12,7 +12,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.errors import AceError
-from halves import blocks
+from shares import blocks
 
 SEEDS, BLOCK, DAMAGES = 300, 30, 8
 
@@ -110,7 +110,7 @@ def cases(seeds):
             yield game, concept, Damaged(policy, t, game.states[s], c, labelled), safe, gains
 
 
-@blocks(SEEDS, BLOCK)
+@blocks(SEEDS, BLOCK, of=5)
 def test_damage_is_caught(first):
     count = {"unsafe": 0, "unstable": 0, "harmless": 0}
     for game, concept, damaged, safe, gains in cases(range(first, first + BLOCK)):

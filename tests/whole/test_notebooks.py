@@ -22,13 +22,23 @@ VARIES = [
 
 
 @pytest.fixture(scope="module")
-def run():
+def script():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "examples"))
+        yield importlib.import_module("run_notebooks")
+
+
+@pytest.fixture(scope="module")
+def run(script):
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     pytest.importorskip("pettingzoo")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "examples"))
-        yield importlib.import_module("run_notebooks").executed
+    return script.executed
+
+
+@pytest.fixture
+def tidied(script):
+    return script.tidied
 
 
 def read(path):
@@ -48,7 +58,53 @@ def shown(cell):
     return found
 
 
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """What runs cells, without a kernel."""
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("pettingzoo")
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    yield InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    InteractiveShell.clear_instance()
+
+
+def printed(outputs):
+    """What a cell prints, and what its last line is worth; bars come and go where there is no kernel."""
+    text = "".join("".join(x["text"]) for x in outputs if x.get("name") == "stdout")
+    return shown({"outputs": [{"output_type": "stream", "text": text}]}), shown(
+        {"outputs": [x for x in outputs if x["output_type"] == "execute_result"]}
+    )
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
+@pytest.mark.filterwarnings("default")
+def test_cells_show_what_is_stored(path, shell, tidied):
+    from IPython.utils.capture import capture_output
+
+    for cell in read(path)["cells"]:
+        if cell["cell_type"] == "code":
+            values = []
+            shell.display_trap.hook = values.append
+            with capture_output() as caught:
+                shell.run_cell("".join(cell["source"])).raise_error()
+            data = [shell.display_formatter.format(value)[0] for value in values if value is not None]
+            found = [{"output_type": "stream", "name": "stdout", "text": caught.stdout}]
+            for x in data:  # whatever the checkout is called
+                here = {kind: said.replace(f"{ROOT}/", "") for kind, said in x.items()}
+                found.append({"output_type": "execute_result", "data": here})
+            now = tidied({"cell_type": "code", "metadata": {}, "outputs": found})
+            assert printed(cell["outputs"]) == printed(now["outputs"]), "".join(cell["source"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [x if x.stem == "first_game" else pytest.param(x, marks=pytest.mark.slow) for x in NOTEBOOKS],
+    **NAMED,
+)
 @pytest.mark.filterwarnings("default")
 def test_a_notebook_runs_and_shows_what_it_has_stored(path, run):
     stored, now = read(path)["cells"], run(path)["cells"]

@@ -26,7 +26,7 @@ spec.loader.exec_module(families)
 
 @pytest.mark.parametrize("family", families.FAMILIES)
 def test_a_family(family):
-    games = 8 if family == "two_hundred_steps" else 30
+    games = 3 if family == "two_hundred_steps" else 12
     tally = families.run(family, games)
     assert not tally.failures
     assert tally.counts["games"] == games

@@ -23,6 +23,7 @@ import acegames as ace
 import oracle
 from acegames.model.record import with_fields
 from random_games import changing_game, pairs
+from shares import some
 
 DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
 GAMES, BLOCK = 300, 20
@@ -85,7 +86,7 @@ def _lines(game: ace.MarkovGame, policy: ace.Policy) -> Iterator[str]:
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
-@pytest.mark.parametrize("first", range(0, GAMES, BLOCK))
+@pytest.mark.parametrize("first", some(range(0, GAMES, BLOCK), of=3))
 def test_answers_are_the_same_to_the_last_bit(first: int) -> None:
     stored = json.loads(DIGESTS.read_text())
     changed = [k for k in range(first, first + BLOCK) if digest(k) != stored[k]]

@@ -54,7 +54,7 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
         raise ValueError(f"drones: {len(batteries)} batteries, must be one number or one for each of the 2 drones")
     first, second = batteries
 
-    def outcomes(t: int, state: State, action: tuple[str, str]) -> list[tuple[float, State, list[int]]]:
+    def outcomes(state: State, action: tuple[str, str]) -> list[tuple[float, State, list[int]]]:
         after = _after(state, action)
         return [(p, after, [_energy(a, pack, flight) for a in action]) for p, flight in ((1 - gust, 1), (gust, 2))]
 
@@ -64,7 +64,7 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
         horizon=horizon,
         initial=((0, 0), (2, 0), tuple(VILLAGES.values()), "pack"),
         budget={"red battery": first, "blue battery": second},
-        actions=lambda t, s: [_choices(s[0], s), _choices(s[1], s)],
+        actions=lambda s: [_choices(s[0], s), _choices(s[1], s)],
         legal=_no_collision,
         outcomes=outcomes,
         reward=_reward,
@@ -87,7 +87,7 @@ def _fly(cell: Cell, action: str) -> Cell:
     return cell[0] + dx, cell[1] + dy
 
 
-def _no_collision(t: int, state: State, action: tuple[str, str]) -> bool:
+def _no_collision(state: State, action: tuple[str, str]) -> bool:
     a, b = map(_fly, state[:2], action)
     return a != b and (a, b) != (state[1], state[0])
 
@@ -103,6 +103,6 @@ def _energy(action: str, pack: int, flight: int) -> int:
     return {"rest": 0, "hover": 1, "deliver": 1, "swap": -pack}.get(action, flight)
 
 
-def _reward(t: int, state: State, action: tuple[str, str]) -> list[float]:
+def _reward(state: State, action: tuple[str, str]) -> list[float]:
     worth = [WORTH[VILLAGES[cell]] if a == "deliver" else 0.0 for cell, a in zip(state[:2], action, strict=True)]
     return [worth[0] + (worth[1] > 0), worth[1] + (worth[0] > 0)]

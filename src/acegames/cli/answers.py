@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import acegames as ace
 from acegames.concepts import CONCEPTS, Concept
 from acegames.model.budgets import Holds, has_schedule, own_budget
+
+if TYPE_CHECKING:
+    from acegames.engines.cluster_forecast import ClusterNeeds
 
 FORMAT, VERSION = "acegames-answer", 1
 
@@ -81,8 +84,16 @@ def concept_data(concept: Concept) -> dict[str, Any]:
 def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
     """What a solve would take; memory in bytes."""
     same = ("counted", "seconds", "measured", "threads", "memory", "solving", "working", "tables", "policy", "values")
-    sizes = {name: getattr(needs, name) for name in (*same, "on_disk", "cells", "dense")}
+    more = ("on_disk", "cells", "dense", "horizon", "prepared", "buffers", "stored")
+    sizes = {name: getattr(needs, name) for name in (*same, *more)}
     return {"stage_games": needs.pairs, **sizes}
+
+
+def cluster_data(needs: ClusterNeeds) -> dict[str, Any]:
+    """What a solve would take on a cluster; memory in bytes."""
+    memory = ("memory", "store", "working", "running", "tables", "program", "driver", "node_memory")
+    names = ("nodes", "cores", "seconds", "limit", *memory, "fits", "least_nodes", "disk", "tasks", "block_seconds")
+    return {name: getattr(needs, name) for name in (*names, "counted", "measured")}
 
 
 def solution_data(solution: ace.Solution) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from typer import Option
 
 import acegames as ace
+from acegames.cli import cluster
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
 from acegames.cli.words import counted, duration, room
@@ -29,51 +30,83 @@ def check(
     rounding: opt.Rounding = "down",
     memory: opt.Memory = None,
     values: opt.Values = True,
+    nodes: cluster.Nodes = None,
+    node_cores: cluster.NodeCores = None,
+    node_memory: cluster.NodeMemory = None,
 ) -> Answer:
-    """Check a game for errors, and say whether it can be played safely and what a solve would take.
+    """Check a game for errors, and say whether it can be played safely and what a solve would take,
+    on this machine or on a cluster.
 
     Exit code 3 if no policy keeps every budget, 5 if the game is too large.
     """
-    from acegames.cli.answers import estimate_data, game_data
+    from acegames.cli.answers import cluster_data, estimate_data, game_data
     from acegames.cli.tables import show_game
     from acegames.model.budgets import costless, costless_sentence
 
+    cluster.check_asked(nodes, node_cores, node_memory, memory)
     model = opt.read_game(game, given)
     rounded, how = _rounded(model, epsilon, relative, rounding)
     facts: dict[str, Any] = {"game": game_data(model), "costs": COSTS[how]}
-    nothing = {"why": None, "situations": None, "estimate": None, "free": list(map(str, costless(model)))}
+    facts |= {"feasible": None, "sure": False, "why": None, "situations": None, "estimate": None, "cluster": None}
+    facts |= {"free": list(map(str, costless(model)))}
     try:
         with working("estimating the size"):
             needs = ace.estimate(rounded, keep_values=values)
-        opt.refuse_too_large(needs, memory)
-        feasible, situations = needs.pairs > 0, None
-        if not (needs.counted and _too_many_to_count(rounded)):
-            found = with_bar(lambda bar: ace.feasibility(rounded, progress=bar), "checking")
-            feasible, situations = found.feasible, found.pairs
+        there = cluster.on_cluster(needs, nodes, node_cores, node_memory)
+        if nodes is None:
+            opt.refuse_too_large(needs, memory)
+        feasible, situations = _found(rounded, needs)
     except TooLarge as error:
         raise TooLarge(f"the game has no errors, but it is too large: {error}") from None
     except InvalidOption as error:  # costs given by distributions
-        if how is not None or memory is not None:
+        if how is not None or memory is not None or nodes is not None:
             raise
         why = f"The game has no errors, but it cannot be checked exactly. {error}"
         show_game(model)
         out.print(escape(why), soft_wrap=True)
-        return Answer({**facts, "feasible": None, "sure": False, **nothing, "why": why})
-    verdict, sure = VERDICTS[feasible, how]
-    if feasible and how == "up" and model.tails is not None:  # only the steps before the cut are checked
-        verdict, sure = f"{verdict}, up to the step at which infinite play is cut", False
+        return Answer({**facts, "why": why})
     show_game(model)
-    if feasible:
-        out.print(f"[green]{verdict}.[/]")
+    facts |= _told(model, how, feasible)
+    if feasible is not False:
         out.print(_size_words(needs, situations))
         out.print(_effort_words(needs))
-    else:
-        out.print(f"[red]{verdict}.[/] `acegames frontier` shows the smallest budgets that suffice.")
+        if there is not None:
+            out.print(cluster.cluster_words(there, needs, asked=nodes is not None))
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
-    facts |= {"feasible": feasible, "sure": sure, **nothing}
     facts |= {"situations": situations, "estimate": estimate_data(needs)}
-    return Answer(facts, code=0 if feasible else 3)
+    facts |= {"cluster": None if there is None else cluster_data(there)}
+    return Answer(facts, code=3 if feasible is False else 0)
+
+
+def _found(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int | None]:
+    """Whether the game is feasible, and its situations; None where this machine cannot find out."""
+    if opt.too_large(needs, None) is not None:
+        return None, None
+    if needs.counted and _too_many_to_count(game):
+        return needs.pairs > 0, None
+    try:
+        found = with_bar(lambda bar: ace.feasibility(game, progress=bar), "checking")
+    except TooLarge:
+        if needs.counted:
+            return needs.pairs > 0, None
+        raise
+    return found.feasible, found.pairs
+
+
+def _told(game: ace.MarkovGame, how: str | None, feasible: bool | None) -> dict[str, Any]:
+    """Print the verdict; the facts about it."""
+    if feasible is None:
+        out.print(f"[yellow]{UNDECIDED}[/]")
+        return {"why": UNDECIDED}
+    verdict, sure = VERDICTS[feasible, how]
+    if feasible and how == "up" and game.tails is not None:  # only the steps before the cut are checked
+        verdict, sure = f"{verdict}, up to the step at which infinite play is cut", False
+    if feasible:
+        out.print(f"[green]{verdict}.[/]")
+    else:
+        out.print(f"[red]{verdict}.[/] `acegames frontier` shows the smallest budgets that suffice.")
+    return {"feasible": feasible, "sure": sure}
 
 
 def _too_many_to_count(game: ace.MarkovGame) -> bool:
@@ -86,7 +119,7 @@ def _too_many_to_count(game: ace.MarkovGame) -> bool:
 
 def _size_words(needs: ace.Estimate, situations: int | None) -> str:
     """The two counts of a game, and what each of them counts."""
-    stages = f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')} to solve after clipping"
+    stages = f"{opt.size_words(needs)} to solve after clipping"
     if situations is None:
         return f"{stages}; the situations (time, state, cumulative cost) are too many to count."
     return f"{counted(situations, 'situation')} (time, state, cumulative cost) reachable under feasible play; {stages}."
@@ -114,6 +147,9 @@ def _rounded(
     return (game, None) if rounded is None else (rounded.game, rounding)
 
 
+UNDECIDED = (
+    "The game has no errors. It is too large for this machine to find out whether it is feasible; a solve will say so."
+)
 COSTS = {None: "exact", "down": "rounded down", "up": "rounded up"}
 VERDICTS = {
     (True, None): ("Feasible: some policy keeps every budget with probability one", True),

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.completion import solutions
+from acegames.cli.completion import offered, solutions
 from acegames.cli.screen import Answer, err, escape, out, show_table, with_bar, working
 from acegames.cli.words import counted
 from acegames.errors import BadFile, InvalidOption
@@ -19,6 +19,8 @@ VerifiedKind = Annotated[
     str | None, opt.concept_option("Which deviations are checked, by default those of the policy's own concept")
 ]
 
+ENGINE = "Where it is checked: local (on this machine) or ray (on a cluster)."
+
 
 def verify(
     file: opt.SolutionFile,
@@ -26,6 +28,8 @@ def verify(
     given: opt.Given = opt.NOTHING,
     concept: VerifiedKind = None,
     tol: opt.Tol = None,
+    engine: Annotated[str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: opt.JUDGES))] = "local",
+    address: opt.Address = None,
     threads: opt.Threads = None,
 ) -> Answer:
     """Verify a policy: every budget on every history, and every player's best safe deviation.
@@ -38,9 +42,10 @@ def verify(
     from acegames.cli.answers import certificate_data, game_data
     from acegames.files.stated import as_stated
 
+    judge = opt.read_engine(engine, threads, None, address, opt.JUDGES)
     model, policy, stated = opt.read_policy(file, against, given)
     wanted = policy.concept if concept is None else opt.read_concept(concept, "welfare", model)
-    options: dict[str, Any] = {"tol": tol, "engine": ace.LocalEngine(threads)}
+    options: dict[str, Any] = {"tol": tol, "engine": judge}
     certificate = with_bar(lambda bar: ace.verify(model, policy, wanted, progress=bar, **options), "checking")
     if stated is not None:
         certificate = as_stated(certificate, stated.values)

@@ -180,7 +180,7 @@ def bench(
     if engine not in ("local", "gpu"):
         raise InvalidOption(f"--engine {engine}: must be local or gpu")
     with working("measuring"):
-        found = measurements(opt.read_engine(engine, None, None), large=engine == "gpu")
+        found = measurements(opt.read_engine(engine, None, None, None), large=engine == "gpu")
     rows = []
     for m in found:
         pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]

@@ -32,7 +32,8 @@ from acegames.system import atomic, endings
 if TYPE_CHECKING:
     from acegames.engines import Engine
 
-ENGINES = ("local", "gpu", "reference")
+ENGINES = ("local", "gpu", "ray", "reference")
+JUDGES = ("local", "ray")  # engines that verify
 PROOF = b"acegames-proof "  # what a proof begins with
 CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor
@@ -104,6 +105,8 @@ Tol = Annotated[float | None, Option(min=0, metavar="NUMBER", help=_TOL)]
 Threads = Annotated[
     int | None, Option(parser=whole(1), metavar="N", help="Number of threads; by default all processors.")
 ]
+_ADDRESS = "With --engine ray: the Ray cluster, as HOST:PORT of its head node; by default auto, the one that runs on this machine."
+Address = Annotated[str | None, Option(metavar="ADDRESS", help=_ADDRESS, autocompletion=offered(lambda: ("auto",)))]
 _MEMORY = "Refuse a game whose solve needs more memory than this, such as 4GB; by default the free memory."
 Memory = Annotated[str | None, Option(metavar="SIZE", help=_MEMORY)]
 _VALUES = "Keep the value of every situation. Without values the policy takes less memory and still plays and verifies."
@@ -333,26 +336,38 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
     )
 
 
-def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
-    """The engine of that name; threads and memory are the local one's, or a GPU's host's."""
-    if name not in ENGINES:
-        raise InvalidOption(f"--engine {name}: must be {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-    limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
+def read_engine(
+    name: str, threads: int | None, memory: str | None, address: str | None, known: tuple[str, ...] = ENGINES
+) -> Engine:
+    """The engine of that name; the limits are of the local one, or a GPU's host; the address is Ray's."""
+    if name not in known:
+        *others, last = known
+        raise InvalidOption(f"--engine {name}: must be {', '.join(others)} or {last}{nearest(name, known)}")
+    limits = {"threads": threads, "memory": None if memory is None else read_bytes("--memory", memory)}
     given = {option: limit for option, limit in limits.items() if limit is not None}
-    if name == "gpu":
+    if address is None and name == "gpu":
         return ace.GPUEngine(host=ace.LocalEngine(**given))
-    if given and name != "local":
-        raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
-    engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
-    engine: Engine = engines[name](**given)
+    if given and name not in ("local", "gpu"):
+        raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, {NO_LIMITS[name]}")
+    if address is not None and name != "ray":
+        raise InvalidOption(f"--address {address}: goes with --engine ray")
+    engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine, "ray": ace.RayEngine}
+    engine: Engine = engines[name](**given, **({} if address is None else {"address": address}))
     return engine
 
 
-def read_bytes(text: str) -> int:
+NO_LIMITS = {
+    "reference": "the reference engine takes no limits",
+    "ray": "the limits of a cluster are those of its nodes (ray start --num-cpus, --object-store-memory)",
+}
+"""Why an engine takes neither --threads nor --memory."""
+
+
+def read_bytes(option: str, text: str) -> int:
     """Bytes from 500MB, 4 GiB or a plain number."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
     if match is None:
-        raise InvalidOption(f"--memory {text}: must be a number of bytes such as 500MB or 4GiB")
+        raise InvalidOption(f"{option} {text}: must be a number of bytes such as 500MB or 4GiB")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
 
 
@@ -364,24 +379,39 @@ def free_memory() -> int:
 
 
 def refuse_too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> None:
-    """TooLarge where a solve needs more memory than --memory allows, or far more than is free.
+    """TooLarge where a solve needs more memory than --memory allows, or far more than is free."""
+    said = too_large(needs, memory, on_disk=on_disk)
+    if said is not None:
+        raise TooLarge(said)
+
+
+def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> str | None:
+    """Why a solve does not fit this machine, or what --memory allows; None where it may.
 
     An estimate by sampling may be too large; then a third of it must not fit. A number that is
     counted is refused by --memory alone: such a game is small enough to be looked at first.
     """
     if needs.counted and memory is None:
-        return
-    allowed = free_memory() if memory is None else read_bytes(memory)
+        return None
+    allowed = free_memory() if memory is None else read_bytes("--memory", memory)
     needed = needs.memory - (needs.policy if on_disk else 0)
     if needed / (1 if needs.counted else SAMPLED) <= allowed:
-        return
-    size = f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')}"
+        return None
     limit = f"{room(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
-    raise TooLarge(
-        f"solving {size} needs about {room(needed)} of memory, but only {limit}; "
-        "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "
-        "a solve with --no-values or --checkpoint needs less, and --memory allows more"
+    least = None if memory is not None else needs.on_cluster(1).least_nodes
+    elsewhere = (
+        "" if least is None else f", and about {counted(least, 'machine')} like this one would do (--engine ray)"
     )
+    return (
+        f"solving {size_words(needs)} needs about {room(needed)} of memory, but only {limit}; "
+        "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "
+        f"a solve with --no-values or --checkpoint needs less, and --memory allows more{elsewhere}"
+    )
+
+
+def size_words(needs: ace.Estimate) -> str:
+    """The number of stage games."""
+    return f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')}"
 
 
 def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from pathlib import Path
@@ -26,7 +27,7 @@ FLOOR = (
     "below the player's worst feasible one (1 if not given). Every value is sound; a larger one leaves more equilibria "
     "to choose from."
 )
-ENGINE = "local (compiled, on this machine), gpu (an NVIDIA GPU) or reference (plain and slow, to compare with)."
+ENGINE = "local (compiled, on this machine), gpu (an NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
 MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
 
 
@@ -45,6 +46,7 @@ def solve(
     cost_gamma: opt.CostGamma = None,
     verify: Annotated[bool, Option(help="Verify the policy before it is written.")] = True,
     engine: Annotated[str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: opt.ENGINES))] = "local",
+    address: opt.Address = None,
     threads: opt.Threads = None,
     memory: opt.Memory = None,
     checkpoint: Annotated[Path | None, Option(metavar="DIR", help=CHECKPOINT)] = None,
@@ -64,11 +66,11 @@ def solve(
         if output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
             raise InvalidOption(f"-o {output}: a solution is no game file; choose another ending, such as .ace")
         opt.check_place(output)
+    chosen = opt.read_engine(engine, threads, memory, address)
     model, within = opt.discounted(opt.read_game(game, given), epsilon, gamma, cost_gamma)
     wanted = opt.wanted_concept(game, concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
-    options["keep_values"] = values
-    options["engine"] = opt.read_engine(engine, threads, memory)
+    options |= {"keep_values": values, "engine": chosen}
     if engine == "local":
         _refuse_at_once(model, wanted, memory, options)
     compiled_before = seconds_compiling()
@@ -77,7 +79,8 @@ def solve(
     certificate = None
     if verify:
         asked = model, solution.policy, solution.concept
-        certificate = with_bar(lambda bar: ace.verify(*asked, progress=bar), "checking")
+        judge = chosen if engine in opt.JUDGES else None
+        certificate = with_bar(lambda bar: ace.verify(*asked, engine=judge, progress=bar), "checking")
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
     output = output if good else None
@@ -120,7 +123,9 @@ def _not_needed(run: str) -> str:
     from acegames.engines.checkpoint import other_runs
 
     folder, others = os.path.dirname(run), other_runs(run)
-    said = f"{run} is no longer needed and may be deleted"
+    alone = f"{run.removesuffix('.layers')}-"  # of layers that nodes of a cluster wrote
+    what = f"{run} and {alone}*.layers are" if glob.glob(f"{glob.escape(alone)}*.layers") else f"{run} is"
+    said = f"{what} no longer needed and may be deleted"
     held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
     return f"{said}; {folder} holds layers of {held} too." if others else f"{said}."
 

@@ -91,7 +91,7 @@ def backward(
     game, filing = space.game, _Filing(space, store, [x.layer for x in kept.values()], progress, team or Team())
     if kept:
         filing.tell()
-    for first, end in _missing(kept, game.horizon):
+    for first, end in missing(kept, game.horizon):
         values = solver.values_of(kept[end]) if end < game.horizon else solver.values_at_end()
         for t0, t1 in reversed(solver.cuts(first, end)):
             found, values = solver.solve(t0, t1, values)
@@ -166,7 +166,7 @@ class _Filing:
         self.tell()
 
 
-def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
+def missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
     """Runs of times first .. end-1 that are not kept, the last one first."""
     end = horizon
     for t in (*sorted(kept, reverse=True), -1):

@@ -1,13 +1,16 @@
 """Solved layers in a file, so that a solve that was broken off goes on, and a policy larger than
 memory stays on disk.
 
-    FOLDER/run-0123456789abcdef.layers    one solve: a game, a concept, a rounding, a version
+    FOLDER/run-0123456789abcdef.layers       one solve: a game, a concept, a rounding, a version
+    FOLDER/run-0123456789abcdef-12.layers    a layer of it, that of t = 12, written on a cluster
 
 The digest of all that is the name, so layers of other solves are never mixed up. The file is a
 sequence of blocks (see `container`). The first says what is solved, for people. Each of the others
 holds a group of layers; groups are appended, from the last time to the first, and synced to disk.
 What is not a whole block of this solve is skipped: half a group at the end, left by a process that
-was killed, and anything damaged. Its layers are solved again and appended.
+was killed, and anything damaged. Its layers are solved again and appended. On a cluster whose
+machines share the folder, each layer is written there by one of them, whole or not at all, as a
+file of its own; such a layer counts like any other.
 
 Reading holds every layer against the game's own pairs before it is used. Arrays are mapped, not
 loaded. A file that the system does not let us read is an error, and nothing is touched.
@@ -43,8 +46,8 @@ from acegames.engines.layer_store import ExploredSpace, SolvedLayer, without_val
 from acegames.errors import BadFile, CheckpointError
 from acegames.policy.checks import LAYER_ARRAYS, check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
-from acegames.system.atomic import BINARY, Path, sync_folder
-from acegames.system.container import MAGIC, Below, Block, little_bytes, read_block, write_block
+from acegames.system.atomic import BINARY, Path, replacing, sync_folder
+from acegames.system.container import MAGIC, Below, Block, fill_block, little_bytes, read_block, write_block
 from acegames.system.locks import try_lock
 from acegames.version import __version__
 
@@ -57,6 +60,7 @@ EVERY_SHARE = 0.01  # or this share of the time of the whole solve
 
 SOLVE, LAYERS = "acegames-checkpoint", "acegames-layers"
 RUN = re.compile(r"run-[0-9a-f]{16}(\.layers)?")  # without an ending: folders of earlier versions
+ALONE = re.compile(r"(run-[0-9a-f]{16})-([0-9]{1,9})\.layers")  # layers with a file of their own
 
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
@@ -81,6 +85,7 @@ class Checkpoint:
         self._waiting: list[SolvedLayer] = []  # for the next group
         self._size = 0  # bytes of these
         self._groups: list[int] = []  # where the blocks of layers begin
+        self._alone: list[str] = []  # the files of layers that have one of their own
         self._end = 0  # of the last whole block
         self._handle = -1
         self._full = False
@@ -109,7 +114,7 @@ class Checkpoint:
         self._digest, self.run = digest, os.path.join(self.folder, f"run-{digest[:16]}.layers")
         try:
             self._take()
-            found = self._scan()
+            found = _last_first([*self._scan(), *self._scan_alone()])
             if not self._end:
                 self._tell_of_others()
                 self._append(SOLVE, {"solve": self.facts}, {})
@@ -144,6 +149,8 @@ class Checkpoint:
                     block = read_block(file, at, self.run)
                     block.map(content)
                     found += self._layers(block, check=False)
+            for path in self._alone:
+                found += self._layers(_only_block(path, self.run), check=False)
         except OSError as error:
             raise self._unusable(error) from None
         return _last_first(found if self.keep_values else list(map(without_values, found)))
@@ -162,6 +169,21 @@ class Checkpoint:
             raise self._unusable(error, 8 * sum(map(math.prod, shapes))) from error
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         return [part.reshape(shape) for part, shape in zip(np.split(content, ends[:-1]), shapes, strict=True)]
+
+    # -- layers that others write
+
+    @property
+    def run_digest(self) -> str:
+        """What the layers of this solve are known by."""
+        return self._digest
+
+    def alone(self, t: int) -> str:
+        """The file of its own that a layer may have."""
+        return f"{self.run.removesuffix('.layers')}-{t}.layers"
+
+    def adopt(self, t: int) -> None:
+        """Take the layer that another process has written to that file."""
+        self._alone.append(self.alone(t))
 
     # -- the file
 
@@ -225,7 +247,24 @@ class Checkpoint:
                 except Exception as error:  # a header may hold anything
                     log.warning("acegames: %s: no whole layers at byte %d (%s)", self.run, at, error)
                     at = content.find(MAGIC, at + 1)
-        return _last_first(found)
+        return found
+
+    def _scan_alone(self) -> list[SolvedLayer]:
+        """Check the files of single layers; those that are whole, mapped."""
+        found: list[SolvedLayer] = []
+        for name in sorted(os.listdir(self.folder)):
+            match = ALONE.fullmatch(name)
+            if match is None or match[1] != os.path.basename(self.run).removesuffix(".layers"):
+                continue
+            path = os.path.join(self.folder, name)
+            try:
+                found += list(self._layers(_only_block(path, path, check=True), check=True))
+                self._alone.append(path)
+            except OSError:
+                raise
+            except Exception as error:
+                log.warning("acegames: %s: no whole layer (%s)", path, error)
+        return found
 
     def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
         """The layers of a group; BadFile where one does not fit the game."""
@@ -286,6 +325,30 @@ class Checkpoint:
             f"{name}: cannot be used for a checkpoint ({why}). The layers stored before are left as they are; mend "
             "that and run the same again, or give another folder"
         )
+
+
+def write_alone(path: str, run_digest: str, counted: tuple[int, int, int], shapes: Any, fill: Any) -> None:
+    """Write a layer to a file of its own, whole or not at all; `fill` fills its arrays.
+
+    `counted` are its time, its programs and its repairs, `shapes` those of its arrays by name.
+    """
+    t = counted[0]
+    named = {f"{t}/{name}": shape for name, shape in shapes.items()}
+    header = {"run": run_digest, "layers": [list(counted)]}
+    with replacing(path) as file:
+        fill_block(
+            file, LAYERS, header, named, lambda arrays: fill({k.partition("/")[2]: x for k, x in arrays.items()})
+        )
+
+
+def _only_block(path: str, named: str, *, check: bool = False) -> Block:
+    """The block of a file that has one, mapped."""
+    with _reading(path) as file:
+        block = read_block(file, 0, named)
+        if check:
+            block.check_in(file)
+        block.map(_mapped(file))
+        return block
 
 
 def other_runs(run: str) -> list[str]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.errors import TooLarge
+from acegames.engines.cluster_forecast import ClusterNeeds, on_cluster
+from acegames.errors import InvalidOption, TooLarge
 from acegames.kernels.records import TOGETHER
 from acegames.model.amounts import common_unit
 from acegames.model.arrays import Floats
@@ -16,7 +17,7 @@ from acegames.model.game import exact_costs
 from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
 from acegames.safety.space import Space
-from acegames.system.machine import available_memory, bytes_said, processors
+from acegames.system.machine import available_memory, bytes_said, processors, seconds_said
 from acegames.system.showing import Shown
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
@@ -60,6 +61,10 @@ class Estimate(Shown):
     values: int = 0  # bytes of the policy that are values
     counted: bool = True  # whether the number of stage games is exact
     measured: bool = False  # whether the time is from a measurement on this machine
+    horizon: int = 0  # layers, one for each step
+    prepared: int = 0  # bytes of the tables without the threads' buffers
+    buffers: int = 0  # bytes of the buffers of one thread
+    stored: int = 0  # bytes that a checkpoint takes on disk: the policy with its values
 
     @property
     def memory(self) -> int:
@@ -76,6 +81,27 @@ class Estimate(Shown):
         less = self.values // RESERVE
         return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
 
+    def on_cluster(self, nodes: int, *, cores: int | None = None, memory: int | None = None) -> ClusterNeeds:
+        """The prediction for a cluster of so many nodes, all alike.
+
+        Args:
+            nodes: number of machines.
+            cores: processors of each; by default as many as this estimate is for.
+            memory: bytes that each has for this; by default what is free on this machine.
+
+        Raises:
+            InvalidOption: one of them is not a whole number of at least 1.
+        """
+        each = {
+            "nodes": nodes,
+            "cores": self.threads if cores is None else cores,
+            "memory": available_memory() if memory is None else memory,
+        }
+        for name, number in each.items():
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least 1")
+        return on_cluster(self, *map(int, each.values()))
+
     @property
     def size(self) -> str:
         """The number of stage games in words."""
@@ -87,7 +113,7 @@ class Estimate(Shown):
     def time(self) -> str:
         """The time in words."""
         how = "" if self.measured else " (from stored figures, without the time to compile)"
-        return f"{_seconds(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
+        return f"{seconds_said(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
 
     def __str__(self) -> str:
         if self.counted and not self.pairs:
@@ -112,9 +138,10 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
     policy = values + _filed(space, cells) + pairs * MIXED_BYTES * (n > 1)
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
-    each = _stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
+    each = stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
-    tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
+    prepared, buffers = _table_bytes(space), _buffer_bytes(space, concept)
+    tables = prepared + busy * buffers + (working + policy) // RESERVE
     seconds = pairs * each / workers + deviation_seconds(space)
     counted = space.explored or not pairs
     return Estimate(
@@ -128,6 +155,10 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
         tables=tables,
         values=values,
         counted=counted,
+        horizon=space.game.horizon,
+        prepared=prepared,
+        buffers=buffers,
+        stored=policy,
     )
 
 
@@ -193,7 +224,7 @@ def on_disk(predicted: Estimate, space: Space) -> Estimate:
     return replace(predicted, on_disk=max(predicted.policy - held, 0))
 
 
-def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
+def stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
     """Measured on one processor, rounded up; see benchmarks."""
     lookups = outs * (2e-9 if dense else 30e-9)
     if players == 1:
@@ -223,6 +254,9 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
             advice += (
                 f" A policy that keeps no values (keep_values=False, --no-values) would need {bytes_said(without)}."
             )
+        least = predicted.on_cluster(1, memory=max(int(allowed), 1)).least_nodes
+        if least is not None:
+            advice += f" A cluster of {max(least, 2):,} machines with that much memory each would do (RayEngine, --engine ray)."
         needed = f"{bytes_said(predicted.memory)} of memory, with the program itself, for {predicted.size}"
         raise TooLarge(f"the solve would need {needed}, but only {bytes_said(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
@@ -249,13 +283,3 @@ def _advice(space: Space, factor: float) -> str:
     rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
     fewer = "Fewer constraints help most; shorter" if len(space.dims) > 1 else "Shorter"
     return f"{rounding}{fewer} horizons and smaller budgets help{' too' * bool(fits or len(space.dims) > 1)}."
-
-
-def _seconds(seconds: float) -> str:
-    """A time in words; it is not known better than to one digit or two."""
-    if seconds < 0.01:
-        return "less than 0.01 s"
-    if seconds < 120:
-        return f"about {float(f'{seconds:.2g}'):g} s"
-    minutes = seconds / 60
-    return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {float(f'{minutes / 60:.2g}'):,g} hours"

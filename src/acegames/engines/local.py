@@ -136,7 +136,7 @@ class LocalEngine:
         base = baseline(*space.rewards)
         solver = self._solver(space, lattice, concept, base, store, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        allowed = _reached_bytes(space, predicted, concept, store)
+        allowed = reached_bytes(space, predicted, concept, store)
         return replace(found, reached=self._reached(space, lattice, allowed, team))
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
@@ -208,7 +208,7 @@ def _timed(
     assert seen.rewards is not None
     load_kept(len(space.game.players), concept)
     try:
-        allowed = _reached_bytes(seen, predicted, concept, InMemory())
+        allowed = reached_bytes(seen, predicted, concept, InMemory())
         exploring = exploring_seconds(counted, took, lattice, allowed, team)
         if _small_alone(seen):
             solving = OnePlayer(seen).seconds() * predicted.pairs / seen.pairs
@@ -225,7 +225,7 @@ def _timed(
     return replace(predicted, seconds=exploring + solving, measured=True)
 
 
-def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
+def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
     """Memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
     if predicted.policy <= REACHED_BYTES:
         return REACHED_BYTES
@@ -257,7 +257,7 @@ def _small_alone(space: Space) -> bool:
 
 
 def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
-    """What solves stage games."""
+    """The solver of a game's stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
         return Programs(concept, players, choices_of(space, concept), base)

@@ -46,7 +46,7 @@ from acegames.model.written import label_from_data, label_to_data, read_exact, s
 from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
 from acegames.policy.filing import marked, smallest
 from acegames.policy.layer import PolicyLayer, Reached
-from acegames.policy.on_demand import OnDemand
+from acegames.policy.on_demand import OnDemand, Source
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
@@ -257,12 +257,13 @@ def _policy_from_archive(
             return space
 
     on_demand = is_mapped(arrays) and counts is not None
-    layers = OnDemand(counts or table_at, layer)
+    source = Source.of(path) if on_demand else None
+    layers = OnDemand(counts or table_at, layer, source)
     found = replace(policy, layers=layers if on_demand else tuple(layers))  # `layer` must not hold its owner
     if header["reached"] is None:
         return found
     reached_dims = tuple(int(d) for d in header["reached"])
-    spaces = OnDemand(table_at, reached)
+    spaces = OnDemand(table_at, reached, source)
     sums = Sums.from_data(reached_dims, header["sums"]) if "sums" in header else None
     if sums is not None and max(sums.of) >= len(constraints):
         raise BadFile("a constraint that follows from others is none of the policy's")

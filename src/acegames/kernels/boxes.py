@@ -334,6 +334,19 @@ def reach_lines(t, taken, run, boxes, steps, marks, next_marks, reward, played, 
 
 
 @kernel
+def heights_of(here, step, after, height):
+    """`heights` of all lines of some boxes."""
+    heights(0, ALL_LINES, here, step, after, height, np.zeros(step.cost.shape[1], np.int64))
+
+
+@kernel
+def reach_from(here, marks, step, after, next_marks, reward, played, low, high):
+    """`reach` from all lines of some boxes."""
+    c = np.zeros(step.cost.shape[1], np.int64)
+    reach(0, ALL_LINES, here, marks, step, after, next_marks, reward, played, low, high, c)
+
+
+@kernel
 def join_marks(marks, begin, bits):
     """Join marks (pieces, cells) into the first row, and as bits, from the cell `begin` on."""
     end = min(begin + 8 * len(bits), marks.shape[1])

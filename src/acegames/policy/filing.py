@@ -40,7 +40,7 @@ def file_layer(
     another column per player for its gross value. Mixed strategies may come in several parts.
     """
     assert space.cells is not None
-    at, size, row, prob = _joined(mixed)
+    at, size, row, prob = joined_records(mixed)
     filed = answers(space.cells.number, space.total)
     if len(code) != filed:
         cells = space.cells.listed(space.total)
@@ -51,8 +51,7 @@ def file_layer(
     if code.dtype != np.uint8 and int((table.row_ptr[1:] - table.row_ptr[:-1]).max()) < 255:
         code = code.astype(np.uint8)
     code = marked(space, code, len(at))
-    fits = not len(row) or int(row.max()) <= np.iinfo(code.dtype).max  # action numbers may be larger
-    row = row.astype(code.dtype if fits else np.uint32)
+    row = row.astype(row_type(int(row.max(initial=0)), code.dtype))
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
     return PolicyLayer(space, table.row_ptr, table.action, code, values, smallest(size), row, prob), gross
@@ -68,10 +67,20 @@ def marked(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
 
 def smallest(sizes: Ints) -> NDArray[Any]:
     """The sizes of records in the smallest type that holds them."""
-    return sizes.astype(np.min_scalar_type(int(sizes.max())) if len(sizes) else np.uint8)
+    return sizes.astype(size_type(int(sizes.max(initial=0))))
 
 
-def _joined(parts: Sequence[Mixed]) -> Mixed:
+def size_type(largest: int) -> np.dtype[Any]:
+    """The type of the sizes of records."""
+    return np.min_scalar_type(largest)
+
+
+def row_type(largest: int, code: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of what records hold, where codes have this one: action numbers may be larger."""
+    return code if largest <= np.iinfo(code).max else np.dtype(np.uint32)
+
+
+def joined_records(parts: Sequence[Mixed]) -> Mixed:
     """Mixed strategies of several parts in the order of their cells."""
     parts = [x for x in parts if len(x.at)] or [PURE_ONLY]
     if len(parts) == 1:

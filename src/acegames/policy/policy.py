@@ -23,7 +23,7 @@ from acegames.model.checks import UNSAID, check_rng, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
-from acegames.policy.on_demand import count_pairs
+from acegames.policy.on_demand import count_pairs, in_file
 from acegames.policy.possible import Possible
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker
@@ -244,6 +244,17 @@ class Policy(Shown):
     @cached_property
     def _tables(self) -> dict[int, PairTable]:
         return {}
+
+    def by_file(self) -> Policy | None:
+        """The same policy for processes that see its file, to which only the name of it is sent.
+
+        None where the layers are in memory, or the file is another one by now.
+        """
+        layers, reached = in_file(self.layers, reached=False), self.reached
+        if layers is None or reached is None:
+            return None if layers is None else replace(self, layers=layers)
+        spaces = in_file(reached.layers, reached=True)
+        return None if spaces is None else replace(self, layers=layers, reached=replace(reached, layers=spaces))
 
     def alike(self, t: int) -> Ints:
         """Up to which cumulative cost (S, M), in whole units, answers are alike, by constraint.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import AllBoxes, Listed
+from acegames.kernels.records import AllBoxes, Boxes, Following, Listed, Steps
 from acegames.model.arrays import Bools, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import DENSE_OCCUPANCY, Space
@@ -57,9 +57,9 @@ def explore(
     team, dense = Team() if team is None else team, space.dense
     if dense is None:
         try:
-            return _explore_sparse(space, roots, allowed, team, partial(_crowded, np.cumsum(space.totals)))
+            return _explore_sparse(space, roots, allowed, team, partial(crowded, np.cumsum(space.totals)))
         except _Enough:
-            dense = _dense_bytes(space) <= allowed
+            dense = dense_bytes(space) <= allowed
     if dense:
         return (explore_boxes or explore_dense)(space, roots, allowed, team)
     return _explore_sparse(space, roots, allowed, team)
@@ -86,16 +86,16 @@ def count(space: Space, team: Team | None = None) -> Counted:
         return known(space)
 
     def enough(numbers: Sequence[int]) -> bool:
-        crowded = space.dense is None and _crowded(cells, numbers)
-        return crowded or sum(numbers) * outs > QUICK_LISTED / 2
+        full = space.dense is None and crowded(cells, numbers)
+        return full or sum(numbers) * outs > QUICK_LISTED / 2
 
     if not dense:
         try:
             return known(_explore_sparse(space, roots, available_memory(), team, enough))
         except _Enough as far:
             first = far.keys
-            dense = space.dense is None and _crowded(cells, list(map(len, first)))
-    boxes = space.dense is not False and _dense_bytes(space) <= available_memory()
+            dense = space.dense is None and crowded(cells, list(map(len, first)))
+    boxes = space.dense is not False and dense_bytes(space) <= available_memory()
     if boxes and cells[-1] * outs <= QUICK_HELD:
         return known(explore_dense(space, roots, available_memory(), team))
     reached = sampled(space, first)
@@ -134,7 +134,7 @@ def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float |
         keys = rng.permutation(keys)[:drawn]
         halves = [_set_of_successors(space, t, np.sort(x), available_memory()) for x in (keys[::2], keys[1::2])]
         n, m = map(len, halves)
-        following, whole = _merged(halves), len(keys) == numbers[t]
+        following, whole = merged(halves), len(keys) == numbers[t]
         both = n + m - len(following)
         most = min(len(following) * numbers[t] / max(len(keys), 1), space.totals[t + 1])
         numbers.append(
@@ -151,7 +151,7 @@ class _Enough(Exception):
         self.keys = keys
 
 
-def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
+def crowded(cells: Ints, numbers: Sequence[int]) -> bool:
     """Whether boxes hold the reached cells better than lists; `cells` are those of all boxes up to
     each time.
     """
@@ -160,7 +160,8 @@ def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
     return bool(filled or listed * DENSE_OCCUPANCY > cells[-1])
 
 
-def _check_memory(needed: float, allowed: int, cells: int) -> None:
+def check_memory(needed: float, allowed: int, cells: int) -> None:
+    """Raise TooLarge where exploring takes more bytes than can be used."""
     if needed > allowed:
         raise TooLarge(
             f"finding the situations reachable under feasible play takes {bytes_said(needed)} for {cells:,} of them, "
@@ -184,7 +185,7 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
-def _dense_bytes(space: Space) -> float:
+def dense_bytes(space: Space) -> float:
     """Of heights, of one bit per cell, and of the marks of two layers."""
     return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
 
@@ -226,8 +227,8 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
 
 def check_boxes(space: Space, allowed: int) -> float:
     """Bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
-    needed = _dense_bytes(space)
-    _check_memory(needed, allowed, space.total)
+    needed = dense_bytes(space)
+    check_memory(needed, allowed, space.total)
     return needed
 
 
@@ -321,7 +322,7 @@ def _explore_sparse(
         number += len(keys[t])
         if enough is not None and enough(list(map(len, keys))):
             raise _Enough(keys)
-        _check_memory(SPARSE_BYTES * number, allowed, number)
+        check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 
     def swept(t: int, wanted: Bools, next_true: Bools, played: Bools) -> tuple[Bools, Bools]:
@@ -363,24 +364,32 @@ def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> I
     longest = max(found, key=len)
     edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []
     parts = [np.split(x, np.searchsorted(x, edges)) for x in found]
-    return np.concatenate(team.each(_merged, list(zip(*parts, strict=True))))
+    return np.concatenate(team.each(merged, list(zip(*parts, strict=True))))
 
 
-def _merged(parts: Sequence[Ints]) -> Ints:
+def merged(parts: Sequence[Ints]) -> Ints:
     """The different ones in order; faster than `np.unique`."""
     keys = np.sort(np.concatenate(parts))
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
 def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
+    return successors(keys, space.layers[t].boxes(), space.steps(t), space.following(t + 1), allowed)
+
+
+def successors(keys: Ints, here: Boxes, step: Steps, after: Following, allowed: int) -> Ints:
+    """The cells that rows lead to that keep the budgets, in order.
+
+    Raises:
+        TooLarge: when that takes more than `allowed` bytes.
+    """
     from acegames.kernels.sparse import expand
 
-    layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1))
     capacity = 1 << max(10, int(4 * len(keys)).bit_length())
     while True:
-        _check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
+        check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
         table = np.empty(capacity, dtype=np.int64)
-        found = expand(keys, *layer, table)
+        found = expand(keys, here, step, after, table)
         if found >= 0:
             return np.sort(table[table >= 0])
         capacity *= 4

@@ -17,6 +17,7 @@ from acegames.approximate.within import Within
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
+from acegames.engines.cluster.engine import InBlocks
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.layer_store import InMemory, LayerStore
@@ -41,7 +42,8 @@ __all__ = ["Solution", "Stats", "estimate", "solve"]
 @within_memory(
     "solving the game",
     "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
-    "costs (epsilon=), and a limit of its own (LocalEngine(memory=...)) is kept beforehand",
+    "costs (epsilon=), a cluster (engine=RayEngine()) has more, and a limit of its own (LocalEngine(memory=...)) is "
+    "kept beforehand",
 )
 def solve(
     game: MarkovGame,
@@ -71,7 +73,8 @@ def solve(
         rounding: "down" (the default for equilibria): if the rounded game is infeasible, so is the
             game with its true costs. "up" (the default of `Shield`): if the rounded game is
             feasible, so is the game with its true costs.
-        engine: where the solve runs; by default on this machine (`LocalEngine()`).
+        engine: where the solve runs; by default on this machine (`LocalEngine()`). `RayEngine()`
+            runs it on a cluster, with the same answer to the last bit.
         progress: True for a bar, on a terminal or in a notebook; or a function that is called with
             a `Progress` after each time step that is solved.
         checkpoint: a folder in which the time steps are stored as they are solved. The same call
@@ -90,6 +93,7 @@ def solve(
         InvalidGame: rewards are so large that their totals overflow.
         InvalidOption: an option breaks a rule; the message names both.
         CheckpointError: the folder is in use, cannot be written, or is full; stored layers stay.
+        ClusterError: the cluster (of `RayEngine`) cannot be used, or lost too much.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)
@@ -102,7 +106,7 @@ def solve(
     engine = engine or LocalEngine()
     store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
-        named = {} if isinstance(engine, (LocalEngine, GPUEngine)) else {"engine": type(engine).__name__}
+        named = {} if isinstance(engine, (LocalEngine, GPUEngine, InBlocks)) else {"engine": type(engine).__name__}
         facts = {"game": game.digest, "counted": counted.game.digest, **named}
         store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:

@@ -162,7 +162,9 @@ def _create(beginning: str, like: os.stat_result | None) -> tuple[str, int]:
     while True:
         name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
         try:
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode)
+            handle = os.open(
+                name, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, mode
+            )  # a file that is mapped is read, too
             if like is not None and os.name == "posix":
                 _take_after(handle, like)
             try_lock(handle)

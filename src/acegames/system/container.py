@@ -27,7 +27,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -136,6 +136,35 @@ def write_block(
     file.seek(begin)
     file.write(HEAD.pack(MAGIC, len(content), length, _digest(len(content), length, rest)) + rest)
     file.seek(end)
+
+
+def fill_block(
+    file: IO[bytes],
+    kind: str,
+    header: Mapping[str, Any],
+    shapes: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
+    fill: Callable[[Arrays], None],
+) -> None:
+    """Write the only block of a file, whose arrays are filled in the file itself.
+
+    `fill` is given arrays of these shapes and types. They may be larger than memory.
+    """
+    told = [[name, dtype.newbyteorder("<").str, *shape] for name, (shape, dtype) in shapes.items()]
+    content = header_bytes(kind, WITHOUT_RESERVOIRS, {"arrays": told, **header})
+    length = sum(_padded(math.prod(shape) * dtype.itemsize, 8) for shape, dtype in shapes.values())
+    begin = _before_data(len(content), length)
+    file.truncate(begin + _padded(length, 64))
+    if hasattr(os, "posix_fallocate"):  # a full disk is an error here; while mapped it would end the process
+        os.posix_fallocate(file.fileno(), 0, begin + _padded(length, 64))
+    mapped = mmap.mmap(file.fileno(), 0)
+    data = np.frombuffer(mapped, np.uint8, length, begin)
+    places = _places(told, length).items()
+    fill({name: data[first:end].view(dtype).reshape(shape) for name, (dtype, shape, first, end) in places})
+    pages = [zlib.crc32(little_bytes(data[at : at + PAGE])) for at in range(0, length, PAGE)]
+    mapped.flush()
+    rest = content + np.array(pages, "<u4").tobytes()
+    file.seek(0)
+    file.write(HEAD.pack(MAGIC, len(content), length, _digest(len(content), length, rest)) + rest)
 
 
 def little_bytes(array: NDArray[Any]) -> memoryview:

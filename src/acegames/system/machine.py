@@ -47,6 +47,16 @@ def bytes_said(number: float) -> str:
     return f"{number / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 
 
+def seconds_said(seconds: float) -> str:
+    """A time in words; it is not known better than to one digit or two."""
+    if seconds < 0.01:
+        return "less than 0.01 s"
+    if seconds < 120:
+        return f"about {float(f'{seconds:.2g}'):g} s"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {float(f'{minutes / 60:.2g}'):,g} hours"
+
+
 def processors() -> int:
     """Processors that this process may use."""
     try:

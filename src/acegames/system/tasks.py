@@ -39,6 +39,7 @@ class Tasks(Protocol):
     """Where tasks run. Leaving its `with` statement by an error drops what has not begun."""
 
     workers: int  # about how many run at once
+    nodes: int  # on about how many machines
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -73,6 +74,9 @@ class Tasks(Protocol):
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
 
+    def account(self) -> str:
+        """What was done so far, in words: "in 324 tasks on 2 machines"."""
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -89,6 +93,7 @@ class Here:
     """Runs each task in this process when it is asked for."""
 
     workers = 1
+    nodes = 1
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +105,9 @@ class Here:
         """It stays here."""
         return Held(content)
 
-    put = share
+    def put(self, content: Any) -> Block:
+        """It stays here, too."""
+        return Held(content)
 
     def run(
         self,
@@ -121,3 +128,7 @@ class Here:
 
     def finish(self) -> None:
         """Nothing is under way."""
+
+    def account(self) -> str:
+        """Nothing is worth telling."""
+        return ""

@@ -23,6 +23,9 @@ What is checked, in this order, and in which file:
     reading      the policy's answers, checked one by one (`bulk`: many at once; `stored`: found in
                  the policy's tables)
     tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
+    elsewhere    the same on a cluster: `setting` is given out, `cuts` makes blocks of subgames,
+                 `passes` and `judging` are the tasks, `on_tasks` asks for them (`near`, `within`:
+                 what a block sees of the next time)
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
@@ -66,6 +69,7 @@ from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.elsewhere import evaluate_elsewhere
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
@@ -80,7 +84,10 @@ __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 @public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
 @takes_progress("checking")
-@within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
+@within_memory(
+    "verifying the policy",
+    "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
+)
 def verify(
     game: MarkovGame,
     policy: Any,
@@ -110,8 +117,12 @@ def verify(
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
-            processors; nothing else of it is used. The certificate does not depend on it. A policy
-            is called from several threads if its class says `thread_safe = True`.
+            processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
+            large. The certificate does not depend on it. A policy is called from several threads,
+            and sent to the processes of a cluster, if its class has a `lookup` and says
+            `thread_safe = True`; each process has its own copy. A live object is sent, as Ray sends
+            it from your process to yours, or the name of the file that it was read from. A policy
+            of another class is asked in this process, and the cluster is not used.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first; for a small game, all of whose times are checked
             together, once at the end.
@@ -121,10 +132,11 @@ def verify(
 
     Raises:
         InvalidOption: `concept` is no concept; `policy` has no `distribution`; `tol` is not a
-            finite number of at least 0; `engine` has no `threads`; `progress` is no function of one
-            argument; or costs of the game are drawn from distributions, and the policy does not
-            round them.
+            finite number of at least 0; `engine` is none of these; `progress` is no function of one
+            argument; costs of the game are drawn from distributions, and the policy does not round
+            them; or the policy cannot be sent to a cluster.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
+        ClusterError: the cluster cannot be used, or lost more than it could make up for.
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
@@ -139,8 +151,12 @@ def verify(
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    with Threads(getattr(engine, "threads", None)) as threads:
-        found, walked = _judge(counted, units, reader, concept, threads, progress)
+    elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
+    if elsewhere is not None:
+        found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
+    else:
+        with Threads(getattr(engine, "threads", None)) as threads:
+            found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -207,15 +223,20 @@ def _judge(
         found = evaluate(subgames, reader, concept, threads, progress)
     else:
         Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
+    return found, _walked(counted, units, reader, found)
+
+
+def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) -> Walked:
+    """Find what the policy realises."""
     if found.worst is None or not counted.exact:
-        return found, follow(counted, reader, units)
-    return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
+        return follow(counted, reader, units)
+    return Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
-    if engine is not None and not hasattr(engine, "threads"):
-        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine")
+    if engine is not None and not hasattr(engine, "threads") and not callable(getattr(engine, "tasks", None)):
+        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine or a RayEngine")
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):

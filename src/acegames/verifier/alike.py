@@ -14,13 +14,13 @@ judged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from acegames.verifier.arrays import Ints
 from acegames.verifier.ceilings import Ceilings
-from acegames.verifier.feasible import Subgames
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
 from acegames.verifier.threads import Threads
@@ -42,9 +42,10 @@ class Contradicted(Exception):
 class Alike:
     """Finds the pairs of each time that are judged, and which of them stands for each pair."""
 
-    def __init__(self, subgames: Subgames, reader: Reader, declared: list[Ints] | None) -> None:
-        self._keys, self._packed, self._reader = subgames.keys, subgames.packed, reader
-        self._floors = floors(subgames.packed, declared)
+    def __init__(
+        self, keys: Sequence[Ints] | dict[int, Ints], packed: Packed, reader: Reader, floors: Ints | None
+    ) -> None:
+        self._keys, self._packed, self._reader, self._floors = keys, packed, reader, floors
 
     def classes(self, t: int, stored: Ints | None, threads: Threads) -> tuple[Ints, Ints]:
         """Return the pairs to judge (C,), in order, and the number of each pair's own (P,).

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain
@@ -30,7 +30,7 @@ from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
 from acegames.system.announce import announce
 from acegames.system.progress import OnProgress, Teller
-from acegames.verifier.alike import Alike, Contradicted
+from acegames.verifier.alike import Alike, Contradicted, floors
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.packed import Packed
@@ -78,7 +78,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ready:
+class Ready:
     """What must be known of the pairs of one time before they are judged."""
 
     chosen: Ints  # (C,) the pairs to judge, in order
@@ -86,7 +86,6 @@ class _Ready:
     by_line: bool  # they lie densely
     order: Ints  # (C,) in which they are judged
     keys: Ints  # (C,) in that order, as all below
-    compared: Ints  # some of them, at which what the policy says is compared
     stored: Stored | None  # the policy's tables, if they can be read, and
     pairs: Ints  # (C,) numbers there
     answers: Found | None  # what the policy plays, if it was read already
@@ -124,7 +123,9 @@ def _evaluate(
     progress: OnProgress | None,
 ) -> Evaluated:
     keys, game = subgames.keys, subgames.packed.game
-    judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, declared))
+    base = common_part(reader.game, reader.units, subgames.safe_rows)
+    alike = Alike(keys, subgames.packed, reader, floors(subgames.packed, declared))
+    judge = Judge(subgames.packed, keys, reader, all_numbers(subgames.packed, concept), base, concept, threads, alike)
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
     teller = Teller(progress, CHECKING, game.horizon, sum(map(len, keys)))
@@ -153,23 +154,39 @@ def at_start(game: MarkovGame, values: Floats) -> Floats:
     return found
 
 
-class _Judge:
-    """One backward step, a block of pairs after the other."""
+class Judge:
+    """One backward step, a block of pairs after the other.
 
-    def __init__(self, subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, alike: Alike) -> None:
-        game = subgames.packed.game
-        self.alike, self._after = alike, np.zeros(0, dtype=np.int64)  # and what stands for each pair of the next time
-        self.keys, self.packed, self.reader, self.told = subgames.keys, subgames.packed, reader, concept.told
+    Args:
+        packed, keys: the pairs of each time.
+        reader: asks the policy.
+        numbers, base: of each distinct layer, and what is taken out of the rewards of each time.
+        concept, threads, alike: by what, on how many threads, and as how many pairs to judge.
+    """
+
+    def __init__(
+        self,
+        packed: Packed,
+        keys: Sequence[Ints] | dict[int, Ints],
+        reader: Reader,
+        numbers: Sequence[Numbers] | dict[int, Numbers],
+        base: Floats,
+        concept: Concept,
+        threads: Threads,
+        alike: Alike,
+    ) -> None:
+        self.packed, self.keys, self.reader, self.told = packed, keys, reader, concept.told
+        self._numbers, self.base, self.alike = numbers, base, alike
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
-        self.base = common_part(reader.game, reader.units, subgames.safe_rows)
-        self._numbers = [
-            numbers_of(game, layer, cost, self.packed.units.stored, concept)
-            for layer, cost in zip(game.layers, self.packed.costs, strict=True)
-        ]
+        self.after = np.zeros(0, dtype=np.int64)  # what stands for each pair of the next time
         self._ahead: Ahead | None = None
-        self._ready: dict[int, _Ready] = {}
+        self._ready: dict[int, Ready] = {}
         self._rooms = [self.nothing(0), self.nothing(0)]
+
+    def reads_tables(self, pairs: int) -> bool:
+        """Whether a policy's tables are looked at for so many pairs."""
+        return pairs >= _MANY
 
     def nothing(self, pairs: int) -> Known:
         """Return what is known of so many pairs at the end."""
@@ -199,7 +216,7 @@ class _Judge:
                 lines.judge_lines(keys, time, numbers, self.base[t], played, self.told, *known, packed.lanes())
 
             return step
-        table, ends = packed.filled(self.keys[t + 1], self._after), 0 if time.last else len(time.worst)
+        table, ends = packed.filled(self.keys[t + 1], self.after), 0 if time.last else len(time.worst)
 
         def step_singly(keys: Ints, played: Played, found: Known, place: Ints, outside: Ints) -> None:
             mine = slice(int(place[0]), int(place[-1]) + 1)
@@ -215,7 +232,7 @@ class _Judge:
         from acegames.verifier import lines
 
         keys, which = self.packed.mirrored(self.keys[t + 1])
-        n, owner = len(self.packed.game.players), self._after if which is None else self._after[which]
+        n, owner = len(self.packed.game.players), self.after if which is None else self.after[which]
         if self._ahead is None:
             alive = self.packed.marks()
             high, deviating, own = (np.zeros((k * n, len(alive))) for k in (1, 2, 3))
@@ -230,7 +247,7 @@ class _Judge:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
         ready = self._ready_at(t)
         step = self._step(t, following, by_line=ready.by_line)
-        self._after, found = ready.owner, self._empty(len(ready.chosen))
+        self.after, found = ready.owner, self._empty(len(ready.chosen))
 
         def work(block: slice) -> Faults:
             return self._block(t, ready.keys[block], step, self._answers(t, ready, block), found, ready.order[block])
@@ -240,19 +257,18 @@ class _Judge:
         self._note_gains(t, ready.chosen, found)
         return found
 
-    def _answers(self, t: int, ready: _Ready, block: slice) -> Answers:
+    def _answers(self, t: int, ready: Ready, block: slice) -> Answers:
         """Return what the policy plays at a block of pairs."""
         if ready.answers is not None:
             ptr, row, prob = ready.answers
             return Answers(ptr[block.start : block.stop + 1], row, prob, {})
-        keys, some = ready.keys[block], ready.compared
+        keys = ready.keys[block]
         read = None if ready.stored is None else ready.stored.read(keys, ready.pairs[block])
         if read is not None:
             return Answers(*read, {})
-        some = some[(some >= block.start) & (some < block.stop)] - block.start
-        return self.reader.read(t, *self.packed.unpack(t, keys), some)
+        return self.reader.read(t, *self.packed.unpack(t, keys), keys[:0])
 
-    def _ready_at(self, t: int) -> _Ready:
+    def _ready_at(self, t: int) -> Ready:
         """Return what must be known of time t, found for some times at once, each by one thread."""
         if t not in self._ready:
             times, pairs = [t], len(self.keys[t])
@@ -267,27 +283,36 @@ class _Judge:
                 self._ready = {t: self._prepared(t, self.threads)}
         return self._ready.pop(t)
 
-    def _prepared(self, t: int, threads: Threads, *, ahead: bool = False) -> _Ready:
+    def _prepared(self, t: int, threads: Threads, *, ahead: bool = False) -> Ready:
         """Find what does not depend on the next time; with `ahead`, what the policy plays, too."""
         packed, every, nothing = self.packed, self.keys[t], np.zeros(0, dtype=np.int64)
-        stored = self.reader.stored(t, packed) if len(every) >= _MANY else None
+        stored = self.reader.stored(t, packed) if self.reads_tables(len(every)) else None
         pairs = nothing if stored is None else stored.find(every, threads)
         chosen, owner = self.alike.classes(t, None if stored is None else pairs, threads)
         by_line = packed.by_line(len(chosen))
         order = packed.abreast(every, chosen) if by_line else np.arange(len(chosen))
-        at, rng = chosen[order], np.random.default_rng(t)
-        runs = self.threads.runs(len(chosen))
-        compared = np.concatenate([run.start + self.reader.some(run.stop - run.start, rng) for run in runs])
+        stored = self._compared(t, stored, every, pairs)
+        at = chosen[order]
         keys, pairs = every[at], nothing if stored is None else pairs[at]
-        if stored is not None and not self._confirmed(t, stored, keys[compared], pairs[compared]):
-            stored = None
         answers = stored.read(keys, pairs) if ahead and stored is not None else None
-        return _Ready(chosen, owner, by_line, order, keys, compared, stored, pairs, answers)
+        return Ready(chosen, owner, by_line, order, keys, stored, pairs, answers)
 
-    def _confirmed(self, t: int, stored: Stored, keys: Ints, pairs: Ints) -> bool:
-        """Compare tables with `lookup` at some pairs; return whether both have answers there."""
-        read = stored.read(keys, pairs)
-        return read is not None and self.reader.confirmed(t, read, *self.packed.unpack(t, keys))
+    def _compared(self, t: int, stored: Stored | None, keys: Ints, numbers: Ints) -> Stored | None:
+        """Compare what the policy says, and its tables, at some pairs of a time.
+
+        Return the tables, or None where they or `lookup` have no answers at these.
+        """
+        some = self.reader.drawn(t, keys, self.pairs_at(t))
+        pairs = self.packed.unpack(t, keys[some])
+        read = None if stored is None else stored.read(keys[some], numbers[some])
+        if read is None:
+            self.reader.compare(t, *pairs)
+            return None
+        return stored if self.reader.confirmed(t, read, *pairs) else None
+
+    def pairs_at(self, t: int) -> int:
+        """How many pairs a time has."""
+        return len(self.keys[t])
 
     def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
         """Write what is found of pairs to these places; return what the policy is at fault in."""
@@ -318,6 +343,12 @@ class _Judge:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             gains.add(found.values, place, start=t == 0, threads=self.threads)
         self.gains.put_before(gains)
+
+
+def all_numbers(packed: Packed, concept: Concept) -> list[Numbers]:
+    """Return the numbers of each distinct layer."""
+    layers = zip(packed.game.layers, packed.costs, strict=True)
+    return [numbers_of(packed.game, layer, cost, packed.units.stored, concept) for layer, cost in layers]
 
 
 def scratch(packed: Packed) -> Scratch:

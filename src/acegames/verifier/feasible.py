@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Bytes, Ints
+from acegames.verifier.arrays import BELOW, Bools, Bytes, Ints
 from acegames.verifier.packed import Joined, Packed
 from acegames.verifier.records import Time
 from acegames.verifier.threads import ALONE, Threads
@@ -59,11 +59,15 @@ def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
     """Return the keys of each time that play can reach while every budget is kept; none at H."""
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
-        keys = layers[t]
-        by_line, hashed = packed.by_line(len(keys)), packed.hashed(4 * len(keys))
-        find = _marked_by_line if by_line else _searched if hashed else _marked
-        layers.append(packed.settled(find(packed, t, keys, threads)))
+        layers.append(successors(packed, t, layers[t], threads))
     return [*layers, packed.start[:0]]
+
+
+def successors(packed: Packed, t: int, keys: Ints, threads: Threads = ALONE) -> Ints:
+    """Return the keys that rows lead to which keep the budgets, in order."""
+    by_line, hashed = packed.by_line(len(keys)), packed.hashed(4 * len(keys))
+    find = _marked_by_line if by_line else _searched if hashed else _marked
+    return packed.settled(find(packed, t, keys, threads))
 
 
 def _marked_by_line(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
@@ -131,9 +135,7 @@ def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> int:
     """
     first, after = packed.game.horizon, -1  # and the last time found to have some
     for t in reversed(range(packed.game.horizon)):
-        find = _alive_by_line if packed.by_line(len(layers[t])) else _alive
-        time, following = _ahead(packed, t, layers, sure=after != t + 1)
-        alive = find(packed, time, following, layers[t], threads).view(bool)
+        alive = with_safe_row(packed, *_ahead(packed, t, layers, sure=after != t + 1), layers[t], threads)
         if not alive.all():
             layers[t], first, after = layers[t][alive], t, t
     return first
@@ -143,6 +145,12 @@ def _ahead(packed: Packed, t: int, layers: list[Ints], *, sure: bool) -> tuple[T
     """What can happen at time t, and the pairs of the next time; none if they need no look."""
     time = packed.time(t)
     return (time._replace(last=True), layers[t + 1][:0]) if sure else (time, layers[t + 1])
+
+
+def with_safe_row(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads = ALONE) -> Bools:
+    """Return which pairs have a safe row, given the pairs of the next time that are alive."""
+    find = _alive_by_line if packed.by_line(len(keys)) else _alive
+    return find(packed, time, following, keys, threads).view(bool)
 
 
 def _alive_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
@@ -179,11 +187,19 @@ def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads, first: 
     """
     safe_rows = []
     for t in range(packed.game.horizon):
-        find, sure = _reached_by_line if packed.by_line(len(layers[t])) else _reached, t + 1 < first
-        rows, reached = find(packed, *_ahead(packed, t, layers, sure=sure), layers[t], threads)
+        sure = t + 1 < first
+        rows, reached = by_safe_rows(packed, *_ahead(packed, t, layers, sure=sure), layers[t], threads)
         layers[t + 1] = layers[t + 1] if sure else reached
         safe_rows.append(rows if packed.unrolled is None else np.unique(packed.unrolled.row[t][rows]))
     return safe_rows
+
+
+def by_safe_rows(
+    packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads = ALONE
+) -> tuple[Ints, Ints]:
+    """Return the rows that are safe at some of the pairs, and the pairs that they lead to."""
+    find = _reached_by_line if packed.by_line(len(keys)) else _reached
+    return find(packed, time, following, keys, threads)
 
 
 def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:

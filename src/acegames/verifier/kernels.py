@@ -127,6 +127,22 @@ def fill(keys: Ints, numbers: Ints, table: Table) -> None:
 
 
 @kernel
+def draw(keys: Ints, t: Int, limit: Int, drawn: Ints) -> int:
+    """Write the numbers of the keys that are drawn, `limit` of 2**32; return how many there are.
+
+    Whether a key is drawn depends on nothing but itself and the time.
+    """
+    count, start = np.int64(0), np.uint64(t + 1) * _GOLDEN
+    for p in range(len(keys)):
+        mixed = (np.uint64(keys[p]) + start) * _GOLDEN
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
+        if np.int64(mixed >> np.uint64(32)) < limit:
+            drawn[count] = p
+            count += np.int64(1)
+    return int(count)
+
+
+@kernel
 def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first: Ints, owner: Ints) -> int:
     """Number the pairs that differ in what was spent above the floor of their state, (S, M).
 

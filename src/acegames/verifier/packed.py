@@ -112,6 +112,11 @@ class Packed:
         low, size = self.low.tolist(), self.size.tolist()
         return [(math.prod(size[m + 1 :]), size[m], -low[m]) for m in self.units.stored.tolist() if low[m] < 0]
 
+    @cached_property
+    def mirrored_by(self) -> int:
+        """How far the key that a key stands for can be above it, at most."""
+        return sum(apart * below for apart, _, below in self._mirrors)
+
     def settled(self, keys: Ints) -> Ints:
         """Return the keys that these stand for, in order; they themselves if they are settled."""
         for apart, size, below in self._mirrors:
@@ -177,6 +182,10 @@ class Packed:
         """Return where the rows of each state begin at time t, (S+1,)."""
         return self._rules[self.game.layer_at[t]][0]
 
+    def jumps(self, layer: int) -> Ints:
+        """Return how far each outcome of a layer moves a key, (K,)."""
+        return self._rules[layer][2]
+
     @cached_property
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
@@ -235,8 +244,12 @@ class Packed:
 
     def by_line(self, pairs: int) -> bool:
         """Whether that many pairs of one time are dense enough for the passes of `lines`."""
+        return self.dense(pairs, self.keys)
+
+    def dense(self, pairs: int, keys: int) -> bool:
+        """Whether that many pairs are, among so many keys."""
         long = len(self.size) > 0 and int(self.size[-1]) >= _LONG
-        return long and self.keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
+        return long and keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
 
     def marks(self, keys: Ints | None = None) -> Bytes:
         """Return a byte for every key, and room for a window behind: 1 for these keys, else 0.

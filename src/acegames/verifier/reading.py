@@ -1,9 +1,10 @@
 """Ask the policy, and check that each answer is a distribution over legal joint actions.
 
 Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order
-is halved until the pairs at fault are found, and these are asked singly, so that the sentence is
-the same. Some pairs of each bulk are asked singly too, for comparison. Under Nash the players must
-draw independently: every joint action is as probable as the players' own probabilities say.
+is halved until the pairs at fault are found, and these are asked singly, so that answers and
+sentences do not depend on what is asked together. Some pairs of each time are asked singly too, for
+comparison. Under Nash the players must draw independently: every joint action is as probable as the
+players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any, NamedTuple
@@ -32,6 +33,9 @@ _REMEMBERED = 2**17
 
 _COMPARED = 64
 """Pairs, about, at which `lookup` is compared with `distribution` in one verification."""
+
+_EVERY = 2**14
+"""Pairs of a time for which about as many are compared as of a time with fewer."""
 
 _CONTRADICTED = "`lookup` does not say what its `distribution` says"
 
@@ -127,9 +131,26 @@ class Reader:
         self._compare(t, state, spent, answers, np.arange(len(state)))
         return True
 
-    def some(self, pairs: int, rng: np.random.Generator | None = None) -> Ints:
+    def compare(self, t: int, state: Ints, spent: Ints) -> None:
+        """Compare `lookup` with `distribution` at these pairs, where it has answers."""
+        said = self.in_bulk(t, state, spent) if len(state) else None
+        if said is not None:
+            self._compare(t, state, spent, Answers(*said, {}), np.arange(len(state)))
+
+    def some(self, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return (rng or self._rng).integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+
+    def drawn(self, t: int, keys: Ints, pairs: int) -> Ints:
+        """The same of pairs given by their keys, some of those of a time that has so many.
+
+        What is drawn does not depend on which others are given.
+        """
+        from acegames.verifier.kernels import draw
+
+        limit = 2**32 * max(1, _COMPARED // self.game.horizon) // min(max(pairs, 1), _EVERY)
+        found = np.empty(len(keys), dtype=np.int64)
+        return found[: draw(keys, t, min(limit, 2**32), found)].copy()
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
@@ -139,10 +160,14 @@ class Reader:
         if compared is None:
             compared = self.some(len(state)) if len(state) else np.zeros(0, dtype=np.int64)
         answers = self._read(t, state, spent, compared)
-        wrong = correlated(self.game.layer(t).action, answers) if self.product else None
+
+        def pair_of(p: int) -> tuple[int, Spent]:
+            return int(state[p]), tuple(spent[p].tolist())
+
+        wrong = correlated(self.game.layer(t).action, answers, pair_of) if self.product else None
         if wrong is not None:
             p, action, prob, apart = wrong
-            pair = int(state[p]), tuple(spent[p].tolist())
+            pair = pair_of(p)
             sentence = (
                 f"At {self.place(t, *pair)}: the players do not draw independently: {self.game.joint_action(action)!r} is "
                 f"played with probability {prob:.6g}, and would be with {apart:.6g} if they did."
@@ -160,11 +185,32 @@ class Reader:
         if self._bulk is not None and len(state) > _SINGLY:
             half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
             one = self._read(t, state[:half], spent[:half], compared[compared < half])
-            return _joined(one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half))
-        answers = self._read_singly(t, state, spent)
-        if self._bulk is not None and len(state) and not answers.faults:
+            return _joined([one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half)])
+        if self._bulk is None or not len(state):
+            return self._read_singly(t, state, spent)
+        return self._read_each(t, state, spent)
+
+    def _read_each(self, t: int, state: Ints, spent: Ints) -> Answers:
+        """Return what `lookup` says of each pair alone or, where it has no answer, `distribution`.
+
+        So answers do not depend on what else is asked.
+        """
+        assert self._bulk is not None
+        parts, failing = [], False
+        for p in range(len(state)):
+            mine = state[p : p + 1], spent[p : p + 1]
+            found = self._bulk.read(t, *mine)
+            if found is None:
+                failing = True
+                answers = self._read_singly(t, *mine)
+                if not answers.faults:
+                    self._note(t, int(state[p]), tuple(spent[p].tolist()))
+                parts.append(answers)
+            else:
+                parts.append(Answers(*found, {}))
+        if not failing:  # only together
             self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
-        return answers
+        return _joined(parts)
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
         count: list[int] = []
@@ -267,18 +313,23 @@ def _alike(one: Answers, two: Answers, p: int) -> bool:
     return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 
-def _joined(one: Answers, two: Answers) -> Answers:
-    shifted = {len(one.ptr) - 1 + p: fault for p, fault in two.faults.items()}
+def _joined(parts: list[Answers]) -> Answers:
+    """The answers of all parts, one after the other."""
+    first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
     return Answers(
-        np.concatenate([one.ptr, one.ptr[-1] + two.ptr[1:]]),
-        np.concatenate([one.row, two.row]),
-        np.concatenate([one.prob, two.prob]),
-        one.faults | shifted,
+        offsets(np.concatenate([np.diff(part.ptr) for part in parts])),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.prob for part in parts]),
+        {begin + p: fault for part, begin in zip(parts, first, strict=False) for p, fault in part.faults.items()},
     )
 
 
-def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, ...], float, float] | None:
+def correlated(
+    action: NDArray[Any], answers: Answers, order: Callable[[int], Any]
+) -> tuple[int, tuple[int, ...], float, float] | None:
     """Return the first pair that is no product, an action there, its probability, and the product.
+
+    Pairs come in the order of what `order` says of their numbers.
 
     None where every pair is one. `action` is that of the layer's rows, (R, N). The support must be
     a product exactly, however small its probabilities: which deviations are feasible depends on it.
@@ -296,7 +347,7 @@ def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, 
     wrong = np.flatnonzero((off > PRODUCT) | (cells[pair] != size[pair]))
     if not len(wrong):
         return None
-    first = wrong[pair[wrong] == pair[wrong[0]]]
+    first = wrong[pair[wrong] == min(np.unique(pair[wrong]).tolist(), key=order)]
     e = int(first[off[first].argmax()])  # the entry that is furthest off
     if off[e] > PRODUCT:
         return int(pair[e]), tuple(action[row[e]].tolist()), float(prob[e]), float(apart[e])

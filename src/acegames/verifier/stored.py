@@ -55,6 +55,16 @@ class Stored:
         threads.shared(len(keys), work)
         return several[0]
 
+    def below(self, floor: Ints) -> bool:
+        """Whether all that was spent up to the floor of a state, (S, M), has the same number.
+
+        Floors are counted as in keys. What was spent below the box of a state counts as its edge.
+        """
+        first = self._tables[0]
+        edge = first.lo[:, : len(first.dims)] - self._packed.low[first.dims]
+        here = floor[first.states][:, first.dims]
+        return bool(((here <= edge) | (here <= 0)).all())
+
     def read(self, keys: Ints, pairs: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
         from acegames.verifier.lookup import read_entries

@@ -42,10 +42,6 @@ class Threads(Team):
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
-    def runs(self, length: int) -> list[slice]:
-        """Cut so many pairs into the largest blocks, however many threads there are."""
-        return [slice(start, min(start + _LARGEST, length)) for start in range(0, length, _LARGEST)]
-
     def shares(self, length: int) -> list[slice]:
         """Cut so many pairs into one part for each thread, or fewer if these would be small."""
         size = max(-(-length // self.threads), _SHARE)

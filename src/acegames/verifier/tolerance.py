@@ -93,8 +93,7 @@ class Gains:
             if share[i] >= 0:
                 self.share[i] = found(int(share[i]))
             if start:
-                _, _, v_off, w_off, high, low = values[:, i::n].T
-                self.start[i] = found(int(np.argmin(VERIFY * (high - low) + (v_off + w_off))))._replace(gain=0.0)
+                self.start[i] = found(_least_accepted(values[:, i::n]))._replace(gain=0.0)
 
     def put_before(self, other: Gains) -> None:
         """Take in those of earlier pairs, or of pairs before in order."""
@@ -115,6 +114,21 @@ class Gains:
         for i, start in enumerate(self.start):
             if self.largest[i].place is None:
                 self.largest[i] = start._replace(place=None)
+
+
+def first_extremes(values: Floats, n: int, *, start: bool) -> tuple[Ints, Floats]:
+    """Return the pairs that `Gains.add` would look at, in order; and the largest `off`, (N,)."""
+    largest, share, off = _extremes(values, n, ALONE)
+    found = [largest, share[share >= 0]]
+    if start:
+        found.append(np.array([_least_accepted(values[:, i::n]) for i in range(n)], dtype=np.int64))
+    return np.unique(np.concatenate(found)), off
+
+
+def _least_accepted(values: Floats) -> int:
+    """The first pair at which least is accepted, by the numbers of one player, (P, 6)."""
+    _, _, v_off, w_off, high, low = values.T
+    return int(np.argmin(VERIFY * (high - low) + (v_off + w_off)))
 
 
 def _extremes(values: Floats, n: int, threads: Threads) -> tuple[Ints, Ints, Floats]:

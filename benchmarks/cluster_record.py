@@ -1,0 +1,114 @@
+"""A solve on a cluster that writes down what each of its tasks needed, made and took.
+
+The record is what `cluster_model` plays out again on clusters of other sizes: the tasks in the order
+in which they were asked for, the blocks that each was given, and the figures that workers measured.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from acegames.engines.cluster.engine import RayEngine
+from acegames.engines.cluster.parts import solve_part
+from acegames.system.ray_tasks import OnRay
+
+
+@dataclass
+class Ran:
+    """One task."""
+
+    kind: str  # the name of its function
+    given: list[
+        tuple[int, int]
+    ]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
+    inside: list[tuple[int, int]]  # the blocks that it fetches itself
+    layer: int  # the time whose part it solves, or -1
+    asked: float  # seconds of the clock since the beginning
+    told: float = 0.0
+    node: str = ""
+    seconds: float = 0.0  # of work
+    fetching: float = 0.0
+    bytes_in: int = 0
+    bytes_out: tuple[int, ...] = ()
+
+
+@dataclass
+class Record:
+    """All tasks of a solve, and what the driver did meanwhile."""
+
+    tasks: list[Ran] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)  # how many tasks were asked for whenever all had to end
+    waited: float = 0.0  # seconds in which the driver waited for tasks
+    cells: int = 0  # places of situations in all boxes
+    wall: float = 0.0
+    driver: float = 0.0  # seconds of its processor, all threads
+
+
+def from_dict(told):
+    """The record that was written as a dictionary."""
+    return Record(**{**told, "tasks": [Ran(**task) for task in told["tasks"]]})
+
+
+class Recorder(OnRay):
+    """Tasks on Ray that are written down."""
+
+    def __init__(self, record, *args, **options):
+        super().__init__(*args, **options)
+        self.record, self.begun, self.made = record, time.perf_counter(), {}
+
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None):
+        """Ask for a task, and write down which blocks it is given."""
+        inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
+        index = len(self.record.tasks)
+        given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
+        layer = what[0] if function is solve_part else -1
+        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, self._clock()))
+        handles = super().run(function, shared, what, blocks, made=made, told=told)
+        newest = next(reversed(self._under_way.values()))
+        newest.made.append(index)  # carried to `_count`
+        for k, handle in enumerate(handles):
+            self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
+        self.record.tasks[index].asked = self._clock()
+        return handles
+
+    def finish(self):
+        """Wait for all."""
+        self.record.ends.append(len(self.record.tasks))
+        super().finish()
+
+    def _wait(self):
+        began = time.perf_counter()
+        super()._wait()
+        self.record.waited += time.perf_counter() - began
+
+    def _count(self, task, measured):
+        own = self.record.tasks[task.made.pop()]
+        super()._count(task, measured)
+        own.told, own.node, own.seconds, own.fetching = (
+            self._clock(),
+            measured.node[:8],
+            measured.seconds,
+            measured.fetching,
+        )
+        own.bytes_in, own.bytes_out = measured.bytes_in, measured.bytes_out
+
+    def _maker(self, block):
+        return self.made.get(id(block.place), (-1, 0))[:2]
+
+    def _clock(self):
+        return time.perf_counter() - self.begun
+
+
+@dataclass(frozen=True)
+class RecordingEngine(RayEngine):
+    """`RayEngine`, whose last solve is written down in `record`."""
+
+    record: Record = field(default_factory=Record, compare=False)
+    used: list = field(default_factory=list, compare=False)  # the connection of each solve
+
+    def tasks(self):
+        """Connect to the cluster."""
+        made = Recorder(self.record, self.address, retries=self.retries, in_flight=self.in_flight)
+        self.used.append(made)
+        return made

@@ -1,0 +1,1 @@
+"""A solve in blocks, as tasks on a cluster: see `engine`."""

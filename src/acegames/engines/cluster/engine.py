@@ -1,0 +1,203 @@
+"""The engine for games that outgrow a machine: the same answer, in blocks on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.engines import EngineResult, OnProgress
+from acegames.engines.answers import Failure
+from acegames.engines.backward import root_values
+from acegames.engines.baseline import baseline
+from acegames.engines.cluster.cutting import Cut, with_blocks
+from acegames.engines.cluster.explored import Explored, explore
+from acegames.engines.cluster.listing import Lists
+from acegames.engines.cluster.parts import Runs, Setting
+from acegames.engines.cluster.solving import Backward
+from acegames.engines.cluster_forecast import block_seconds
+from acegames.engines.forecast import Estimate, block_cells, estimate_space, on_disk, stage_seconds
+from acegames.engines.layer_store import InMemory, LayerStore
+from acegames.engines.local import LocalEngine, reached_bytes, stages_of
+from acegames.engines.none_found import failed
+from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats, Ints
+from acegames.model.game import MarkovGame
+from acegames.policy.layer import Reached, answers
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space, plan
+from acegames.system.machine import available_memory, bytes_said
+from acegames.system.tasks import Tasks
+
+UNLIMITED = 2**62
+
+
+class InBlocks:
+    """An engine that solves a game in blocks, wherever tasks run."""
+
+    block: int | None
+    dense: bool | None
+
+    def tasks(self) -> Tasks:
+        """Where tasks run."""
+        raise NotImplementedError
+
+    def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
+        """Lay out the boxes of a game; cheap."""
+        return LocalEngine(dense=self.dense).plan(game, lattice)
+
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve on this machine without doing it."""
+        return LocalEngine().estimate(game, lattice, concept)
+
+    def solve(
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore | None = None,
+    ) -> EngineResult | None:
+        """Return the equilibrium, or None when no policy keeps the budgets."""
+        store = InMemory() if store is None else store
+        with self.tasks() as tasks:
+            planned = self.plan(game, lattice)
+            explored = explore(
+                tasks, planned, UNLIMITED, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
+            )
+            space = explored.space
+            if not space.feasible:
+                return None
+            predicted = _predicted(space, concept, store)
+            check_driver(predicted)
+            setting = self._setting(tasks, explored, concept)
+            failure = partial(_failed, space, lattice, concept)
+            solved = Backward(tasks, setting, explored, store, progress, failure).run()
+            counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
+            layers = [x.layer for x in reversed(solved)]
+            found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
+            found = setting.base.back(found, store.keep)
+            reached = self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
+            return replace(found, reached=reached, ran=tasks.account())
+
+    @property
+    def _explored(self) -> int | None:
+        """Cells of the blocks that are explored: several parts."""
+        return None if self.block is None else 4 * self.block
+
+    def _setting(self, tasks: Tasks, explored: Explored, concept: Concept) -> Setting:
+        space, layout = explored.space, explored.layout
+        assert space.rewards is not None
+        base = baseline(*space.rewards)
+        parts = tuple(self._parts(explored, concept, t, tasks.workers) for t in range(space.game.horizon))
+        by_cell = [
+            answers(cells.number, total) == total for cells, total in zip(space.cells, space.totals, strict=True)
+        ]
+        stages = stages_of(space, concept, base)
+        return Setting(layout, parts, tuple(by_cell), concept, base, stages, min(8192, block_cells(space)))
+
+    def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
+        """The parts of a layer: so much work each that asking for them costs little."""
+        space, found, number = explored.space, explored.found, explored.found.number[t]
+        most = float(self._most(space, concept, number.sum(keepdims=True), workers)[0])
+        if isinstance(found, Lists):
+            runs = [(k, a, b) for k, n in enumerate(number.tolist()) for a, b in _cut(n, most)]
+            return Runs(*np.array(runs, dtype=np.int64).reshape(-1, 3).T)
+        cut = explored.layout.cuts[t]
+        filled = number / np.maximum(cut.block_cells, 1)
+        return with_blocks(cut, np.ceil(cut.cells * filled[cut.owner]), most)
+
+    def _most(self, space: Space, concept: Concept, pairs: Ints, workers: int) -> Floats:
+        """How many stage games a part should have, of layers with so many of them."""
+        rows, outs = space.tables.widest
+        each = stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
+        seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
+        return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
+
+    def _reached(self, tasks: Tasks, space: Space, lattice: Lattice, allowed: int) -> Reached | None:
+        """The pairs themselves, nothing clipped; None where they would take more memory."""
+        try:
+            exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+            if exact.same_boxes(space):
+                return Reached(space.dims, space.layers[:-1], exact.sums)
+            exact = explore(tasks, exact, allowed, self._explored).space
+        except TooLarge:
+            return None
+        return Reached(exact.dims, exact.layers[:-1], exact.sums)
+
+
+@dataclass(frozen=True)
+class RayEngine(InBlocks):
+    """Runs a solve, or a verification, on a cluster that Ray manages.
+
+    It needs Ray on all machines: `pip install 'acegames[cluster]'`. The answer is the same as on
+    one machine, to the last bit, however many machines there are and whichever of them fail on the
+    way. The game's layers are cut into blocks; each is a task, which begins when the blocks that it
+    leads to are there. With a checkpoint folder that all machines share, they write the policy
+    there, and it is mapped; without one it comes to this process.
+
+    Args:
+        address: "auto" for the cluster that this machine is part of, "HOST:PORT" of its head node,
+            or None for a Ray of this process alone where there is none. A connection that the
+            process has already is used; `ray.shutdown()` ends it.
+        retries: how often a task is run again when its process or its machine ended.
+        in_flight: tasks that may be under way at once, by default 4 per processor and 8 more.
+        block: stage games of a task, about; by default chosen so that it takes some tenths of a
+            second. The answer does not depend on it.
+        dense: as in `LocalEngine`, for tests.
+    """
+
+    address: str | None = "auto"
+    retries: int = 3
+    in_flight: int | None = None
+    block: int | None = None
+    dense: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.address is not None and not isinstance(self.address, str):
+            raise InvalidOption(
+                f"address: got {self.address!r:.60}, must be text such as 'auto' or 'HOST:PORT', or None"
+            )
+        least = {"retries": (self.retries, 0), "in_flight": (self.in_flight, 1), "block": (self.block, 1)}
+        for name, (number, at_least) in least.items():
+            whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+            if number is not None and not (whole and number >= at_least):
+                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least {at_least}")
+
+    def tasks(self) -> Tasks:
+        """Connect to the cluster."""
+        from acegames.system.ray_tasks import OnRay
+
+        return OnRay(self.address, retries=self.retries, in_flight=self.in_flight)
+
+
+def _predicted(space: Space, concept: Concept, store: LayerStore) -> Estimate:
+    """What the solve will take, as `LocalEngine` says it."""
+    predicted = estimate_space(space, concept, None)
+    if not store.in_memory:
+        return on_disk(predicted, space)
+    return predicted if store.keep_values else predicted.without_values()
+
+
+def check_driver(predicted: Estimate) -> None:
+    """Raise TooLarge where this process has not the memory for the policy that comes to it."""
+    held, allowed = predicted.policy - predicted.on_disk, available_memory()
+    if held > allowed:
+        raise TooLarge(
+            f"the policy of {predicted.size} comes to this process and would take {bytes_said(held)} of its memory, but only "
+            f"{bytes_said(allowed)} is free. With a checkpoint folder that all machines see (checkpoint=, --checkpoint) they write it there"
+        )
+
+
+def _cut(count: int, most: float) -> list[tuple[int, int]]:
+    number = max(int(np.ceil(count / most)), 1)
+    return [(count * k // number, count * (k + 1) // number) for k in range(number)]
+
+
+def _failed(space: Space, lattice: Lattice, concept: Concept, t: int, failure: Failure) -> Exception:
+    """The error for a cell of a layer; `failed` counts those that are listed."""
+    if not space.dense:
+        failure = failure._replace(cell=int(space.cells[t].rank(np.array([failure.cell]))[0]))
+    return failed(space, lattice, t, failure, concept)

@@ -1,0 +1,111 @@
+"""Exploration in blocks: whichever way suits the space, and what the driver keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from acegames.engines.cluster.layout import Layout
+from acegames.engines.cluster.listing import Lists, explore_listing
+from acegames.engines.cluster.marking import Marked, explore_marking
+from acegames.model.arrays import Floats, Ints
+from acegames.safety.cells import RANK_BLOCK, Cells
+from acegames.safety.explore import SPARSE_BYTES, check_memory, crowded, dense_bytes, sampled
+from acegames.safety.space import Space
+from acegames.system.tasks import Tasks
+
+BLOCK_CELLS = 2**21  # of blocks whose cells are marked: a tenth of a second, about
+BLOCK_KEYS = 2**19  # of those whose cells are listed
+SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
+
+
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """An explored space, and its blocks where they are."""
+
+    space: Space  # feasible or not
+    layout: Layout
+    found: Marked | Lists
+
+
+class _Crowded(Exception):
+    """Boxes hold the reached cells better than lists."""
+
+
+def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None, part: Floats | None = None) -> Explored:
+    """Find the cells that feasible play reaches, as `safety.explore` does, in blocks.
+
+    The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells.
+    `part` says of each layer how many cells those blocks will have that it is solved in.
+
+    Raises:
+        TooLarge: when that takes the driver more than `allowed` bytes.
+    """
+    if (space.layer(0).locate(*space.roots, None) < 0).any():
+        return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
+    if space.dense is not True:
+        filled = np.maximum(sampled(space, outcomes=SAMPLED) / np.maximum(space.totals, 1), 1e-300)
+        try:
+            return _listed(
+                tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, space.dense is None
+            )
+        except _Crowded:
+            if dense_bytes(space) > allowed:
+                return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, False)
+    check_memory(dense_bytes(space), allowed, space.total)
+    return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)), part)
+
+
+def _held(tasks: Tasks, space: Space, most: Floats, part: Floats | None) -> Explored:
+    layout = Layout.of(space, most, part)
+    found = explore_marking(tasks, tasks.share(layout), layout)
+    if not found.marks:
+        return Explored(space, layout, found)
+    cells = [_bits(layout, found, t) for t in range(space.game.horizon)]
+    assert found.low is not None and found.high is not None
+    last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
+    return Explored(replace(space, cells=(*cells, last), rewards=(found.low, found.high)), layout, found)
+
+
+def _bits(layout: Layout, found: Marked, t: int) -> Cells:
+    """The reached cells of a layer from the marks of its blocks."""
+    cut, total = layout.cuts[t], int(layout.space.totals[t])
+    bits = np.zeros(-(-total // RANK_BLOCK) * (RANK_BLOCK // 8), dtype=np.uint8)
+    for k, block in enumerate(found.marks[t]):
+        marks, tiles = np.unpackbits(block.fetch(), count=int(cut.block_cells[k]), bitorder="little"), cut.tiles(k)
+        first, size = cut.first[tiles], cut.cells[tiles]
+        new = np.flatnonzero(np.append(True, first[1:] != first[:-1] + size[:-1]))  # runs of tiles that lie together
+        end = np.append(new[1:], len(tiles)) - 1
+        offset = cut.cell_offset[tiles]
+        for a, at, length in zip(
+            first[new].tolist(), offset[new].tolist(), (first[end] + size[end] - first[new]).tolist(), strict=True
+        ):
+            own = np.concatenate([np.zeros(a % 8, np.uint8), marks[at : at + length]])
+            packed = np.packbits(own, bitorder="little")
+            bits[a // 8 : a // 8 + len(packed)] |= packed
+    return Cells.from_bits(bits.reshape(-1, RANK_BLOCK // 8))
+
+
+def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int, either: bool) -> Explored:
+    """List the cells; `either`: unless boxes hold them better."""
+    layout = Layout.of(space, most)
+    limits = np.cumsum(space.totals)
+
+    def check(numbers: Sequence[int]) -> None:
+        if either and crowded(limits, numbers):
+            raise _Crowded
+        check_memory(SPARSE_BYTES * sum(numbers), allowed, sum(numbers))
+
+    found = explore_listing(tasks, tasks.share(layout), layout, check)
+    if not found.keys:
+        return Explored(space, layout, found)
+    cells = tuple(Cells.from_keys(_keys(found, t)) for t in range(space.game.horizon + 1))
+    assert found.low is not None and found.high is not None
+    return Explored(replace(space, cells=cells, rewards=(found.low, found.high)), layout, found)
+
+
+def _keys(found: Lists, t: int) -> Ints:
+    """The reached cells of a layer, in order."""
+    return np.sort(np.concatenate([block.fetch() for block in found.keys[t]]))

@@ -1,0 +1,211 @@
+"""One part of a layer, solved from what it is given: a task.
+
+Where all cells are held, a part is some tiles of a block; where they are listed, a run of a block's
+cells. It returns its values, which the layer before needs, and its piece of the policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.engines.answers import Answers, Failure, joined
+from acegames.engines.baseline import Baseline, with_gross
+from acegames.engines.blocks import LayerData, Room, empty_room, solve_block
+from acegames.engines.cluster.cutting import Cut, Region, boxes_of, region
+from acegames.engines.cluster.layout import Layout, gather
+from acegames.engines.cluster.listing import index_of, stage
+from acegames.engines.cluster.pieces import counts_of, piece_of
+from acegames.engines.repair import repair
+from acegames.engines.stages import Programs, Searches, buffers_for
+from acegames.kernels.records import Boxes
+from acegames.model.arrays import Floats, Ints
+
+
+class Runs(NamedTuple):
+    """The parts of a layer whose cells are listed: runs of the cells of its blocks."""
+
+    block: Ints  # (P,)
+    begin: Ints  # (P,)
+    end: Ints  # (P,)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What the parts of a solve share."""
+
+    layout: Layout
+    parts: tuple[Cut | Runs, ...]  # of t = 0 .. H-1
+    by_cell: tuple[bool, ...]  # whether a layer files an answer for every cell
+    concept: Concept
+    base: Baseline
+    stages: Programs | Searches
+    run: int  # cells that are solved at a time
+
+    @property
+    def dense(self) -> bool:
+        """Whether all cells are held."""
+        return bool(self.layout.space.dense)
+
+    @property
+    def columns(self) -> int:
+        """Of values: with gross ones, where there are several players."""
+        n = len(self.layout.space.game.players)
+        return n if n == 1 else 2 * n
+
+    def code_type(self, t: int) -> np.dtype[Any]:
+        """The type in which a layer files its codes."""
+        tables = self.layout.space.tables
+        rows = int(np.diff(tables.row_ptr[tables.layer_at[t]]).max())
+        return np.dtype(np.uint8 if rows < 255 else np.uint16 if tables.widest[0] < 65535 else np.uint32)
+
+    def number(self, t: int) -> int:
+        """How many parts a layer has."""
+        own = self.parts[t]
+        return own.blocks if isinstance(own, Cut) else len(own.block)
+
+    def block_of(self, t: int, p: int) -> int:
+        """The block that a part belongs to."""
+        own = self.parts[t]
+        if isinstance(own, Cut):
+            return int(self.layout.cuts[t].owner[own.order[own.block[p]]])
+        return int(own.block[p])
+
+    def tiles(self, t: int, p: int) -> Ints:
+        """The tiles of a part, or of the block it belongs to."""
+        own = self.parts[t]
+        return own.tiles(p) if isinstance(own, Cut) else self.layout.cuts[t].tiles(self.block_of(t, p))
+
+    def region(self, t: int, p: int) -> tuple[Boxes, Ints, Region]:
+        """The boxes of a part, where they begin among its tiles, and what it needs of t+1."""
+        space, tiles = self.layout.space, self.tiles(t, p)
+        here, begin = boxes_of(space.layers[t], self.layout.cuts[t], tiles)
+        return here, begin, region(space, self.layout.edges, t, here, self.layout.cuts[t + 1])
+
+    def needed(self, t: int, p: int) -> tuple[list[int], list[int]]:
+        """The blocks, and the parts, of time t+1 that a part needs; the end has no parts."""
+        found = self.region(t, p)[2]
+        blocks: list[int] = found.blocks.tolist()
+        if t + 1 == self.layout.space.game.horizon:
+            return ([] if self.dense else blocks), []
+        after = self.parts[t + 1]
+        if isinstance(after, Cut):
+            return blocks, np.unique(after.owner[found.tiles]).tolist()
+        return blocks, np.flatnonzero(np.isin(after.block, blocks)).tolist()
+
+
+class Told(NamedTuple):
+    """What the driver is told of a part."""
+
+    t: int
+    p: int
+    counts: Any
+    failure: Failure | None  # its cell is one of the layer
+
+
+def solve_part(setting: Setting, what: tuple[int, int], own: NDArray[Any], *blocks: Any) -> tuple[Any, ...]:
+    """Values, the piece of the policy, and where its runs belong, of one part.
+
+    `own` are the marks or the cells of its block, then come those of the blocks it needs (height
+    maps, or cells), then the values of the parts it needs.
+    """
+    t, p = what
+    needed, parts = setting.needed(t, p)
+    ahead = dict(zip(needed, blocks[: len(needed)], strict=True))
+    values = dict(zip(parts, blocks[len(needed) :], strict=True))
+    make = _held if setting.dense else _listed
+    data, runs, first = make(setting, t, p, own, ahead, values)
+    found, room = _solved(setting, data)
+    reached = None if data.marks is None else data.marks.view(bool)
+    pairs = data.cells if reached is None else int(np.count_nonzero(reached))
+    if found.failure is not None:
+        return room.value.T, None, None, Told(t, p, None, _placed(found.failure, data, runs, first))
+    piece = piece_of(found, reached, runs, first, by_cell=setting.by_cell[t])
+    piece = piece._replace(code=piece.code.astype(setting.code_type(t), copy=False))
+    return room.value.T, piece, piece[:4], Told(t, p, counts_of(piece, found, pairs), None)
+
+
+def _held(
+    setting: Setting, t: int, p: int, marks: NDArray[np.uint8], heights: dict[int, Any], values: dict[int, Floats]
+) -> tuple[LayerData, Ints, Ints]:
+    """The data of a part, where its runs begin, and the first cell of each in the layer."""
+    layout, cut, tiles, block = setting.layout, setting.layout.cuts[t], setting.tiles(t, p), setting.block_of(t, p)
+    here, begin, found = setting.region(t, p)
+    unpacked = {block: np.unpackbits(marks, count=int(cut.block_cells[block]), bitorder="little")}
+    own = gather(unpacked, tiles, np.full(len(tiles), block), cut.cell_offset, cut.cells)
+    after = layout.following(t + 1, found, layout.heights(t + 1, found, heights))
+    if values:
+        fine = setting.parts[t + 1]
+        assert isinstance(fine, Cut)
+        next_value = gather(values, found.tiles, fine.owner[found.tiles], fine.cell_offset, fine.cells)
+    else:
+        next_value = np.zeros((setting.columns, int(found.boxes.base[-1])))
+    given = (layout.steps(t), rewards(setting, t), after, None, next_value.T, layout.space.tables.widest)
+    return LayerData(t, here, own, None, *given), here.base, cut.first[tiles[begin[:-1]]]
+
+
+def _listed(
+    setting: Setting, t: int, p: int, keys: Ints, lists: dict[int, Ints], values: dict[int, Floats]
+) -> tuple[LayerData, Ints, Ints]:
+    """The same where cells are listed; runs are those of a state."""
+    layout, own = setting.layout, setting.parts[t]
+    assert isinstance(own, Runs)
+    keys = np.array(keys[own.begin[p] : own.end[p]])
+    here, steps, after = stage(layout, t)
+    ahead = np.concatenate([*lists.values()]) if lists else np.zeros(0, dtype=np.int64)
+    next_value = np.zeros((len(ahead), setting.columns))
+    if values:
+        next_value = np.concatenate([*values.values()], axis=1).T
+    given = (steps, rewards(setting, t), after, index_of(ahead), next_value, layout.space.tables.widest)
+    begin = np.flatnonzero(np.diff(np.searchsorted(here.base, keys, side="right"), prepend=-1))
+    return LayerData(t, here, None, keys, *given), np.append(begin, len(keys)), keys[begin]
+
+
+@lru_cache(maxsize=4)
+def rewards(setting: Setting, t: int) -> Floats:
+    """Of all rows, without the baseline of time t."""
+    taken = setting.base.taken[t]
+    return with_gross(setting.layout.space.tables.reward - taken if taken.any() else setting.layout.space.tables.reward)
+
+
+@lru_cache(maxsize=1)
+def ready(setting: Setting) -> Programs | Searches:
+    """The solver of stage games; arrays are writable where kernels are compiled for it."""
+    choices = setting.stages.choices
+    own = choices._replace(deviation=np.array(choices.deviation), first_action=np.array(choices.first_action))
+    return replace(setting.stages, choices=own)
+
+
+def _solved(setting: Setting, data: LayerData) -> tuple[Answers, Room]:
+    """The answers of all cells; what floats cannot decide is decided exactly."""
+    stages, room, end = ready(setting), empty_room(data), data.cells
+    if setting.columns == 1 and data.marks is not None:
+        found = solve_block(data, 0, end, stages, room)
+        absent = data.marks == 0
+        np.copyto(room.code, 0, where=absent)
+        np.copyto(room.value[:, 0], 0.0, where=absent)
+        return found, room
+    if isinstance(stages, Programs):
+        if not end:
+            return Answers(*room), room
+        found = stages.share(data, np.zeros(1, np.int64), end, room, buffers_for(data, min(setting.run, end)))
+        if found.open:
+            players = setting.layout.space.game.players
+            found = repair(found, setting.concept, players, setting.base.above[data.t], {})
+        return found, room
+    several = [solve_block(data, a, min(a + setting.run, end), stages, room) for a in range(0, end, setting.run)]
+    failed = [x for x in several if x.failure]
+    return (failed[0] if failed else joined(*room, several) if several else Answers(*room)), room
+
+
+def _placed(failure: Failure, data: LayerData, runs: Ints, first: Ints) -> Failure:
+    """The failure with its cell as one of the layer."""
+    if data.keys is not None:
+        return failure._replace(cell=int(data.keys[failure.cell]))
+    run = int(np.searchsorted(runs, failure.cell, side="right")) - 1
+    return failure._replace(cell=int(first[run] + failure.cell - runs[run]))

@@ -1,0 +1,277 @@
+"""Backward induction in parts that wait for what they need and for nothing else.
+
+The driver asks for the parts of each layer, the last time first, with handles on the values of the
+parts of the next layer that they need. It is told numbers, and never waits for a layer to end
+before it asks for the next: how far it runs ahead is bounded by `Tasks`. A layer all of whose parts
+have ended is filed while others are solved.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from acegames.engines import OnProgress, Progress
+from acegames.engines.answers import Failure
+from acegames.engines.backward import missing
+from acegames.engines.checkpoint import Checkpoint, write_alone
+from acegames.engines.cluster.cutting import Cut
+from acegames.engines.cluster.explored import Explored
+from acegames.engines.cluster.listing import Lists
+from acegames.engines.cluster.marking import Marked
+from acegames.engines.cluster.parts import Setting, Told, solve_part
+from acegames.engines.cluster.pieces import Counts, Form, fill_layer, layer_of
+from acegames.engines.layer_store import LayerStore, SolvedLayer
+from acegames.system.progress import PAUSE
+from acegames.system.tasks import Block, Shared, Tasks
+
+FILING = 2  # layers that wait to be filed at most, before no more parts are asked for
+
+
+@dataclass(eq=False)
+class _Asked:
+    """A layer whose parts were asked for."""
+
+    pieces: list[Block] = field(default_factory=list)
+    places: list[Block] = field(default_factory=list)
+    counts: dict[int, Counts] = field(default_factory=dict)  # of parts that have ended
+    failure: Failure | None = None  # the first one of its cells
+    ended: int = 0
+
+
+class Backward:
+    """The solve of the layers that a store does not hold."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        setting: Setting,
+        explored: Explored,
+        store: LayerStore,
+        progress: OnProgress | None,
+        failed: Callable[[int, Failure], Exception],
+    ) -> None:
+        self.tasks, self.setting, self.explored, self.store, self.failed = tasks, setting, explored, store, failed
+        self.shared: Shared = tasks.share(setting)
+        self.space = explored.space
+        self.asked: dict[int, _Asked] = {}
+        self.following = self.space.game.horizon - 1  # the next layer to be filed
+        self.filing: list[Future[None]] = []  # layers that are filed in this process
+        self.handed: dict[int, _Asked] = {}  # and those that others file
+        self.unseen: list[int] = []  # of which those whose folder the others did not see
+        self.folder: Folder | None = None
+        self.progress, self.begun, self.said = progress, time.perf_counter(), -PAUSE
+        self.layers = self.pairs = self.resumed = 0
+
+    def run(self) -> list[SolvedLayer]:
+        """Solve them; all layers, of times H-1 .. 0."""
+        kept, H = {x.t: x for x in self.store.open(self.space)}, self.space.game.horizon
+        self.resumed = self.pairs = sum(len(x.layer) for x in kept.values())
+        self.layers = len(kept)
+        self.folder = Folder(self.store) if isinstance(self.store, Checkpoint) and len(kept) < H else None
+        self.thread = ThreadPoolExecutor(1)
+        try:
+            for first, end in missing(kept, H):
+                self._run(first, end, kept)
+        finally:
+            self.thread.shutdown(cancel_futures=True)
+            if self.folder is not None:
+                self.folder.close()
+        self._tell(always=True)
+        return self.store.close()
+
+    def _run(self, first: int, end: int, kept: Mapping[int, SolvedLayer]) -> None:
+        """Solve the times end-1 .. first."""
+        self.following = end - 1
+        values = self._stored(kept[end]) if end in kept else []
+        for t in reversed(range(first, end)):
+            values = self._ask(t, values)
+            self._file()
+        while self.following >= first or self.handed:
+            self.tasks.finish()
+            self._file()
+        self._wait(0)
+
+    def _ask(self, t: int, values: list[Block]) -> list[Block]:
+        """Ask for the parts of a layer; handles on their values."""
+        asked, made = _Asked(), dict[int, list[Block]]()
+        self.asked[t] = asked
+        for p in _in_turn(self.setting.number(t), self.tasks.nodes):
+            blocks, parts = self.setting.needed(t, p)
+            given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
+            made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
+        found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
+        self._forget(t)
+        return found
+
+    def _forget(self, t: int) -> None:
+        """Let go of what only the parts of a layer needed, all of which were asked for."""
+        found = self.explored.found
+        if isinstance(found, Marked):
+            found.marks[t], found.heights[t + 1] = [], []
+        else:
+            found.keys[t + 1] = []
+
+    def _own(self, t: int, p: int) -> Block:
+        """The marks, or the cells, of the block that a part belongs to."""
+        found = self.explored.found
+        own = found.marks if isinstance(found, Marked) else found.keys
+        return own[t][self.setting.block_of(t, p)]
+
+    def _ahead(self, t: int, blocks: list[int]) -> list[Block]:
+        """What is known of the blocks of the next layer: height maps, or cells."""
+        found = self.explored.found
+        own = found.heights if isinstance(found, Marked) else found.keys
+        return [own[t + 1][k] for k in blocks]
+
+    def _stored(self, solved: SolvedLayer) -> list[Block]:
+        """The values of a stored layer, by part."""
+        t, parts = solved.t, self.setting.parts[solved.t]
+        if isinstance(parts, Cut):
+            by_cell = solved.both(by_cell=True).T
+            cuts = (parts.tiles(p) for p in range(parts.blocks))
+            spans = ([slice(parts.first[k], parts.first[k + 1]) for k in tiles.tolist()] for tiles in cuts)
+            return [self.tasks.put(np.concatenate([by_cell[:, x] for x in several], axis=1)) for several in spans]
+        found, cells, values = self.explored.found, self.space.layers[t].cells, solved.both(by_cell=False).T
+        assert isinstance(found, Lists) and cells is not None
+        runs = zip(parts.block.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
+        keys = (found.keys[t][k].fetch()[a:b] for k, a, b in runs)
+        return [self.tasks.put(np.ascontiguousarray(values[:, cells.rank(np.array(own))])) for own in keys]
+
+    def _told(self, told: Told) -> None:
+        asked = self.asked[told.t]
+        asked.ended += 1
+        if told.failure is not None:
+            first = asked.failure is None or told.failure.cell < asked.failure.cell
+            asked.failure = told.failure if first else asked.failure
+        else:
+            asked.counts[told.p] = told.counts
+            self.pairs += told.counts.pairs
+        self._tell()
+
+    # -- layers whose parts have ended
+
+    def _file(self) -> None:
+        """File the layers that are complete, the last time first."""
+        while self.following in self.asked and self.asked[self.following].ended == self.setting.number(self.following):
+            t = self.following
+            asked = self.asked.pop(t)
+            if asked.failure is not None:
+                raise self.failed(t, asked.failure)
+            self.layers += 1
+            self.following -= 1
+            if self.folder is None or self._by_cell_of_lists(t):
+                self._file_here(t, asked)
+            else:
+                self.handed[t] = asked
+                self.tasks.run(file_there, self.shared, self._order(t, asked), made=0, told=self._filed)
+        while self.unseen:
+            t = self.unseen.pop()
+            self._file_here(t, self.handed.pop(t))
+
+    def _file_here(self, t: int, asked: _Asked) -> None:
+        """Fetch a layer's pieces to this process, in the background, and store it from here."""
+        self._wait(FILING - 1)
+        self.filing.append(self.thread.submit(self._put, t, asked))
+
+    def _put(self, t: int, asked: _Asked) -> None:
+        form = _form(self.setting, self._order(t, asked))
+        arrays = {name: np.empty(*shape) for name, shape in form.shapes.items()}
+        fill_layer(form, (block.fetch() for block in asked.pieces), arrays)
+        self.store.put(layer_of(form, self.space.layers[t], self.space.game.layer(t), arrays))
+
+    def _order(self, t: int, asked: _Asked) -> Order:
+        counts = [asked.counts[p] for p in range(len(asked.pieces))]
+        folder = self.folder
+        place = None if folder is None else (folder.sign, folder.store.alone(t), folder.store.run_digest)
+        return Order(t, asked.pieces, asked.places, counts, place)
+
+    def _filed(self, told: tuple[int, bool]) -> None:
+        t, seen = told
+        if not seen:
+            self.unseen.append(t)
+            return
+        assert self.folder is not None
+        self.folder.store.adopt(t)
+        del self.handed[t]
+
+    def _by_cell_of_lists(self, t: int) -> bool:
+        """Whether a layer files an answer for every cell, but lists those that are reached."""
+        return self.setting.by_cell[t] and not self.setting.dense
+
+    def _wait(self, left: int) -> None:
+        """Wait until no more than so many layers are being filed here."""
+        while len(self.filing) > left:
+            self.filing.pop(0).result()
+
+    def _tell(self, *, always: bool = False) -> None:
+        now = time.perf_counter() - self.begun
+        if self.progress is not None and (always or now - self.said >= PAUSE):
+            self.said = now
+            H, pairs = self.space.game.horizon, self.space.pairs
+            self.progress(Progress(self.layers, H, self.pairs, pairs, now, self.resumed))
+
+
+def _in_turn(number: int, nodes: int) -> list[int]:
+    """The parts of a layer in the order in which they are asked for: as many runs as there are
+    nodes, in turn. So each node gets a run of neighbours, and the next layer's beside it.
+    """
+    run = -(-number // max(nodes, 1))
+    return [p for k in range(run) for p in range(k, number, run)]
+
+
+class Order(NamedTuple):
+    """A layer to be filed."""
+
+    t: int
+    pieces: list[Block]
+    places: list[Block]
+    counts: list[Counts]
+    place: tuple[str, str, str] | None  # a file by which the folder is known, the layer's own, the solve's digest
+
+
+def _form(setting: Setting, order: Order) -> Form:
+    places = [block.fetch() for block in order.places]
+    n = len(setting.layout.space.game.players)
+    return Form(order.t, n, setting.columns, setting.code_type(order.t), places, order.counts)
+
+
+def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
+    """Write a layer to the checkpoint folder; says whether this machine sees the folder."""
+    assert order.place is not None
+    sign, path, digest = order.place
+    if not sees(sign):
+        return ((order.t, False),)
+    form = _form(setting, order)
+    counted = (order.t, sum(x.programs for x in order.counts), sum(x.repaired for x in order.counts))
+    pieces = (block.fetch() for block in order.pieces)
+    write_alone(path, digest, counted, form.shapes, partial(fill_layer, form, pieces))
+    return ((order.t, True),)
+
+
+def sees(sign: str) -> bool:
+    """Whether this machine sees the folder of this file."""
+    return os.path.exists(sign)
+
+
+class Folder:
+    """A checkpoint folder that other machines may see; they know it by a file in it."""
+
+    def __init__(self, store: Checkpoint) -> None:
+        self.store, self.sign = store, f"{store.run}.{secrets.token_hex(8)}"
+        with open(self.sign, "x"):
+            pass
+
+    def close(self) -> None:
+        """Remove that file."""
+        with suppress(OSError):
+            os.unlink(self.sign)

@@ -1,0 +1,139 @@
+"""The connection of this process to a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from acegames.errors import ClusterError, InvalidOption
+from acegames.system.extras import optional
+
+OOM_RETRIES = 5
+"""How often a task is run again that ended because memory ran out, after 1, 2, 4, ... seconds."""
+
+START = "start one with `ray start --head` on one machine and `ray start --address=HOST:6379` on the others"
+
+
+def connect(address: str | None) -> Any:
+    """The module `ray`, connected: with the connection that this process has already, or a new one.
+
+    Args:
+        address: "auto" for the cluster that this machine is part of, "HOST:PORT" of a head node, or
+            None for the former or, without one, for a Ray of this process alone.
+
+    Raises:
+        ClusterError: there is no cluster, or it has other versions of Ray or Python.
+        MissingExtra: Ray is not installed.
+    """
+    ray = optional("ray", "clusters", "cluster")
+    logging.getLogger("ray._private.worker").addFilter(_unheard)
+    place = _checked(address)
+    if ray.is_initialized():
+        if place is not None:
+            _same(place, ray.get_runtime_context().gcs_address)
+        return ray
+    expected = place or (None if address == "local" else _checked(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
+    if expected is not None:
+        _reach(*expected)
+    try:
+        with warnings.catch_warnings(), _oom_retries():
+            warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
+            ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    except ConnectionError as error:
+        where = "found" if place is None else f"found at {address}"
+        raise ClusterError(f"no Ray cluster was {where}: {START} ({_line(error)})") from None
+    except (RuntimeError, ValueError) as error:
+        if "ersion mismatch" not in str(error):
+            raise ClusterError(f"no connection to the Ray cluster {address!r}: {_line(error)}") from None
+        raise ClusterError(
+            f"this process cannot join the Ray cluster: {_line(error)}; install the same versions of Python and Ray on all nodes"
+        ) from None
+    return ray
+
+
+@contextmanager
+def _oom_retries() -> Iterator[None]:
+    """Ray reads the variable when it connects; by default it runs such tasks again for ever."""
+    name = "RAY_task_oom_retries"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(OOM_RETRIES)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+def _unheard(record: logging.LogRecord) -> bool:
+    """Keeps Ray from saying what tasks of acegames raised: their errors are raised here, too."""
+    said = record.getMessage()
+    return not (said.startswith("Unhandled error") and "acegames" in said)
+
+
+def _checked(address: str | None, name: str = "address") -> tuple[str, int] | None:
+    """Host and port, or None where Ray finds them.
+
+    Raises:
+        InvalidOption: it is neither.
+    """
+    if address is None or address in ("auto", "local"):
+        return None
+    if not isinstance(address, str):
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
+    if address.startswith("ray://"):
+        raise InvalidOption(
+            f"{name}: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "
+            'node of the cluster with the address "auto", or hand it over with `ray job submit`'
+        )
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
+        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
+    return host.strip("[]"), int(port)
+
+
+def _reach(host: str, port: int) -> None:
+    """Try the port first; Ray itself tries for a minute.
+
+    Raises:
+        ClusterError: nothing answers there.
+    """
+    try:
+        socket.create_connection((host, port), timeout=10).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ClusterError(
+            f"no Ray cluster answers at {host}:{port} ({why}): {START}, and see that the port is open"
+        ) from None
+
+
+def _same(place: tuple[str, int], connected: str) -> None:
+    """See that a connection is the one that is asked for.
+
+    Raises:
+        ClusterError: this process is connected with another cluster.
+    """
+    host, _, port = connected.rpartition(":")
+    if int(port) != place[1] or not (_addresses(place[0]) & (_addresses(host) | {"127.0.0.1", "::1"})):
+        raise ClusterError(
+            f"this process is connected with the Ray cluster at {connected}, not with {place[0]}:{place[1]}; "
+            "`ray.shutdown()` disconnects it"
+        )
+
+
+def _addresses(host: str) -> set[str]:
+    """The numbers of a host, or its name where they are unknown."""
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+    except OSError:
+        return {host}
+
+
+def _line(error: BaseException) -> str:
+    """A message in one line."""
+    return " ".join(str(error).split()).rstrip(".")

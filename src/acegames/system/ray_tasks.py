@@ -1,0 +1,246 @@
+"""Tasks on a cluster, run by Ray: see `acegames.system.tasks` for what a task is.
+
+Blocks stay in the object stores of the nodes. This process holds references and gets back the
+numbers of each task, which are small. Ray runs tasks again whose process or node ended, and makes
+blocks again that were lost. What a task raises ends everything, and is raised here as it was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from uuid import uuid4
+
+from acegames.errors import InvalidOption
+from acegames.system.agreement import of_this_process
+from acegames.system.machine import bytes_said
+from acegames.system.ray_connection import connect
+from acegames.system.ray_errors import original
+from acegames.system.ray_nodes import Nodes
+from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
+from acegames.system.tasks import Block, Shared, Told
+
+PER_CPU = 4
+"""Tasks under way per CPU, those that wait for blocks included, unless told otherwise."""
+
+PATIENCE = 1.0
+"""Seconds after which waiting looks around for nodes that came or went."""
+
+
+@dataclass(frozen=True)
+class RayStats:
+    """What the tasks that ended have cost, all together."""
+
+    tasks: int = 0
+    again: int = 0  # runs of them that had to be repeated before they ended
+    seconds: float = 0.0  # of work
+    fetching: float = 0.0  # seconds in which tasks fetched blocks themselves or loaded what is shared
+    bytes_in: int = 0  # of blocks that they were given or fetched
+    bytes_out: int = 0  # of blocks that they made
+    bytes_moved: int = 0  # of blocks that they were given and that another node had made
+    bytes_spilled: int = 0  # the most that each node had on disk, as seen once a second
+
+
+class UnderWay(NamedTuple):
+    """A task that has not ended."""
+
+    ref: Any  # of its numbers
+    node: str | None
+    given: list[Place]
+    made: list[Place]
+    told: Told | None
+
+
+class OnRay:
+    """Runs tasks on a Ray cluster.
+
+    The connection stays when the work is done; `ray.shutdown()` ends it.
+
+    Args:
+        address: "auto" for the cluster that this machine is part of, "HOST:PORT" of its head node,
+            or None for the former or, without one, a Ray of this process alone. A connection that
+            this process has already is used.
+        retries: how often a task is run again when its process or its node ended.
+        in_flight: how many tasks may be under way; by default 4 per CPU and 8 more.
+
+    Raises:
+        ClusterError: no cluster can be reached, or it has other versions of Ray or Python.
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, address: str | None = "auto", *, retries: int = 3, in_flight: int | None = None) -> None:
+        _at_least(0, "retries", retries)
+        if in_flight is not None:
+            _at_least(1, "in_flight", in_flight)
+        self._ray = connect(address)
+        self._retries, self._limit = retries, in_flight
+        self._nodes = Nodes(self._ray)
+        self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
+        self._ways: dict[tuple[str | None, int], Any] = {}
+        self._under_way: dict[Future[Any], UnderWay] = {}
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._on_disk: dict[str, int] = {}  # the most of each node
+        self.stats = RayStats()
+        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+
+    @property
+    def in_flight(self) -> int:
+        """How many tasks may be under way."""
+        return self._limit or PER_CPU * self.workers + 8
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.cancel()
+
+    def share(self, content: Any) -> Shared:
+        """Lay it down once. Each worker loads it when a task needs it there, and keeps it."""
+        return RayShared(of_this_process(), uuid4().hex, self._ray.put(content))
+
+    def put(self, content: Any) -> Block:
+        """Lay a block down, on the node of this process."""
+        place = Place(self._ray.get_runtime_context().get_node_id(), size_of(content))
+        return RayBlock(self._ray.put(content), place)
+
+    def run(
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        shared: Any,
+        what: Any,
+        blocks: Sequence[Any] = (),
+        *,
+        made: int = 1,
+        told: Told | None = None,
+    ) -> list[Block]:
+        """Ask for a task; waits while as many are under way as may be.
+
+        Raises:
+            ClusterError: the cluster lost more than it could make up for, or versions differ.
+        """
+        self._tell()
+        while len(self._under_way) >= self.in_flight:
+            self._wait()
+        given = [block.place for block in blocks]
+        node = self._nodes.choose(given)
+        first = {block.numbers for block in _blocks_in(what) if block.numbers is not None}
+        call = Call(shared, function, what, made, len(blocks))
+        refs = self._way(node, made).remote(call, *(block.ref for block in blocks), *first)
+        *found, numbers = refs if made else [refs]
+        handles = [RayBlock(ref, Place(node), numbers) for ref in found]
+        self._follow(UnderWay(numbers, node, given, [handle.place for handle in handles], told))
+        return list(handles)
+
+    def finish(self) -> None:
+        """Wait until every task that was asked for has ended, and its numbers are told."""
+        while self._under_way:
+            self._wait()
+
+    def account(self) -> str:
+        """What was done so far, in words."""
+        done, machines = self.stats, self._nodes.number
+        said = f"in {done.tasks:,} tasks on {machines} machine{'s' * (machines != 1)}"
+        more = {"moved between them": done.bytes_moved, "spilled to disk": done.bytes_spilled}
+        told = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
+        told += [f"{done.again:,} tasks run again"] * bool(done.again)
+        return f"{said} ({', '.join(told)})" if told else said
+
+    def cancel(self) -> None:
+        """Give up every task that has not ended. Those that run are interrupted."""
+        under_way, self._under_way = self._under_way, {}
+        for task in under_way.values():
+            self._nodes.ended(task.node)
+            self._ray.cancel(task.ref)
+
+    def _way(self, node: str | None, made: int) -> Any:
+        """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
+        if (node, made) not in self._ways:
+            options: dict[str, Any] = {"num_returns": made + 1}
+            if node is not None:
+                affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+                options["scheduling_strategy"] = affinity(node, soft=True)
+            self._ways[node, made] = self._remote.options(**options)
+        return self._ways[node, made]
+
+    def _follow(self, task: UnderWay) -> None:
+        """Hear of the end of a task, by a thread of Ray."""
+        future = task.ref.future()
+        self._under_way[future] = task
+        self._nodes.asked(task.node)
+        future.add_done_callback(self._ended.put)
+
+    def _wait(self) -> None:
+        """Wait until a task has ended or some time has passed, and tell of those that have."""
+        with suppress(Empty):
+            self._take(self._ended.get(timeout=PATIENCE))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell of the tasks that have ended by now, and see now and then which nodes there are."""
+        self._nodes.refresh()
+        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+        while not self._ended.empty():
+            self._take(self._ended.get())
+
+    def _take(self, future: Future[Any]) -> None:
+        """A task has ended.
+
+        Raises: what it raised; all others are given up.
+        """
+        task = self._under_way.pop(future, None)
+        if task is None:
+            return  # given up before
+        self._nodes.ended(task.node)
+        error = future.exception()
+        if error is not None:
+            self.cancel()
+            raise original(error, self._ray, self._retries) from None
+        numbers, measured = future.result()
+        self._count(task, measured)
+        if task.told is not None:
+            task.told(numbers)
+
+    def _count(self, task: UnderWay, measured: Measured) -> None:
+        """Keep what a task says of itself."""
+        for place, size in zip(task.made, measured.bytes_out, strict=True):
+            place.node, place.size = measured.node, size
+        self._on_disk[measured.node] = max(self._on_disk.get(measured.node, 0), measured.spilled)
+        self.stats = RayStats(
+            tasks=self.stats.tasks + 1,
+            again=self.stats.again + measured.attempt,
+            seconds=self.stats.seconds + measured.seconds,
+            fetching=self.stats.fetching + measured.fetching,
+            bytes_in=self.stats.bytes_in + measured.bytes_in,
+            bytes_out=self.stats.bytes_out + sum(measured.bytes_out),
+            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in task.given if x.node != measured.node),
+            bytes_spilled=sum(self._on_disk.values()),
+        )
+
+
+def _blocks_in(what: Any) -> Iterator[RayBlock]:
+    """The handles inside a record."""
+    if isinstance(what, RayBlock):
+        yield what
+    elif isinstance(what, dict):
+        for value in what.values():
+            yield from _blocks_in(value)
+    elif isinstance(what, tuple | list):
+        for value in what:
+            yield from _blocks_in(value)
+    elif is_dataclass(what):
+        for x in fields(what):
+            yield from _blocks_in(getattr(what, x.name))
+
+
+def _at_least(least: int, name: str, value: Any) -> None:
+    """See that an option is a number that is large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidOption(f"{name}: {value!r} is no whole number of at least {least}")

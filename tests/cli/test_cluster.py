@@ -1,0 +1,173 @@
+"""Engines that the command line chooses, and what `check` says of clusters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app, options
+from acegames.cli.completion import offered
+from acegames.cli.solving import _not_needed
+
+GB = 10**9
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.output
+
+
+# -- engines
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Takes the place of the cluster engine: solves here, and remembers that it was asked to."""
+
+    address: str = "auto"
+    threads = 1
+    asked = []  # noqa: RUF012
+
+    def solve(self, *given):
+        self.asked.append(("solve", self.address))
+        return ace.LocalEngine().solve(*given)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the engine was asked for."""
+    verify = ace.verify
+
+    def verified(*given, engine=None, **options):
+        if isinstance(engine, Elsewhere):
+            engine.asked.append(("verify", engine.address))
+        return verify(*given, engine=engine, **options)
+
+    monkeypatch.setattr(ace, "RayEngine", Elsewhere)
+    monkeypatch.setattr(ace, "verify", verified)
+    Elsewhere.asked.clear()
+    return Elsewhere.asked
+
+
+def test_a_solve_on_a_cluster_is_verified_there(asked):
+    run("solve", "intersection", "--engine", "ray", "--address", "10.0.0.1:6379", "-o", "there.ace")
+    assert asked == [("solve", "10.0.0.1:6379"), ("verify", "10.0.0.1:6379")]
+    run("verify", "there.ace", "--engine", "ray")
+    assert asked[2:] == [("verify", "auto")]
+    run("solve", "intersection", "-o", "here.ace")
+    run("verify", "here.ace")
+    assert len(asked) == 3
+
+
+WRONG = {
+    "solve intersection --engine rya": "--engine rya: must be local, reference or ray (did you mean ray?)",
+    "solve intersection --address auto": "--address auto: goes with --engine ray",
+    "solve intersection --engine reference --address a:1": "--address a:1: goes with --engine ray",
+    "solve intersection --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
+    "solve intersection --engine ray --memory 4GB": "--memory: goes with --engine local, the limits of a cluster",
+    "solve intersection --engine reference --threads 2": "--threads: goes with --engine local, the reference engine",
+    "verify s.ace --engine reference": "--engine reference: must be local or ray",
+    "verify s.ace --address a:1": "--address a:1: goes with --engine ray",
+    "verify s.ace --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
+    "check intersection --node-cores 4": "--node-cores: goes with --nodes, the number of nodes",
+    "check intersection --node-memory 4GB": "--node-memory: goes with --nodes, the number of nodes",
+    "check intersection --nodes 2 --memory 4GB": "--memory: is a limit of this machine; with --nodes, --node-memory",
+    "check intersection --nodes 2 --node-memory lots": "--node-memory lots: must be a number of bytes such as 500MB",
+    "check intersection --nodes 2 --node-memory 0": "--node-memory 0: must be more than 0",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_options_that_do_not_go_together(words, asked):
+    assert f"Error: {WRONG[words]}" in run(*words.split(), code=2)
+    assert asked == []
+
+
+def test_engines_are_completed():
+    assert offered(lambda: options.ENGINES)("r") == ["reference", "ray"]
+    assert offered(lambda: options.JUDGES)("") == ["local", "ray"]
+
+
+# -- check
+
+
+def test_check_says_what_a_cluster_would_take():
+    said = run("check", "intersection", "--nodes", 3, "--node-cores", 4, "--node-memory", "8GB")
+    assert "On a cluster of 3 nodes with 4 processors and 8 GB of memory each it takes " in said
+    assert "of disk that all share. This machine alone is as fast." in said
+    assert "cluster" not in run("check", "intersection")
+
+
+def test_check_of_nodes_with_too_little_memory():
+    said = run("check", "intersection", "--nodes", 3, "--node-cores", 64, "--node-memory", "2GB", code=5)
+    assert "the game has no errors, but it is too large: solving" in said
+    assert "but a node has 2 GB, and 22 GB are needed on each however many there are" in said
+
+
+def huge(**changed):
+    needs = ace.estimate(ace.catalog.get("intersection"))
+    large = {"pairs": 10**10, "working": 100 * GB, "policy": 300 * GB, "stored": 300 * GB, "seconds": 1e5, "threads": 2}
+    large |= {"dense": True, "cells": 10**10, "horizon": 1000}
+    return replace(needs, **{**large, "counted": False, **changed})
+
+
+@pytest.fixture
+def estimated(monkeypatch):
+    """Makes `check` believe in an estimate, on a machine of 16 GB."""
+    monkeypatch.setattr(options, "free_memory", lambda: 16 * GB)
+    monkeypatch.setattr("acegames.engines.forecast.available_memory", lambda: 16 * GB)
+    return lambda found: monkeypatch.setattr(ace, "estimate", lambda *_, **__: found)
+
+
+def test_a_game_too_large_for_this_machine(estimated):
+    estimated(huge())
+    assert "machines like this one would do (--engine ray)" in run("check", "intersection", code=5)
+    asked = ("check", "intersection", "--nodes", 20, "--node-cores", 16, "--node-memory", "64GB")
+    assert "too large for this machine to find out whether it is feasible" in run(*asked)
+    found = json.loads(run(*asked, "--json"))
+    assert found["feasible"] is None and found["sure"] is False and "too large for this machine" in found["why"]
+    assert found["cluster"]["fits"] and found["cluster"]["disk"] == 300 * GB and found["situations"] is None
+
+
+def test_an_estimate_by_sampling_is_no_reason_to_refuse_a_cluster_that_is_nearly_large_enough(estimated):
+    asked = ("check", "intersection", "--nodes", 4, "--node-cores", 4, "--node-memory", "20GB")
+    estimated(huge())
+    assert "By this estimate, a node has 20 GB, so at least " in run(*asked)
+    estimated(huge(counted=True))
+    assert "but a node has 20 GB, so at least " in run(*asked, code=5)
+
+
+def test_clusters_are_mentioned_where_a_solve_is_too_large_or_takes_days(estimated):
+    estimated(huge(counted=True))
+    said = run("check", "intersection")
+    assert "On a cluster of " in said and "Solve there with --engine ray." in said
+    small = {"working": GB, "policy": GB, "stored": GB, "counted": True}
+    estimated(huge(**small, seconds=10 * 86_400.0))
+    assert "On a cluster of 10 nodes with 2 processors and 16 GB of memory each it takes " in run(
+        "check", "intersection"
+    )
+    estimated(huge(**small, seconds=60.0))
+    assert "cluster" not in run("check", "intersection")
+    estimated(huge(counted=True, prepared=40 * GB))  # no number of machines like this one would do
+    assert "cluster" not in run("check", "intersection")
+
+
+def test_layers_that_a_cluster_wrote_are_named_when_they_are_no_longer_needed(tmp_path):
+    said = run("solve", "intersection", "--no-verify", "--checkpoint", "[layers]", "-o", "s.ace")
+    (stored,) = tmp_path.joinpath("[layers]").iterdir()
+    assert f"{stored.name} is no longer needed" in said
+    path = f"[layers]/{stored.stem}"
+    tmp_path.joinpath(f"{path}-3.layers").touch()
+    assert _not_needed(f"{path}.layers").startswith(f"{path}.layers and {path}-*.layers are no longer needed")

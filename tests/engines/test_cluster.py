@@ -1,0 +1,315 @@
+"""A solve in blocks gives the bytes of a solve in whole layers, whatever the blocks, the order in which they run, and what fails."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines import checkpoint
+from acegames.engines.cluster import solving
+from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
+from acegames.engines.cluster.layout import Layout
+from acegames.safety.explore import explore
+from acegames.safety.lattice import lattice
+from acegames.safety.space import plan
+from acegames.system.compiling import nothing_compiled
+from oracle import random_game
+from random_games import changing_game
+from shuffled_tasks import BlockEngine, ShuffledEngine
+from slab_games import large_game
+
+
+def outcome(game, concept, path, **options):
+    """The bytes of the solution's file, or the error."""
+    try:
+        ace.solve(game, concept, **options).save(path)
+    except ace.AceError as error:
+        return type(error), str(error)
+    return path.read_bytes()
+
+
+def drawn(seed):
+    """A game: of the oracle's, or one in which everything changes with time."""
+    rng = np.random.default_rng([19, seed])
+    return random_game(rng) if seed % 2 else changing_game(rng)
+
+
+CONCEPTS = (ace.CE(), ace.CCE("egalitarian"), ace.Nash(), ace.CCE(None))
+SMALL = [1, 3, 10, 50]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_blocks_in_any_order_give_the_same_bytes(seed, tmp_path):
+    game, concept, (block, dense) = (
+        drawn(seed),
+        CONCEPTS[seed % 4],
+        [*itertools.product(SMALL, [True, False])][seed % 8],
+    )
+    whole = outcome(game, concept, tmp_path / "whole.ace", engine=ace.LocalEngine(dense=dense))
+    engine = ShuffledEngine(seed, block, dense)
+    assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole
+    assert engine.used.largest > 1 or isinstance(whole, tuple) or not game.constraints, "nothing was shuffled"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24, 400))
+def test_blocks_of_many_games_give_the_same_bytes(seed, tmp_path):
+    game = drawn(seed)
+    for concept, dense in itertools.product(CONCEPTS, [True, False, None]):
+        whole = outcome(game, concept, tmp_path / "whole.ace", engine=ace.LocalEngine(dense=dense))
+        for block in [*SMALL, None]:
+            engine = ShuffledEngine(seed, block, dense)
+            assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole, (concept, dense, block)
+
+
+@pytest.mark.parametrize("constraints", [1, 2, 3])
+@pytest.mark.parametrize("players", [1, 2])
+def test_slabs_give_the_same_bytes(players, constraints, tmp_path):
+    game = large_game(players=players, constraints=constraints, budget=(40, 9, 5)[constraints - 1], states=6)
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    for dense, block in itertools.product([True, False], [30, 200]):
+        engine = ShuffledEngine(3, block, dense)
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block)
+
+
+def test_rounded_costs_give_the_same_bytes(tmp_path):
+    game = large_game(unit=0.37)
+    options = {"epsilon": 4.0}
+    whole = outcome(game, ace.CCE(), tmp_path / "whole.ace", **options)
+    assert isinstance(whole, bytes)
+    assert outcome(game, ace.CCE(), tmp_path / "blocks.ace", engine=ShuffledEngine(1, 40), **options) == whole
+
+
+def test_a_policy_without_values_is_the_same(tmp_path):
+    game = large_game()
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace", keep_values=False)
+    assert outcome(game, ace.CE(), tmp_path / "blocks.ace", keep_values=False, engine=ShuffledEngine(1, 99)) == whole
+
+
+def test_kernels_are_not_compiled_again_for_arrays_that_cannot_be_written(tmp_path):
+    """Arrays of an object store are read-only."""
+    for dense in (True, False):
+        ace.solve(large_game(), ace.CE(), engine=BlockEngine(100, dense))
+        with nothing_compiled():
+            ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(0, 100, dense))
+
+
+# -- cutting --------------------------------------------------------------------------------------
+
+
+def layouts():
+    for seed in range(9):
+        game = drawn(seed) if seed < 6 else large_game(seed, constraints=seed % 3 + 1, budget=7, states=5)
+        for clip in (True, False):
+            space = plan(game, lattice(game), clip=clip)
+            for cells in (1.0, 4.0, 60.0, 1e9):
+                yield space, Layout.of(space, np.full(game.horizon + 1, cells))
+
+
+def test_tiles_and_blocks_hold_every_cell_once():
+    for space, layout in layouts():
+        for t, cut in enumerate(layout.cuts):
+            layer = space.layers[t]
+            assert cut.first[-1] == layer.total and sorted(cut.order.tolist()) == list(range(len(cut.slot)))
+            cells = [boxes_of(layer, cut, cut.tiles(k))[0].base[-1] for k in range(cut.blocks)]
+            assert sum(map(int, cells)) == layer.total and np.array_equal(cells, cut.block_cells)
+            for k in range(cut.blocks):
+                slots = cut.slot[cut.tiles(k)]
+                apart = np.diff(cut.tiles(k))[slots[1:] == slots[:-1]]
+                assert (apart == 1).all(), "a state has tiles of a block that do not follow each other"
+
+
+def test_a_region_holds_whatever_a_block_leads_to():
+    for space, layout in layouts():
+        for t in range(space.game.horizon):
+            after, steps = space.layers[t + 1], space.steps(t)
+            for k in range(layout.cuts[t].blocks):
+                found, here = layout.region(t, k), layout.boxes(t, k)
+                held = {
+                    (int(s), place)
+                    for s, low, size in zip(found.boxes.states, found.boxes.lo, found.boxes.size, strict=True)
+                    for place in range(int(low[0]), int(low[0] + size[0]))
+                }
+                for s, low, size in zip(here.states.tolist(), here.lo, here.size, strict=True):
+                    outs = range(steps.out_ptr[steps.row_ptr[s]], steps.out_ptr[steps.row_ptr[s + 1]])
+                    for o, total in itertools.product(outs, range(int(low[0]), int(low[0] + size[0]))):
+                        box = int(np.searchsorted(after.states, steps.next_state[o]))
+                        if box == len(after.states) or after.states[box] != steps.next_state[o]:
+                            continue
+                        place = max(total + int(steps.cost[o, 0]), int(after.lo[box, 0]))
+                        if place < after.lo[box, 0] + after.size[box, 0]:
+                            assert (int(steps.next_state[o]), place) in held
+
+
+def test_slabs_need_little_of_the_next_layer():
+    """Every state leads to many others, but costs are small: a block needs its own slab and the next."""
+    game = large_game(horizon=30, states=20, budget=60, constraints=2)
+    space = plan(game, lattice(game), clip=False)
+    layout = Layout.of(space, np.full(game.horizon + 1, space.totals.max() / 12))
+    assert layout.cuts[25].blocks >= 8
+    needed = [int(layout.region(25, k).boxes.base[-1]) for k in range(layout.cuts[25].blocks)]
+    assert np.mean(needed) < 0.45 * space.totals[26]
+
+
+def test_slabs_suit_the_parts_that_blocks_are_cut_into():
+    """A layer that is explored as one block is solved in parts, which need little of the next layer all the same."""
+    game = large_game(horizon=30, states=20, budget=60, constraints=2)
+    space = plan(game, lattice(game), clip=False)
+    whole, part = np.full(game.horizon + 1, np.inf), np.full(game.horizon + 1, space.totals.max() / 12)
+    needed = []
+    for layout in (Layout.of(space, whole), Layout.of(space, whole, part)):
+        assert layout.cuts[25].blocks == 1
+        after, cut = (with_blocks(layout.cuts[t], layout.cuts[t].cells, part[t]) for t in (26, 25))
+        boxes = [boxes_of(space.layers[25], cut, cut.tiles(k))[0] for k in range(cut.blocks)]
+        needed.append(np.mean([region(space, layout.edges, 25, here, after).boxes.base[-1] for here in boxes]))
+    assert needed[1] < 0.45 * space.totals[26] and needed[1] < 0.6 * needed[0]
+
+
+@pytest.mark.parametrize(("number", "nodes"), [(10, 2), (10, 3), (3, 7), (1, 1), (12, 1), (7, 7)])
+def test_each_node_is_asked_for_a_run_of_neighbours(number, nodes):
+    order = solving._in_turn(number, nodes)
+    assert sorted(order) == list(range(number))
+    run = -(-number // nodes)
+    for k, first in enumerate(range(0, number, run)):  # those who ask nodes in turn come to the k-th for these
+        own = [p for p in order if p // run == k]
+        assert own == list(range(first, min(first + run, number)))
+    assert [p // run for p in order[: -(-number // run)]] == list(range(-(-number // run)))
+
+
+def test_neighbours_come_together():
+    game = large_game(states=30)
+    space = plan(game, lattice(game), clip=True)
+    place = neighbours_together(space, Edges.of(space.tables))
+    assert sorted(place.tolist()) == list(range(30))
+
+
+def test_a_layer_is_cut_at_most_between_totals_of_one_state():
+    game = large_game(constraints=1, states=3, budget=30)
+    space = plan(game, lattice(game), clip=False)
+    cut = cut_layer(space.layers[2], np.arange(3), 0.5, 1)
+    assert isinstance(cut, Cut) and (cut.thick == 1).all() and (np.diff(cut.block) == 1).all()
+
+
+# -- checkpoints ----------------------------------------------------------------------------------
+
+
+class Enough(Exception):
+    """Break a solve off."""
+
+
+def stop_after(layers):
+    def progress(told):
+        if told.layers_done >= layers:
+            raise Enough
+
+    return progress
+
+
+ENGINES = {
+    "local": lambda: ace.LocalEngine(),
+    "blocks": lambda: BlockEngine(40),
+    "lists": lambda: BlockEngine(40, False),
+}
+
+
+@pytest.mark.parametrize(("begins", "ends"), [*itertools.product(ENGINES, repeat=2)])
+def test_a_checkpoint_goes_on_across_engines(begins, ends, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    game, folder = large_game(horizon=8), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    with pytest.raises(Enough):
+        ace.solve(game, ace.CE(), engine=ENGINES[begins](), checkpoint=folder, progress=stop_after(4))
+    told = []
+    again = ace.solve(game, ace.CE(), engine=ENGINES[ends](), checkpoint=folder, progress=told.append)
+    again.save(tmp_path / "again.ace")
+    assert (tmp_path / "again.ace").read_bytes() == whole
+    assert 0 < told[-1].resumed < told[-1].pairs == told[-1].pairs_done
+
+
+def test_layers_are_written_by_tasks_and_only_once(tmp_path):
+    game, folder = large_game(), tmp_path / "run"
+    first = ace.solve(game, ace.CE(), engine=BlockEngine(40), checkpoint=folder)
+    names = sorted(os.listdir(folder))
+    assert len(names) == 1 + game.horizon, names  # the solve's own file, and one of each layer
+    before = {name: os.stat(folder / name).st_mtime_ns for name in names}
+    again = ace.solve(game, ace.CE(), engine=BlockEngine(40), checkpoint=folder)
+    assert before == {name: os.stat(folder / name).st_mtime_ns for name in sorted(os.listdir(folder))}
+    assert np.array_equal(first.values, again.values)
+
+
+def test_a_damaged_layer_is_solved_again(tmp_path, caplog):
+    game, folder = large_game(), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace", engine=BlockEngine(40), checkpoint=folder)
+    name = next(name for name in sorted(os.listdir(folder)) if name.endswith("-3.layers"))
+    content = bytearray((folder / name).read_bytes())
+    content[-100] ^= 1
+    (folder / name).write_bytes(content)
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=BlockEngine(40), checkpoint=folder) == whole
+    assert "no whole layer" in caplog.text and name in caplog.text
+
+
+def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch):
+    game, folder = large_game(), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    monkeypatch.setattr(solving, "sees", lambda sign: False)
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=ShuffledEngine(1, 40), checkpoint=folder) == whole
+    assert len(os.listdir(folder)) == 1
+
+
+# -- what is said ---------------------------------------------------------------------------------
+
+
+def test_progress_counts_up_to_everything(monkeypatch):
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    told = []
+    found = ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(5, 40), progress=told.append)
+    done = [x.pairs_done for x in told]
+    assert done == sorted(done) and done[-1] == told[-1].pairs == found.stats.pairs
+    assert told[-1].layers_done == told[-1].layers
+
+
+@pytest.mark.parametrize(
+    "options", [{"block": 0}, {"retries": -1}, {"in_flight": 0}, {"address": 6379}, {"block": 2.5}]
+)
+def test_senseless_options_are_refused(options):
+    with pytest.raises(ace.InvalidOption, match=next(iter(options))):
+        ace.RayEngine(**options)
+
+
+def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
+    from acegames.engines.cluster.explored import explore as explore_blocks
+    from acegames.system.tasks import Here
+
+    for seed in range(12):
+        game = drawn(seed)
+        for clip, dense in itertools.product([True, False], repeat=2):
+            space = plan(game, lattice(game), clip=clip)
+            if space.sums is not None:
+                continue
+            space = ace.LocalEngine(dense=dense).plan(game, lattice(game)) if clip else space
+            whole, blocks = explore(space), explore_blocks(Here(), space, 2**40, 4).space
+            assert whole.feasible == blocks.feasible
+            for t in range(game.horizon if whole.feasible else 0):
+                total = whole.layers[t].total
+                assert np.array_equal(whole.cells[t].listed(total), blocks.cells[t].listed(total))
+            if whole.feasible:
+                assert all(np.array_equal(a, b) for a, b in zip(whole.rewards, blocks.rewards, strict=True))
+
+
+def test_edges_are_those_of_the_game():
+    game = large_game()
+    space = plan(game, lattice(game), clip=True)
+    edges, steps = Edges.of(space.tables), space.steps(0)
+    for s in range(len(game.states)):
+        outs = slice(steps.out_ptr[steps.row_ptr[s]], steps.out_ptr[steps.row_ptr[s + 1]])
+        own = slice(edges.ptr[0][s], edges.ptr[0][s + 1])
+        assert set(edges.to[0][own].tolist()) == set(steps.next_state[outs].tolist())
+        for to, low, high in zip(edges.to[0][own], edges.least[0][own], edges.most[0][own], strict=True):
+            costs = steps.cost[outs, 0][steps.next_state[outs] == to]
+            assert (costs.min(), costs.max()) == (low, high)
+    assert region(space, edges, 0, space.layers[0].boxes(), cut_layer(space.layers[1], np.arange(12), 5, 2)).tiles.size

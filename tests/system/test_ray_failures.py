@@ -1,0 +1,164 @@
+"""Tasks on a cluster that loses processes, nodes and memory, or whose nodes disagree. Every test has a cluster of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from textwrap import indent
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import two_nodes as jobs
+
+pytest.importorskip("ray", reason=jobs.MISSING)
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def cluster(request):
+    """Starts clusters, and ends them after the test."""
+    import ray
+
+    jobs.end()
+    started = []
+
+    def start(*arguments, **options):
+        started.append(jobs.start(*arguments, **options))
+        return started[-1]
+
+    yield start
+    ray.shutdown()
+    for one in started:
+        one.shutdown()
+
+
+def on_ray(one, **options):
+    from acegames.system.ray_tasks import OnRay
+
+    return OnRay(one.address, **options)
+
+
+def layers(tasks, depth, width, size, seconds=0.0, at=lambda step: None):
+    """A graph of so many layers; each block is made of two of the layer before. The first numbers of the last layer, and those told."""
+    told = []
+    shared = tasks.share(np.zeros(1))
+    layer = [tasks.run(jobs.large, shared, (size, 0.0), told=told.append)[0] for _ in range(width)]
+    for step in range(1, depth):
+        at(step)
+        pairs = [[layer[k], layer[(k + 1) % width]] for k in range(width)]
+        layer = [tasks.run(jobs.large, shared, (size, seconds), pair, told=told.append)[0] for pair in pairs]
+    tasks.finish()
+    return [float(block.fetch()[0]) for block in layer], len(told)
+
+
+def test_a_node_goes_and_another_comes(cluster):
+    one = cluster(3)
+    seen = []
+
+    def change(step):
+        if step == 8:
+            one.remove_node(next(iter(one.worker_nodes)), allow_graceful=False)
+        if step == 12:
+            one.add_node(num_cpus=2, wait=False)
+        seen.append(tasks.workers)
+
+    with on_ray(one) as tasks:
+        found, told = layers(tasks, 40, 6, 40_000, 0.02, change)
+    assert found == [2.0**40 - 1] * 6
+    assert told == 240
+    assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
+
+
+def test_blocks_that_do_not_fit_into_memory_are_spilled(cluster):
+    with on_ray(cluster(2, store=80 * 2**20)) as tasks:
+        shared = tasks.share(np.zeros(1))
+        blocks = [tasks.run(jobs.large, shared, (2**20, 0.0))[0] for _ in range(40)]  # 320 MiB, all of them kept
+        sums = [tasks.run(jobs.large, shared, (1, 0.0), blocks[k : k + 4])[0] for k in range(0, 40, 4)]
+        tasks.finish()
+        assert [float(block.fetch()[0]) for block in sums] == [5.0] * 10
+        assert tasks.stats.bytes_spilled > 100 * 2**20
+
+
+OTHER = r"^node .* has sources of acegames with the digest \w+ instead of \w+: install the same versions on all nodes"
+
+
+def test_nodes_with_other_sources_are_refused(cluster, tmp_path):
+    other = tmp_path / "acegames"
+    shutil.copytree(Path(ace.__file__).parent, other, ignore=shutil.ignore_patterns("__pycache__"))
+    with open(other / "numerics.py", "a") as file:
+        file.write("# changed\n")
+    one = cluster(1)
+    path = os.environ["PYTHONPATH"]
+    one.add_node(num_cpus=1, env_vars={"PYTHONPATH": f"{tmp_path}{os.pathsep}{path}"})
+    tasks = on_ray(one)
+    with pytest.raises(ace.ClusterError, match=OTHER), tasks:
+        layers(tasks, 2, 8, 10)
+
+
+INTERRUPTED = """
+import sys, time, two_nodes as jobs
+from acegames.system.ray_tasks import OnRay
+with OnRay(sys.argv[1]) as tasks:
+    shared = tasks.share(0)
+    first = [tasks.run(jobs.wait, shared, 60.0)[0] for _ in range(4)]
+    for _ in range(4):
+        tasks.run(jobs.wait, shared, 60.0, first)
+    print("asked", flush=True)
+    tasks.finish()
+"""
+
+
+STOPPED = """
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["process ends", "process goes on"])
+def test_an_interrupted_driver_leaves_the_cluster_clean(cluster, ends):
+    import ray
+
+    one = cluster(2)
+    script = INTERRUPTED if ends else f"try:\n{indent(INTERRUPTED, '    ')}\n{STOPPED}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, one.address], stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == "asked\n"
+        ray.init(one.address, log_to_driver=False)
+        until(lambda: ray.available_resources().get("CPU", 0) == 0)
+        process.send_signal(signal.SIGINT)
+        if ends:
+            process.communicate(timeout=30)
+            assert process.returncode in (1, -signal.SIGINT)
+        else:
+            assert process.stdout.readline() == "stopped\n"
+        until(lambda: ray.available_resources().get("CPU", 0) == 2)
+        with on_ray(one) as tasks:
+            assert layers(tasks, 3, 4, 10) == ([7.0] * 4, 12)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(holds, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_memory_that_runs_out_is_an_error_that_says_so(cluster, monkeypatch):
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "100")
+    monkeypatch.setattr("acegames.system.ray_connection.OOM_RETRIES", 1)
+    tasks = on_ray(cluster(1), retries=1)
+    with pytest.raises(ace.ClusterError, match=r"ran out of memory.*start the same again"), tasks:  # noqa: PT012
+        tasks.run(jobs.wait, tasks.share(0), 20.0)
+        tasks.finish()
