@@ -339,12 +339,12 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 def read_engine(
     name: str, threads: int | None, memory: str | None, address: str | None, known: tuple[str, ...] = ENGINES
 ) -> Engine:
-    """The engine of that name; the limits are of the local one, or a GPU's host; the address is Ray's."""
+    """The engine of that name; limits are those of the local one or a GPU's host."""
     if name not in known:
         *others, last = known
         raise InvalidOption(f"--engine {name}: must be {', '.join(others)} or {last}{nearest(name, known)}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes("--memory", memory)}
-    given = {option: limit for option, limit in limits.items() if limit is not None}
+    given: dict[str, Any] = {option: limit for option, limit in limits.items() if limit is not None}
     if address is None and name == "gpu":
         return ace.GPUEngine(host=ace.LocalEngine(**given))
     if given and name not in ("local", "gpu"):
