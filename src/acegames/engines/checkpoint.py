@@ -153,7 +153,12 @@ class Checkpoint:
                 found += self._layers(_only_block(path, self.run), check=False)
         except OSError as error:
             raise self._unusable(error) from None
-        return _last_first(found if self.keep_values else list(map(without_values, found)))
+        layers = _last_first(found if self.keep_values else list(map(without_values, found)))
+        if len(layers) != self._space.game.horizon:
+            raise CheckpointError(
+                f"{self.folder}: layers were removed or changed while they were used; run the same again"
+            )
+        return layers
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """The arrays, mapped from a file without a name, which is gone when they are."""
@@ -257,8 +262,13 @@ class Checkpoint:
             if match is None or match[1] != os.path.basename(self.run).removesuffix(".layers"):
                 continue
             path = os.path.join(self.folder, name)
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                raise CheckpointError(f"{path}: is no ordinary file; remove it, or give another folder")
             try:
-                found += list(self._layers(_only_block(path, path, check=True), check=True))
+                layers = list(self._layers(_only_block(path, path, check=True), check=True))
+                if [x.t for x in layers] != [int(match[2])]:
+                    raise BadFile(f"holds the layers of the times {[x.t for x in layers]}")
+                found += layers
                 self._alone.append(path)
             except OSError:
                 raise
@@ -335,10 +345,21 @@ def write_alone(path: str, run_digest: str, counted: tuple[int, int, int], shape
     t = counted[0]
     named = {f"{t}/{name}": shape for name, shape in shapes.items()}
     header = {"run": run_digest, "layers": [list(counted)]}
-    with replacing(path) as file:
-        fill_block(
-            file, LAYERS, header, named, lambda arrays: fill({k.partition("/")[2]: x for k, x in arrays.items()})
-        )
+    try:
+        with replacing(path) as file:
+            fill_block(
+                file, LAYERS, header, named, lambda arrays: fill({k.partition("/")[2]: x for k, x in arrays.items()})
+            )
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: str, error: OSError) -> CheckpointError:
+    """The error for a file of a checkpoint folder that one of the machines cannot write."""
+    return CheckpointError(
+        f"{path}: cannot be written ({error.strerror or error}). The layers stored before are whole; mend that and run the "
+        "same again to go on"
+    )
 
 
 def _only_block(path: str, named: str, *, check: bool = False) -> Block:

@@ -355,22 +355,50 @@ def _explore_sparse(
 
 
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:
-    """The cells that safe rows lead to, in order."""
+    """The cells that safe rows lead to, in order.
+
+    Whether that takes too much memory is judged by one set of them all, however many there are.
+    """
     number = max(min(team.threads, SUCCESSOR_SETS, len(keys) // PIECE_KEYS), 1)
-    room = allowed // number
-    found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], room), pieces(len(keys), number))
     if number == 1:
-        return found[0]
+        return _set_of_successors(space, t, keys, allowed)
+    room = allowed // number
+    try:
+        found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], room), pieces(len(keys), number))
+    except TooLarge:
+        return _set_of_successors(space, t, keys, allowed)
     longest = max(found, key=len)
     edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []
     parts = [np.split(x, np.searchsorted(x, edges)) for x in found]
-    return np.concatenate(team.each(merged, list(zip(*parts, strict=True))))
+    together = np.concatenate(team.each(merged, list(zip(*parts, strict=True))))
+    check_successors(len(keys), len(together), allowed)
+    return together
 
 
 def merged(parts: Sequence[Ints]) -> Ints:
     """The different ones in order; faster than `np.unique`."""
     keys = np.sort(np.concatenate(parts))
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+
+
+def successor_bytes(keys: int, following: int) -> int:
+    """Of the hash set in which `successors` of so many cells are collected, of which there are
+    `following`.
+    """
+    capacity = _first_capacity(keys)
+    while 2 * following > capacity:
+        capacity *= 4
+    return 8 * capacity
+
+
+def check_successors(keys: int, following: int, allowed: int) -> None:
+    """Raise TooLarge where `successors` in one set would."""
+    needed = successor_bytes(keys, following)
+    check_memory(needed, max(allowed, 2**20), needed // 16)
+
+
+def _first_capacity(keys: int) -> int:
+    return 1 << max(10, int(4 * keys).bit_length())
 
 
 def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
@@ -385,7 +413,7 @@ def successors(keys: Ints, here: Boxes, step: Steps, after: Following, allowed: 
     """
     from acegames.kernels.sparse import expand
 
-    capacity = 1 << max(10, int(4 * len(keys)).bit_length())
+    capacity = _first_capacity(len(keys))
     while True:
         check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
         table = np.empty(capacity, dtype=np.int64)

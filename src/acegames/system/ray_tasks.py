@@ -7,6 +7,7 @@ blocks again that were lost. What a task raises ends everything, and is raised h
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -24,6 +25,8 @@ from acegames.system.ray_errors import original
 from acegames.system.ray_nodes import Nodes
 from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
 from acegames.system.tasks import Block, Shared, Told
+
+log = logging.getLogger("acegames")
 
 PER_CPU = 4
 """Tasks under way per CPU, those that wait for blocks included, unless told otherwise."""
@@ -80,13 +83,14 @@ class OnRay:
         self._ray = connect(address)
         self._retries, self._limit = retries, in_flight
         self._nodes = Nodes(self._ray)
+        self._lonely = False  # whether it was said that there are no processors
         self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
         self._ways: dict[tuple[str | None, int], Any] = {}
         self._under_way: dict[Future[Any], UnderWay] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._on_disk: dict[str, int] = {}  # the most of each node
         self.stats = RayStats()
-        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+        self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
 
     @property
     def in_flight(self) -> int:
@@ -181,12 +185,15 @@ class OnRay:
         """Wait until a task has ended or some time has passed, and tell of those that have."""
         with suppress(Empty):
             self._take(self._ended.get(timeout=PATIENCE))
+        if not self._nodes.cpus and not self._lonely:
+            self._lonely = True
+            log.warning("acegames: the Ray cluster has no processors yet; waiting for nodes to join it")
         self._tell()
 
     def _tell(self) -> None:
         """Tell of the tasks that have ended by now, and see now and then which nodes there are."""
         self._nodes.refresh()
-        self.workers, self.nodes = self._nodes.cpus, self._nodes.number
+        self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
         while not self._ended.empty():
             self._take(self._ended.get())
 

@@ -39,6 +39,9 @@ _LONG, _FULL, _FEW = 8, 8, 2**15
 pair, or _FEW in all."""
 
 
+_LINES = 16
+"""Lines of a state per pair, up to which each line is counted to bring pairs into their order."""
+
 _FEW_KEYS, _FEW_ROWS = 2**19, 2**17
 """Keys and rows of all times that may be numbered through, at most."""
 
@@ -298,6 +301,8 @@ class Packed:
         if len(self.size) < 2:
             return np.arange(len(pairs))
         order, length = np.empty(len(pairs), dtype=np.int64), int(self.size[-1])
+        if self.span // length > _LINES * len(pairs):  # of a block, which has few of them
+            return np.argsort(keys[pairs] % self.span // length, kind="stable")
         abreast(keys, pairs, self.span, length, np.zeros(self.span // length + 1, dtype=np.int64), order)
         return order
 

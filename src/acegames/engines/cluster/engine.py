@@ -15,7 +15,7 @@ from acegames.engines.baseline import baseline
 from acegames.engines.cluster.cutting import Cut, with_blocks
 from acegames.engines.cluster.explored import Explored, explore
 from acegames.engines.cluster.listing import Lists
-from acegames.engines.cluster.parts import Runs, Setting
+from acegames.engines.cluster.parts import Runs, Setting, forget
 from acegames.engines.cluster.solving import Backward
 from acegames.engines.cluster_forecast import block_seconds
 from acegames.engines.forecast import Estimate, block_cells, estimate_space, on_disk, stage_seconds
@@ -62,25 +62,39 @@ class InBlocks:
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         store = InMemory() if store is None else store
-        with self.tasks() as tasks:
-            planned = self.plan(game, lattice)
-            explored = explore(
-                tasks, planned, UNLIMITED, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
-            )
-            space = explored.space
-            if not space.feasible:
-                return None
-            predicted = _predicted(space, concept, store)
-            check_driver(predicted)
-            setting = self._setting(tasks, explored, concept)
-            failure = partial(_failed, space, lattice, concept)
-            solved = Backward(tasks, setting, explored, store, progress, failure).run()
-            counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
-            layers = [x.layer for x in reversed(solved)]
-            found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
-            found = setting.base.back(found, store.keep)
-            reached = self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
-            return replace(found, reached=reached, ran=tasks.account())
+        try:
+            with self.tasks() as tasks:
+                return self._solve(tasks, game, lattice, concept, progress, store)
+        finally:
+            forget()
+
+    def _solve(
+        self,
+        tasks: Tasks,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+    ) -> EngineResult | None:
+        planned = self.plan(game, lattice)
+        explored = explore(
+            tasks, planned, UNLIMITED, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
+        )
+        space = explored.space
+        if not space.feasible:
+            return None
+        predicted = _predicted(space, concept, store)
+        check_driver(predicted)
+        setting = self._setting(tasks, explored, concept)
+        failure = partial(_failed, space, lattice, concept)
+        solved = Backward(tasks, setting, explored, store, progress, failure).run()
+        counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
+        layers = [x.layer for x in reversed(solved)]
+        found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
+        found = setting.base.back(found, store.keep)
+        reached = self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
+        return replace(found, reached=reached, ran=tasks.account())
 
     @property
     def _explored(self) -> int | None:
@@ -162,15 +176,18 @@ class RayEngine(InBlocks):
             )
         least = {"retries": (self.retries, 0), "in_flight": (self.in_flight, 1), "block": (self.block, 1)}
         for name, (number, at_least) in least.items():
+            if number is None and name != "retries":
+                continue
             whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-            if number is not None and not (whole and number >= at_least):
+            if number is None or not whole or number < at_least:
                 raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least {at_least}")
 
     def tasks(self) -> Tasks:
         """Connect to the cluster."""
         from acegames.system.ray_tasks import OnRay
 
-        return OnRay(self.address, retries=self.retries, in_flight=self.in_flight)
+        in_flight = None if self.in_flight is None else int(self.in_flight)
+        return OnRay(self.address, retries=int(self.retries), in_flight=in_flight)
 
 
 def _predicted(space: Space, concept: Concept, store: LayerStore) -> Estimate:

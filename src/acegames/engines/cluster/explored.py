@@ -10,10 +10,12 @@ import numpy as np
 from acegames.engines.cluster.layout import Layout
 from acegames.engines.cluster.listing import Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
+from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.safety.cells import RANK_BLOCK, Cells
-from acegames.safety.explore import SPARSE_BYTES, check_memory, crowded, dense_bytes, sampled
+from acegames.safety.explore import SPARSE_BYTES, check_memory, check_successors, crowded, dense_bytes, sampled
 from acegames.safety.space import Space
+from acegames.system.machine import available_memory, bytes_said
 from acegames.system.tasks import Tasks
 
 BLOCK_CELLS = 2**21  # of blocks whose cells are marked: a tenth of a second, about
@@ -63,6 +65,7 @@ def _held(tasks: Tasks, space: Space, most: Floats, part: Floats | None) -> Expl
     found = explore_marking(tasks, tasks.share(layout), layout)
     if not found.marks:
         return Explored(space, layout, found)
+    _check_held(int(space.totals.sum()) // 8)
     cells = [_bits(layout, found, t) for t in range(space.game.horizon)]
     assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
@@ -94,6 +97,11 @@ def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int, either: bool
     limits = np.cumsum(space.totals)
 
     def check(numbers: Sequence[int]) -> None:
+        before = sum(numbers[:-1])
+        if len(numbers) > 1:
+            check_successors(numbers[-2], numbers[-1], allowed - SPARSE_BYTES * before)
+        if len(numbers) == len(limits):
+            return
         if either and crowded(limits, numbers):
             raise _Crowded
         check_memory(SPARSE_BYTES * sum(numbers), allowed, sum(numbers))
@@ -101,9 +109,20 @@ def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int, either: bool
     found = explore_listing(tasks, tasks.share(layout), layout, check)
     if not found.keys:
         return Explored(space, layout, found)
+    _check_held(8 * sum(int(number.sum()) for number in found.number))
     cells = tuple(Cells.from_keys(_keys(found, t)) for t in range(space.game.horizon + 1))
     assert found.low is not None and found.high is not None
     return Explored(replace(space, cells=cells, rewards=(found.low, found.high)), layout, found)
+
+
+def _check_held(needed: int) -> None:
+    """Raise TooLarge where this process cannot hold which cells are reached."""
+    allowed = available_memory()
+    if needed > allowed:
+        raise TooLarge(
+            f"this process holds which situations are reachable, in {bytes_said(needed)} of memory, but only {bytes_said(allowed)} "
+            "is free; start it on a machine with more, or round the costs to a coarser unit"
+        )
 
 
 def _keys(found: Lists, t: int) -> Ints:

@@ -43,7 +43,7 @@ class Layout:
 
     def region(self, t: int, k: int) -> Region:
         """What a block needs of the next layer."""
-        return _region(self, t, k)
+        return region_of(self, t, k)
 
     def steps(self, t: int) -> Steps:
         """What joint actions lead to at time t; writable where kernels are compiled for that."""
@@ -69,7 +69,8 @@ class Layout:
 
 
 @lru_cache(maxsize=256)
-def _region(layout: Layout, t: int, k: int) -> Region:
+def region_of(layout: Layout, t: int, k: int) -> Region:
+    """What a block needs of the next layer; kept, because several tasks ask for it."""
     return region(layout.space, layout.edges, t, layout.boxes(t, k), layout.cuts[t + 1])
 
 

@@ -18,8 +18,9 @@ from acegames.engines.cluster.layout import Layout
 from acegames.kernels.records import Boxes, Following, Listed, Steps
 from acegames.model.arrays import Bools, Floats, Ints
 from acegames.safety.explore import listed, merged, successors
-from acegames.system.machine import available_memory
 from acegames.system.tasks import Block, Shared, Tasks
+
+UNLIMITED = 2**62  # whether all blocks together take too much is judged by their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +83,8 @@ class _Asked:
                 for j, block in zip(needed, sent, strict=True):
                     following[j].append(block)
             arriving = following
-            if t < self.H:
-                self.tasks.finish()  # the numbers of this time decide whether to go on
-                check(numbers[: t + 1].tolist())
+            self.tasks.finish()  # the numbers of this time decide whether to go on
+            check(numbers[: t + 1].tolist())
 
     def backward(self) -> None:
         """Find from which of them play is safe to the end."""
@@ -148,7 +148,7 @@ def list_cells(layout: Layout, what: tuple[int, int], *arriving: Ints) -> tuple[
     keys = merged(arriving) if arriving else np.zeros(0, dtype=np.int64)
     if t == layout.space.game.horizon:
         return keys, (t, len(keys))
-    found = successors(keys, *stage(layout, t), available_memory())
+    found = successors(keys, *stage(layout, t), UNLIMITED)
     cut = layout.cuts[t + 1]
     owner = cut.owner[np.searchsorted(cut.first, found, side="right") - 1]
     return keys, *(found[owner == j] for j in layout.region(t, k).blocks.tolist()), (t, len(keys))

@@ -18,7 +18,7 @@ from acegames.engines.answers import Answers, Failure, joined
 from acegames.engines.baseline import Baseline, with_gross
 from acegames.engines.blocks import LayerData, Room, empty_room, solve_block
 from acegames.engines.cluster.cutting import Cut, Region, boxes_of, region
-from acegames.engines.cluster.layout import Layout, gather
+from acegames.engines.cluster.layout import Layout, gather, region_of
 from acegames.engines.cluster.listing import index_of, stage
 from acegames.engines.cluster.pieces import counts_of, piece_of
 from acegames.engines.repair import repair
@@ -209,3 +209,9 @@ def _placed(failure: Failure, data: LayerData, runs: Ints, first: Ints) -> Failu
         return failure._replace(cell=int(data.keys[failure.cell]))
     run = int(np.searchsorted(runs, failure.cell, side="right")) - 1
     return failure._replace(cell=int(first[run] + failure.cell - runs[run]))
+
+
+def forget() -> None:
+    """Let go of what this process has prepared for the tasks of a solve."""
+    for prepared in (rewards, ready, stage, region_of):
+        prepared.cache_clear()

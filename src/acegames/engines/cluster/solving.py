@@ -8,7 +8,9 @@ have ended is filed while others are solved.
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ import numpy as np
 from acegames.engines import OnProgress, Progress
 from acegames.engines.answers import Failure
 from acegames.engines.backward import missing
-from acegames.engines.checkpoint import Checkpoint, write_alone
+from acegames.engines.checkpoint import Checkpoint, unwritable, write_alone
 from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
 from acegames.engines.cluster.listing import Lists
@@ -33,6 +35,8 @@ from acegames.engines.cluster.pieces import Counts, Form, fill_layer, layer_of
 from acegames.engines.layer_store import LayerStore, SolvedLayer
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
+
+log = logging.getLogger("acegames")
 
 FILING = 2  # layers that wait to be filed at most, before no more parts are asked for
 
@@ -77,7 +81,9 @@ class Backward:
         kept, H = {x.t: x for x in self.store.open(self.space)}, self.space.game.horizon
         self.resumed = self.pairs = sum(len(x.layer) for x in kept.values())
         self.layers = len(kept)
-        self.folder = Folder(self.store) if isinstance(self.store, Checkpoint) and len(kept) < H else None
+        if isinstance(self.store, Checkpoint):
+            _remove_signs(self.store.run)
+            self.folder = Folder(self.store) if len(kept) < H else None
         self.thread = ThreadPoolExecutor(1)
         try:
             for first, end in missing(kept, H):
@@ -108,6 +114,7 @@ class Backward:
         for p in _in_turn(self.setting.number(t), self.tasks.nodes):
             blocks, parts = self.setting.needed(t, p)
             given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
+            self._file()  # layers before, or fail if one has no answer
             made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
         found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
         self._forget(t)
@@ -192,15 +199,16 @@ class Backward:
     def _order(self, t: int, asked: _Asked) -> Order:
         counts = [asked.counts[p] for p in range(len(asked.pieces))]
         folder = self.folder
-        place = None if folder is None else (folder.sign, folder.store.alone(t), folder.store.run_digest)
+        place = None if folder is None else (folder.sign, folder.file_of(t), folder.store.run_digest)
         return Order(t, asked.pieces, asked.places, counts, place)
 
     def _filed(self, told: tuple[int, bool]) -> None:
         t, seen = told
+        assert self.folder is not None
         if not seen:
             self.unseen.append(t)
+            self.folder.tell_unseen()
             return
-        assert self.folder is not None
         self.folder.store.adopt(t)
         del self.handed[t]
 
@@ -263,13 +271,40 @@ def sees(sign: str) -> bool:
     return os.path.exists(sign)
 
 
+def _remove_signs(run: str) -> None:
+    """Remove the signs of solves of this folder that were killed."""
+    folder, own = os.path.split(os.path.abspath(run))
+    shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
+    for name in os.listdir(folder):
+        if shape.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
 class Folder:
     """A checkpoint folder that other machines may see; they know it by a file in it."""
 
     def __init__(self, store: Checkpoint) -> None:
-        self.store, self.sign = store, f"{store.run}.{secrets.token_hex(8)}"
-        with open(self.sign, "x"):
-            pass
+        self.store, self.run = store, os.path.abspath(store.run)
+        self.sign = f"{self.run}.{secrets.token_hex(8)}"
+        try:
+            with open(self.sign, "x"):
+                pass
+        except OSError as error:
+            raise unwritable(self.sign, error) from None
+
+    def file_of(self, t: int) -> str:
+        """The file of a layer, as all machines name it."""
+        return os.path.abspath(self.store.alone(t))
+
+    def tell_unseen(self) -> None:
+        """Say once that a machine does not see the folder."""
+        if not self.told:
+            self.told = True
+            told = "acegames: not all machines see %s; layers that they cannot write there come to this process, which writes them"
+            log.warning(told, os.path.dirname(self.run))
+
+    told = False
 
     def close(self) -> None:
         """Remove that file."""
