@@ -9,6 +9,7 @@ from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress
 from acegames.engines.cluster.engine import RayEngine
 from acegames.engines.forecast import Estimate
+from acegames.engines.gpu import GPUEngine
 from acegames.engines.local import LocalEngine
 from acegames.engines.reference import ReferenceEngine
 from acegames.errors import (
@@ -65,7 +66,7 @@ __all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "Shie
 __all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
 __all__ += ["bracket", "Bracket", "estimate", "Estimate"]
 # where it is computed
-__all__ += ["LocalEngine", "RayEngine", "ReferenceEngine", "Progress", "OnProgress"]
+__all__ += ["LocalEngine", "GPUEngine", "RayEngine", "ReferenceEngine", "Progress", "OnProgress"]
 # the policy that it hands over
 __all__ += ["Policy", "CostTracker", "Runner"]
 # checks

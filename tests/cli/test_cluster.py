@@ -72,7 +72,7 @@ def test_a_solve_on_a_cluster_is_verified_there(asked):
 
 
 WRONG = {
-    "solve intersection --engine rya": "--engine rya: must be local, reference or ray (did you mean ray?)",
+    "solve intersection --engine rya": "--engine rya: must be local, gpu, ray or reference (did you mean ray?)",
     "solve intersection --address auto": "--address auto: goes with --engine ray",
     "solve intersection --engine reference --address a:1": "--address a:1: goes with --engine ray",
     "solve intersection --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
@@ -96,7 +96,7 @@ def test_options_that_do_not_go_together(words, asked):
 
 
 def test_engines_are_completed():
-    assert offered(lambda: options.ENGINES)("r") == ["reference", "ray"]
+    assert offered(lambda: options.ENGINES)("r") == ["ray", "reference"]
     assert offered(lambda: options.JUDGES)("") == ["local", "ray"]
 
 

@@ -28,6 +28,11 @@ PERMISSIVE = {
 REASONS = {
     "benchmarl": ("MIT", "for its tasks only; its metadata names none, its licence file is MIT"),
     "certifi": ("MPL-2.0", "a list of certificates, unchanged; the licence covers its own file only"),
+    "numba-cuda": (
+        "BSD-2-Clause",
+        "may not be installed where the audit runs; what it brings of NVIDIA's is never a part of acegames: "
+        "installed and imported only by who asks for the extra `gpu`",
+    ),
     "quantecon": ("MIT", "its metadata names none; the licence file that it brings is MIT"),
     "sb3-contrib": ("MIT", "for vector environments of agents only; its licence file is MIT"),
     "stormpy": (

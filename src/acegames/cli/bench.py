@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import CE
+from acegames.engines import Engine
 from acegames.model.game import MarkovGame
 from acegames.solving.pipeline import solve
 from acegames.verifier import verify
 
 SIZES = ((4, 8, 20), (6, 16, 45), (8, 30, 90), (10, 45, 140))  # states, horizon, budget
+LARGE = ((14, 100, 330),)  # the same, for a GPU
 
 
 def random_game(
@@ -31,17 +33,19 @@ def random_game(
     return MarkovGame.from_arrays(transition, reward, cost, [budget] * constraints, horizon=horizon)
 
 
-def measure(game: MarkovGame) -> dict[str, Any]:
+def measure(game: MarkovGame, engine: Engine | None = None) -> dict[str, Any]:
     """Solve and verify one game."""
     started = time.perf_counter()
-    solution = solve(game, CE())
+    solution = solve(game, CE(), engine=engine)
     solved = time.perf_counter()
     certificate = verify(game, solution.policy, CE())
     took = {"solve_seconds": solved - started, "verify_seconds": time.perf_counter() - solved}
     return {"stage_games": solution.stats.pairs, "programs": solution.stats.programs, **took, "ok": certificate.ok}
 
 
-def measurements() -> list[dict[str, Any]]:
+def measurements(engine: Engine | None = None, *, large: bool = False) -> list[dict[str, Any]]:
     """Games of growing size; the first, unmeasured, warms up the compiled code."""
-    measure(random_game(2, 2, 2))
-    return [measure(random_game(*size)) for size in SIZES]
+    measure(random_game(2, 2, 2), engine)
+    if large:
+        solve(random_game(*SIZES[-1]), CE(), engine=engine)
+    return [measure(random_game(*size), engine) for size in SIZES + (LARGE if large else ())]

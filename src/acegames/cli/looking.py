@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.completion import game_names, games
+from acegames.cli.completion import game_names, games, offered
 from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
 from acegames.cli.words import counted
 from acegames.errors import InvalidOption
@@ -26,6 +26,7 @@ OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the in
 AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
 PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
+ENGINE = "What solves them: local (this machine's processors) or gpu (an NVIDIA GPU, and a larger game)."
 EPISODES, SEED = 1000, 0  # of a page, where nothing is said
 PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
@@ -168,12 +169,18 @@ def _told(entry: Any) -> dict[str, Any]:
     return {key: value for key, value in vars(entry).items() if key != "types"}
 
 
-def bench() -> Answer:
+def bench(
+    engine: Annotated[
+        str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: ("local", "gpu")))
+    ] = "local",
+) -> Answer:
     """Measure this machine: solve and verify random two-player games of growing size."""
     from acegames.cli.bench import measurements
 
+    if engine not in ("local", "gpu"):
+        raise InvalidOption(f"--engine {engine}: must be local or gpu")
     with working("measuring"):
-        found = measurements()
+        found = measurements(opt.read_engine(engine, None, None, None), large=engine == "gpu")
     rows = []
     for m in found:
         pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]

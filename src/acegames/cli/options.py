@@ -32,7 +32,7 @@ from acegames.system import atomic, endings
 if TYPE_CHECKING:
     from acegames.engines import Engine
 
-ENGINES = ("local", "reference", "ray")
+ENGINES = ("local", "gpu", "ray", "reference")
 JUDGES = ("local", "ray")  # engines that verify
 PROOF = b"acegames-proof "  # what a proof begins with
 CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
@@ -339,13 +339,15 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 def read_engine(
     name: str, threads: int | None, memory: str | None, address: str | None, known: tuple[str, ...] = ENGINES
 ) -> Engine:
-    """The engine of that name; threads and memory are the local one's, the address is Ray's."""
+    """The engine of that name; limits are those of the local one or a GPU's host."""
     if name not in known:
         *others, last = known
         raise InvalidOption(f"--engine {name}: must be {', '.join(others)} or {last}{nearest(name, known)}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes("--memory", memory)}
-    given = {option: limit for option, limit in limits.items() if limit is not None}
-    if given and name != "local":
+    given: dict[str, Any] = {option: limit for option, limit in limits.items() if limit is not None}
+    if address is None and name == "gpu":
+        return ace.GPUEngine(host=ace.LocalEngine(**given))
+    if given and name not in ("local", "gpu"):
         raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, {NO_LIMITS[name]}")
     if address is not None and name != "ray":
         raise InvalidOption(f"--address {address}: goes with --engine ray")

@@ -27,7 +27,7 @@ FLOOR = (
     "below the player's worst feasible one (1 if not given). Every value is sound; a larger one leaves more equilibria "
     "to choose from."
 )
-ENGINE = "local (compiled, on this machine), ray (on a cluster) or reference (plain and slow, to compare with)."
+ENGINE = "local (compiled, on this machine), gpu (an NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
 MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
 
 

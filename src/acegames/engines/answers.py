@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,8 @@ class Answers:
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
     repaired: int = 0  # of these, decided in exact arithmetic
+    # the answers themselves, where they are on their way; till then only their number is known
+    coming: Callable[[], Answers] | None = None
 
 
 def joined(value: Floats, code: NDArray[Any], parts: Sequence[Answers]) -> Answers:

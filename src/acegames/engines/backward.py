@@ -154,6 +154,7 @@ class _Filing:
         """How many pairs each layer has."""
         pairs = []
         for t, x in zip(times, found, strict=True):
+            x = x.coming() if x.coming else x
             here, table = self.space.layers[t], self.space.game.layer(t)
             layer, gross = file_layer(here, table, x.code, x.value, x.mixed, *x.more)
             self.store.put(SolvedLayer(t, layer, x.programs, x.repaired, gross))

@@ -134,9 +134,31 @@ class LocalEngine:
             compile_ahead("left")  # not before on two processors: each has something to compile
         assert space.rewards is not None
         base = baseline(*space.rewards)
-        solver = _solver(space, lattice, concept, base, team)
+        solver = self._solver(space, lattice, concept, base, store, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(space, lattice, reached_bytes(space, predicted, concept, store), team))
+        allowed = reached_bytes(space, predicted, concept, store)
+        return replace(found, reached=self._reached(space, lattice, allowed, team))
+
+    def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
+        """Find the cells that are reached."""
+        return explore(space, memory, team)
+
+    def _solver(
+        self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
+    ) -> LayerSolver[Any]:
+        """What solves the layers."""
+        return solver_of(space, lattice, concept, base, team)
+
+    def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
+        """The pairs themselves, nothing clipped; None where they would take more memory."""
+        try:
+            exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+            if exact.same_boxes(space):
+                return Reached(space.dims, space.layers[:-1], exact.sums)
+            exact = self._explore(exact, allowed, team)
+        except TooLarge:
+            return None
+        return Reached(exact.dims, exact.layers[:-1], exact.sums)
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
@@ -146,7 +168,7 @@ class LocalEngine:
         Cells are listed where boxes do not fit.
         """
         began = working_clock()
-        explored = explore(space, self.memory, team)
+        explored = self._explore(space, self.memory, team)
         took = working_clock() - began
         if not explored.feasible:
             return None
@@ -212,19 +234,8 @@ def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: La
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
-    """The pairs themselves, nothing clipped; None where they would take more memory than that."""
-    try:
-        exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-        if exact.same_boxes(space):
-            return Reached(space.dims, space.layers[:-1], exact.sums)
-        exact = explore(exact, allowed, team)
-    except TooLarge:
-        return None
-    return Reached(exact.dims, exact.layers[:-1], exact.sums)
-
-
-def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
+def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
+    """What solves layers on this machine's processors."""
     players, run = space.game.players, min(RUN, block_cells(space))
     if _small_alone(space):
         return OnePlayer(space)

@@ -114,14 +114,18 @@ class Programs:
         stages = tuple(self._open(written, int(g)) for g in games)
         return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
-    def _given(self, data: LayerData) -> tuple[Choices, Goal]:
-        t = data.t if self.concept.criterion.compares else 0  # else all times have the same goal
+    def goal(self, t: int) -> Goal:
+        """The equilibrium that is asked for at time t."""
+        t = t if self.concept.criterion.compares else 0  # else all times have the same goal
         if t not in self.goals:
             self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
+        return self.goals[t]
+
+    def _given(self, data: LayerData) -> tuple[Choices, Goal]:
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        return choices, self.goals[t]
+        return choices, self.goal(data.t)
 
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))

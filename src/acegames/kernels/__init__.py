@@ -10,6 +10,7 @@
     simplex    pivots, certificates
     stage      one stage game: pure, first level, tie levels
     written    written stage games: solve, and file the answers
+    phases     what the threads of a GPU do
     nash/      written stage games, Nash
 
 Nothing here allocates in a loop. Arithmetic is done in the order of the source: no fast

@@ -6,7 +6,7 @@ import numpy as np
 
 from acegames.kernels.records import Boxes, Following, Steps
 from acegames.kernels.sharing import take
-from acegames.system.compiled import inner, kernel, making
+from acegames.system.compiled import inlined, inner, kernel, making
 
 # -- bounds ---------------------------------------------------------------------------------------
 
@@ -186,12 +186,12 @@ def threshold(r, c, step, after):
 
 
 @inner
-def box_of(cell, here):
-    """The box that a cell is in."""
-    low, high = np.int64(0), np.int64(len(here.states))
+def box_of(number, first):
+    """The box of a cell, or of a line: `first` (B+1,) are those of each box."""
+    low, high = np.int64(0), np.int64(len(first) - 1)
     while high - low > 1:
         middle = (low + high) // 2
-        if here.base[middle] <= cell:
+        if first[middle] <= number:
             low = middle
         else:
             high = middle
@@ -218,15 +218,21 @@ ALL_LINES = 2**62
 @inner
 def heights(begin, end, here, step, after, height, c):
     """The height map (spec 2): for each line begin .. end-1 its largest feasible place, or -1."""
-    last = step.cost.shape[1] - 1
     for a in range(len(here.states)):
-        s = here.states[a]
         for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
-            box_totals(c, last, nth, here, a)
-            most = -np.int64(2**62)
-            for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-                most = max(most, threshold(r, c, step, after))
-            height[here.line[a] + nth] = max(min(most - here.lo[a, last], here.size[a, last] - 1), -1)
+            height[here.line[a] + nth] = line_height(a, nth, here, step, after, c)
+
+
+@inlined
+def line_height(a, nth, here, step, after, c):
+    """The same for the nth line of box a."""
+    last = step.cost.shape[1] - 1
+    s = here.states[a]
+    box_totals(c, last, nth, here, a)
+    most = -np.int64(2**62)
+    for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+        most = max(most, threshold(r, c, step, after))
+    return max(min(most - here.lo[a, last], here.size[a, last] - 1), -1)
 
 
 @inner

@@ -18,7 +18,7 @@ from acegames.kernels.boxes import (
     threshold,
 )
 from acegames.kernels.records import Ints
-from acegames.system.compiled import inner, kernel, making
+from acegames.system.compiled import inlined, inner, kernel, making
 
 SEGMENT = 128  # cells of a line whose utilities are computed together
 
@@ -40,13 +40,18 @@ def empty_line(widest):
 @inner
 def line_rows(s, c, low, step, after, line):
     """For each row of state s on a line: how far it is feasible, and where outcomes lead."""
-    last = step.cost.shape[1] - 1
     first_row = step.row_ptr[s]
     for r in range(first_row, step.row_ptr[s + 1]):
-        top = threshold(r, c, step, after)
-        line.stop[r - first_row] = max(top - low + 1, 0)
-        if top < low:
-            continue
+        line_row(r, first_row, c, low, step, after, line)
+
+
+@inlined
+def line_row(r, first_row, c, low, step, after, line):
+    """The same for one row; `first_row` is the state's."""
+    last = step.cost.shape[1] - 1
+    top = threshold(r, c, step, after)
+    line.stop[r - first_row] = max(top - low + 1, 0)
+    if top >= low:
         for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
             to, place = leads_to(o, c, last, step, after)
             k = o - step.out_ptr[first_row]
@@ -70,7 +75,7 @@ def _enter_line(cell, end, here, a, c):
 
 
 @inner
-def _row_utilities(q, r, s, step, reward, line, k0, end, next_value):
+def row_utilities(q, r, s, step, reward, line, k0, end, next_value):
     """q[k - k0] = r + E[V(next)] of one player, in row r of state s, for places k0 <= k < end."""
     q[: end - k0] = reward
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
@@ -109,7 +114,7 @@ def write_lines(begin, end, count, here, mark, step, reward, after, next_value, 
     """
     C = reward.shape[1]
     R = written.ptr[count]
-    a = box_of(begin, here)
+    a = box_of(begin, here.base)
     cell = begin
     while cell < end:
         a, k0, line_end = _enter_line(cell, end, here, a, c)
@@ -127,7 +132,7 @@ def write_lines(begin, end, count, here, mark, step, reward, after, next_value, 
                     if stop > k0:
                         r = first_row + row
                         for i in range(C):
-                            _row_utilities(q[row, i], r, s, step, reward[r, i], line, k0, stop, next_value[i])
+                            row_utilities(q[row, i], r, s, step, reward[r, i], line, k0, stop, next_value[i])
                 for k in range(k1 - k0):
                     if mark[cell + k] == 0:
                         continue
@@ -173,7 +178,7 @@ def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, 
                 row = r - step.row_ptr[s]
                 count = min(k1, line.stop[row]) - k0
                 if count > 0:
-                    _row_utilities(q, r, s, step, reward[r, 0], line, k0, k0 + count, next_value)
+                    row_utilities(q, r, s, step, reward[r, 0], line, k0, k0 + count, next_value)
                     _keep_better(value[to : to + count], code[to : to + count], q, 1 + row)
             cell += k1 - k0
             k0 = k1

@@ -4,6 +4,9 @@
 and round as they do on single numbers, so that an answer is the same to the last bit. Numbers mixed
 with lanes count for all of them. Memory is an array of shape (places, 8): place i holds eight
 numbers, one per lane. Indices are not checked.
+
+On a GPU every thread is a lane by itself: there `Lanes` is one float, `lane_count` is 1, and memory
+(places, 1) may be any view, so that the memories of neighbours can lie side by side.
 """
 
 from __future__ import annotations
@@ -50,6 +53,11 @@ class _ChoiceModel(models.PrimitiveModel):  # type: ignore[misc]
 lanes, choice = LanesType(), ChoiceType()
 
 
+def _alone(context: Any) -> bool:
+    """Whether lanes are single numbers where this is compiled for."""
+    return not isinstance(context.get_value_type(lanes), ir.VectorType)
+
+
 # -- operators ------------------------------------------------------------------------------------
 
 
@@ -58,6 +66,8 @@ def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if kind is lanes:
         return value
     number = context.cast(builder, value, kind, types.float64)
+    if _alone(context):
+        return number
     first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, INDEX(0))
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
 
@@ -141,9 +151,21 @@ def anywhere(context, chosen):
     """Whether any lane is chosen."""
 
     def emit(context, builder, signature, values):
+        if _alone(context):
+            return values[0]
         return builder.icmp_unsigned("!=", builder.bitcast(values[0], BITS), BITS(0))
 
     return types.boolean(chosen), emit
+
+
+@intrinsic
+def lane_count(context, memory):
+    """How many lanes there are; known when it is compiled."""
+
+    def emit(context, builder, signature, values):
+        return WHOLE(1 if _alone(context) else LANES)
+
+    return types.int64(memory), emit
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -154,8 +176,12 @@ def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[
     place = WHOLE(0)
     for value, kind in counts:
         place = builder.add(place, context.cast(builder, value, kind, types.int64))
-    data = context.make_array(array[1])(context, builder, array[0]).data
-    return builder.gep(data, [builder.mul(place, WHOLE(LANES))])
+    memory = context.make_array(array[1])(context, builder, array[0])
+    if not _alone(context):
+        return builder.gep(memory.data, [builder.mul(place, WHOLE(LANES))])
+    begin = builder.bitcast(memory.data, ir.IntType(8).as_pointer())
+    at = builder.gep(begin, [builder.mul(place, builder.extract_value(memory.strides, 0))])
+    return builder.bitcast(at, memory.data.type)
 
 
 def _pointer(builder: Any, place: Any, kind: Any) -> Any:
@@ -172,6 +198,8 @@ def get(context, memory, place):
 
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature))
+        if _alone(context):
+            return context.cast(builder, builder.load(at), memory.dtype, types.float64)
         if memory.dtype == types.int64:
             vector = ir.VectorType(WHOLE, LANES)
             return builder.sitofp(builder.load(_pointer(builder, at, vector), align=8), VECTOR)
@@ -187,6 +215,9 @@ def put(context, memory, place, x):
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature)[:2])
         vector = _spread(context, builder, values[2], signature.args[2])
+        if _alone(context):
+            builder.store(context.cast(builder, vector, types.float64, memory.dtype), at)
+            return context.get_dummy_value()
         if memory.dtype == types.int64:
             vector = builder.fptosi(vector, ir.VectorType(WHOLE, LANES))
         builder.store(vector, _pointer(builder, at, vector.type), align=8)
@@ -202,6 +233,8 @@ def gather(context, memory, where_to, row, begin):
     def emit(context, builder, signature, values):
         source, table, row, begin = _several(values, signature)
         places = _element(context, builder, table, row)
+        if _alone(context):
+            return builder.load(_element(context, builder, source, (builder.load(places), where_to.dtype), begin))
         found = ir.Constant(VECTOR, ir.Undefined)
         for lane in range(LANES):
             place = builder.load(builder.gep(places, [WHOLE(lane)])), types.int64
@@ -219,6 +252,9 @@ def scatter(context, memory, where_to, row, begin, x):
     def emit(context, builder, signature, values):
         target, table, row, begin, _ = _several(values, signature)
         places = _element(context, builder, table, row)
+        if _alone(context):
+            builder.store(values[4], _element(context, builder, target, (builder.load(places), where_to.dtype), begin))
+            return context.get_dummy_value()
         for lane in range(LANES):
             place = builder.load(builder.gep(places, [WHOLE(lane)])), types.int64
             at = builder.gep(_element(context, builder, target, place, begin), [WHOLE(lane)])

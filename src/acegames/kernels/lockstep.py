@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acegames.kernels.lanes import LANES, anywhere, gather, get, put, scatter, spread, where
+from acegames.kernels.lanes import LANES, anywhere, gather, get, lane_count, put, scatter, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
 from acegames.numerics import (
@@ -43,6 +43,9 @@ class Group(NamedTuple):
     """Room for eight games. The numbers say where in `memory` something begins."""
 
     memory: Floats  # (places, 8)
+    # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
+    # weights, reduced costs; right sides in the last column
+    table: Floats
     whole: Ints  # (places, 8): the pivot, the basic variable of each row, the other one of each column
     games: Ints  # (8,)
     owner: Ints  # (rows,) whose deviation
@@ -55,19 +58,18 @@ class Group(NamedTuple):
     feasible: int  # (joint actions,) 1 or 0; behind them the number of joint actions, and a quarter of it
     A: int  # (rows, joint actions)
     scale: int  # (rows,)
-    T: int  # (rows + 2, joint actions + 1): rows, sum of weights, reduced costs; right sides in the last column
     c: int  # (joint actions,)
     size: int  # (variables,): joint actions, slacks, and the one that stands for none
     x: int
     y: int
     spare: int
-    row: int  # (joint actions + 1,) the pivot's row
+    row: int  # (joint actions + 1,) the pivot's row, in `table`
     basic: int  # in `whole`
     other: int
 
 
 @making
-def group_room(n, N, actions, correlated):
+def group_room(n, N, actions, correlated, lanes=LANES):
     """Room for games of up to n joint actions, or for none where that is too much (`has_room`).
 
     `actions` (N,) is the number of each player's.
@@ -83,14 +85,15 @@ def group_room(n, N, actions, correlated):
     feasible = player + 5 * N
     A = feasible + n + 2
     scale = A + rows * n
-    T = scale + rows
-    c = T + (rows + 2) * (n + 1)
+    c = scale + rows
     size = c + n
-    x, y, spare, row = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
-    memory, whole = np.zeros((row + n + 1, LANES)), np.zeros((2 + rows + 1 + n, LANES), np.int64)
-    games, owner = np.zeros(LANES, np.int64), np.zeros(rows, np.int64)
-    places = gross, v, player, feasible, A, scale, T, c, size, x, y, spare, row
-    return Group(memory, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
+    x, y, spare, end = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    row = (rows + 2) * (n + 1)
+    memory, table = np.zeros((end, lanes)), np.zeros((row + n + 1, lanes))
+    whole = np.zeros((2 + rows + 1 + n, lanes), np.int64)
+    games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
+    places = gross, v, player, feasible, A, scale, c, size, x, y, spare, row
+    return Group(memory, table, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
 
 
 @inlined
@@ -131,7 +134,7 @@ def _enter(written, n, group):
     memory, N = group.memory, group.N
     for j in range(n):
         put(memory, group.feasible + j, 0.0)
-    for lane in range(LANES):
+    for lane in range(lane_count(memory)):
         g = group.games[lane]
         begin, end = written.ptr[g], written.ptr[g + 1]
         memory[group.feasible + n, lane] = end - begin
@@ -258,7 +261,7 @@ def _incentive_rows(first, choices, correlated, n, group):
 @inner
 def _start(n, rows, group):
     """The dictionaries where the objective is best."""
-    m, whole, width = group.memory, group.whole, n + 1
+    m, T, whole, width = group.memory, group.table, group.whole, n + 1
     a, most = spread(0.0), spread(-np.inf)
     for j in range(n):
         c = get(m, group.c + j)
@@ -271,18 +274,18 @@ def _start(n, rows, group):
         for j in range(n):
             gain = get(m, group.A + r * n + j)
             size = max(size, max(gain, 0.0 - gain))
-            put(m, group.T + r * width + j, where(binds & _is_feasible(j, group) & ~(a == j), gain - own, 0.0))
-        put(m, group.T + r * width + n, where(binds, 0.0 - own, 1.0))
+            put(T, r * width + j, where(binds & _is_feasible(j, group) & ~(a == j), gain - own, 0.0))
+        put(T, r * width + n, where(binds, 0.0 - own, 1.0))
         put(m, group.size + n + r, size)
         put(whole, group.basic + r, spread(n + r))
     for j in range(n):
         here = _is_feasible(j, group) & ~(a == j)
-        put(m, group.T + rows * width + j, where(here, 1.0, 0.0))
-        put(m, group.T + (rows + 1) * width + j, where(here, most - get(m, group.c + j), 1.0))
+        put(T, rows * width + j, where(here, 1.0, 0.0))
+        put(T, (rows + 1) * width + j, where(here, most - get(m, group.c + j), 1.0))
         put(m, group.size + j, 1.0)
         put(whole, group.other + j, where(a == j, n + rows, j))
-    put(m, group.T + rows * width + n, 1.0)
-    put(m, group.T + (rows + 1) * width + n, 0.0)
+    put(T, rows * width + n, 1.0)
+    put(T, (rows + 1) * width + n, 0.0)
     put(m, group.size + n + rows, 1.0)
     put(whole, group.basic + rows, a)
 
@@ -290,11 +293,11 @@ def _start(n, rows, group):
 @inner
 def _dual_simplex(n, count, plain, group):
     """As in `simplex`, of `count` rows; returns where it came to an end."""
-    m, T, width = group.memory, group.T, n + 1
+    T, width = group.table, n + 1
     for _ in range(PIVOTS):
         lowest, r = spread(-ROW_FEASIBLE), spread(-1.0)
         for i in range(count):
-            b = get(m, T + i * width + n)
+            b = get(T, i * width + n)
             r = where(b < lowest, i, r)
             lowest = min(b, lowest)
         busy = plain & (r >= 0.0)
@@ -303,14 +306,14 @@ def _dual_simplex(n, count, plain, group):
         put(group.whole, LINE, where(busy, r * width, 0.0))
         bound = spread(np.inf)
         for k in range(n):
-            a = 0.0 - gather(m, group.whole, LINE, T + k)
-            d = max(get(m, T + count * width + k), 0.0)
-            put(m, group.row + k, a)
+            a = 0.0 - gather(T, group.whole, LINE, k)
+            d = max(get(T, count * width + k), 0.0)
+            put(T, group.row + k, a)
             bound = where(a > PIVOT, min(bound, (d + HARRIS) / a), bound)
         j, size = spread(-1.0), spread(PIVOT)
         for k in range(n):
-            a = get(m, group.row + k)
-            d = max(get(m, T + count * width + k), 0.0)
+            a = get(T, group.row + k)
+            d = max(get(T, count * width + k), 0.0)
             better = (a > size) & (d / a <= bound)
             j, size = where(better, k, j), where(better, a, size)
         plain = plain & ~(busy & (j < 0.0))
@@ -325,21 +328,21 @@ def _pivot(n, count, r, j, size, group):
 
     The lanes' own rows and columns count as zero before, and their rows are subtracted -1 times.
     """
-    m, whole, T, width = group.memory, group.whole, group.T, n + 1
+    T, whole, width = group.table, group.whole, n + 1
     busy = r >= 0.0
     inverse = where(busy, 1.0 / size, 0.0)
     put(whole, COLUMN, max(j, 0.0))
     for k in range(width):
-        scaled = where(busy, gather(m, whole, LINE, T + k) * inverse, 0.0)
-        put(m, group.row + k, where(j == k, inverse, scaled))
+        scaled = where(busy, gather(T, whole, LINE, k) * inverse, 0.0)
+        put(T, group.row + k, where(j == k, inverse, scaled))
     for i in range(count + 1):
         own = r == i
-        factor = where(own, -1.0, where(busy, gather(m, whole, COLUMN, T + i * width), 0.0))
+        factor = where(own, -1.0, where(busy, gather(T, whole, COLUMN, i * width), 0.0))
         for k in range(width):
-            before = where(own | (j == k), 0.0, get(m, T + i * width + k))
-            put(m, T + i * width + k, before - factor * get(m, group.row + k))
+            before = where(own | (j == k), 0.0, get(T, i * width + k))
+            put(T, i * width + k, before - factor * get(T, group.row + k))
     put(whole, LINE, r)
-    for lane in range(LANES):
+    for lane in range(lane_count(T)):
         row, column = group.basic + whole[LINE, lane], group.other + whole[COLUMN, lane]
         if row >= group.basic:
             whole[row, lane], whole[column, lane] = whole[column, lane], whole[row, lane]
@@ -352,20 +355,20 @@ def _read_point(n, rows, group):
     for k in range(n + rows + 1):
         put(m, group.x + k, 0.0)
     for i in range(rows + 1):
-        scatter(m, group.whole, group.basic + i, group.x, max(get(m, group.T + i * (n + 1) + n), 0.0))
+        scatter(m, group.whole, group.basic + i, group.x, max(get(group.table, i * (n + 1) + n), 0.0))
 
 
 @inner
 def _certified(kind, n, rows, plain, group):
     """Where weak duality holds and no other level is open; and the objective."""
-    m, d = group.memory, group.T + (rows + 1) * (n + 1)
+    m, T, d = group.memory, group.table, (rows + 1) * (n + 1)
     few = get(m, group.feasible + n) <= STRICT
     accepted = where(few, LP_CERTIFICATE, LARGE_CERTIFICATE)
     _read_point(n, rows, group)
     for k in range(n + rows + 1):
         put(m, group.y + k, 0.0)
     for k in range(n):
-        scatter(m, group.whole, group.other + k, group.y, get(m, d + k))
+        scatter(m, group.whole, group.other + k, group.y, get(T, d + k))
     value = lever = high = spread(0.0)
     for j in range(n):
         value = value + get(m, group.c + j) * get(m, group.x + j)
@@ -391,7 +394,7 @@ def _certified(kind, n, rows, plain, group):
     plain = plain & (high <= HIGH_PRICE) & (~few | (lever <= LEVER)) & (max(gap, 0.0 - gap) <= accepted)
     if kind != ANY:
         for k in range(n):
-            price = get(m, d + k)
+            price = get(T, d + k)
             plain = plain & (price >= PIVOT) & (price * gather(m, group.whole, group.other + k, group.size) > TIE)
     return plain, value
 
@@ -399,7 +402,7 @@ def _certified(kind, n, rows, plain, group):
 @inner
 def _refine(n, rows, group):
     """As in `simplex`."""
-    m, width = group.memory, n + 1
+    m, T, width = group.memory, group.table, n + 1
     total = spread(0.0)
     for j in range(n):
         total = total + get(m, group.x + j)
@@ -410,13 +413,13 @@ def _refine(n, rows, group):
         put(m, group.spare + n + r, _slack(r, n, group))
     put(m, group.spare + n + rows, 0.0)
     for k in range(n):
-        put(m, group.row + k, gather(m, group.whole, group.other + k, group.spare))
+        put(T, group.row + k, gather(m, group.whole, group.other + k, group.spare))
     for i in range(rows + 1):
-        b = get(m, group.T + i * width + n)
+        b = get(T, i * width + n)
         b = where(get(group.whole, group.basic + i) < n, b / total, b)
         for k in range(n):
-            b = b + get(m, group.T + i * width + k) * get(m, group.row + k)
-        put(m, group.T + i * width + n, b)
+            b = b + get(T, i * width + k) * get(T, group.row + k)
+        put(T, i * width + n, b)
     _read_point(n, rows, group)
 
 

@@ -155,7 +155,7 @@ def write_listed(begin, end, count, keys, here, step, reward, after, listed, nex
     """As `dense.write_lines`, for the listed cells number begin .. end-1."""
     C = reward.shape[1]
     R = written.ptr[count]
-    a = box_of(keys[begin], here) if begin < end else np.int64(0)
+    a = box_of(keys[begin], here.base) if begin < end else np.int64(0)
     for p in range(begin, end):
         while here.base[a + 1] <= keys[p]:
             a += 1

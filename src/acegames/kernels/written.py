@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.lanes import LANES
+from acegames.kernels.lanes import LANES, lane_count
 from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
@@ -21,11 +21,11 @@ def solve_written(written, count, choices, goal, widest, answers):
     """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
-    return _solve_each(written, count, choices, goal, work, answers)
+    return solve_each(written, count, choices, goal, work, answers)
 
 
 @inner
-def _solve_each(written, count, choices, goal, work, answers):
+def solve_each(written, count, choices, goal, work, answers):
     mixed = bad = programs = np.int64(0)  # typed at once: a literal would be compiled again
     answers.mixed_ptr[0] = 0
     for g in range(count):
@@ -34,7 +34,7 @@ def _solve_each(written, count, choices, goal, work, answers):
             status = solve_by_programs(g, written, choices, goal, work)
             programs += 1
         if status == PURE:
-            _file_pure(g, written, work.chosen[0], answers)
+            file_pure(g, written, work.chosen[0], answers)
         elif status == MIXED:
             _file_mixed(g, written, work.sigma, mixed, answers)
             mixed += 1
@@ -59,7 +59,7 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):
-                _file_pure(g, written, pure.chosen[0], answers)
+                file_pure(g, written, pure.chosen[0], answers)
                 continue
             if not together:
                 answers.open[left] = written.cell[g]
@@ -102,9 +102,15 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
     """Solve the games of the group. Returns how many are mixed and left in all."""
     if waiting == 0:
         return mixed, left
-    for lane in range(waiting, LANES):
-        group.games[lane] = group.games[0]
     n = min(widest, len(choices.action) - written.first_row[group.games[0]])
+    return solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers)
+
+
+@inner
+def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers):
+    """The same, with the first n rows of their states; the tables have as many from there on."""
+    for lane in range(waiting, lane_count(group.memory)):
+        group.games[lane] = group.games[0]
     solve_group(written, choices, goal, n, group)
     for lane in range(waiting):
         g = group.games[lane]
@@ -116,7 +122,7 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
             if group.sigma[r - begin] > 0.0:
                 chosen = r - begin
         if played == 1.0:
-            _file_pure(g, written, chosen, answers)
+            file_pure(g, written, chosen, answers)
         elif played > 1.0:
             _file_mixed(g, written, group.sigma, mixed, answers)
             mixed += 1
@@ -130,7 +136,7 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
 
 
 @inner
-def _file_pure(g, written, chosen, answers):
+def file_pure(g, written, chosen, answers):
     r, cell = written.ptr[g] + chosen, written.cell[g]
     answers.code[cell] = 1 + written.row[r] - written.first_row[g]
     for i in range(len(answers.value)):

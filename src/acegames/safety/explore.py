@@ -37,12 +37,15 @@ QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
 FEWEST_DRAWN = 256  # cells of a layer where numbers are estimated by sampling
 
 Bytes = NDArray[np.uint8]
+ExploreBoxes = Callable[[Space, Ints, int, Team], Space]
 
 
-def explore(space: Space, memory: int | None = None, team: Team | None = None) -> Space:
+def explore(
+    space: Space, memory: int | None = None, team: Team | None = None, explore_boxes: ExploreBoxes | None = None
+) -> Space:
     """Find the cells that feasible play reaches. An infeasible game's space is returned unchanged.
 
-    The answer does not depend on how many threads the team has.
+    The answer does not depend on how many threads the team has, nor on where boxes are explored.
 
     Raises:
         TooLarge: when that takes more than `memory` bytes, by default what is free.
@@ -57,7 +60,9 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
             return _explore_sparse(space, roots, allowed, team, partial(crowded, np.cumsum(space.totals)))
         except _Enough:
             dense = dense_bytes(space) <= allowed
-    return (_explore_dense if dense else _explore_sparse)(space, roots, allowed, team)
+    if dense:
+        return (explore_boxes or explore_dense)(space, roots, allowed, team)
+    return _explore_sparse(space, roots, allowed, team)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +97,12 @@ def count(space: Space, team: Team | None = None) -> Counted:
             dense = space.dense is None and crowded(cells, list(map(len, first)))
     boxes = space.dense is not False and dense_bytes(space) <= available_memory()
     if boxes and cells[-1] * outs <= QUICK_HELD:
-        return known(_explore_dense(space, roots, available_memory(), team))
+        return known(explore_dense(space, roots, available_memory(), team))
     reached = sampled(space, first)
     dense = dense or (boxes and reached.sum() * DENSE_OCCUPANCY > cells[-1])
     work, most = (cells, QUICK_HELD / 4) if dense else (np.cumsum(reached), QUICK_LISTED / 8)
     part = replace(space, dense=dense).until(max(int(np.searchsorted(work * outs, most)) - 1, 1))
-    seen = (_explore_dense if dense else _explore_sparse)(part, roots, available_memory(), team)
+    seen = (explore_dense if dense else _explore_sparse)(part, roots, available_memory(), team)
     if dense:  # what is drawn misses the corners of boxes
         numbers = np.array([x.number for x in seen.cells], dtype=np.float64)
         share = numbers.sum() / cells[len(numbers) - 1]
@@ -185,16 +190,14 @@ def dense_bytes(space: Space) -> float:
     return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
 
 
-def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     """Hold all cells of the boxes."""
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
-    needed = dense_bytes(space)
-    check_memory(needed, allowed, space.total)
+    needed = check_boxes(space, allowed)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
-    end = space.layer(H)
-    height[space.line_start[H] :] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1])
+    height[space.line_start[H] :] = end_heights(space)
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
     threads = 1 + max(min(team.threads - 1, spare, widest // PIECE_CELLS), 0)
@@ -203,14 +206,11 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     for (t0, t1), lines in zip(reversed(runs), reversed(shares), strict=True):
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
-    top = space.layer(0)
-    box = top.base.searchsorted(roots, side="right") - 1
-    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
-    if (place > height[top.line[box] + line]).any():
+    if not are_feasible(space, roots, height):
         return replace(space, dense=True)
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[roots] = 1
-    bit_start = pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
+    bit_start = bit_starts(space)
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
     pack(marks, bits[: bit_start[1]])
     low, high = np.empty((2, H, len(space.game.players)))
@@ -222,7 +222,40 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
             marks, low[t0], high[t0] = reaching.layer(t0, lines, marks, own)
-    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), (bit_start // (RANK_BLOCK // 8)).tolist())
+    return explored(space, height, bits, low, high)
+
+
+def check_boxes(space: Space, allowed: int) -> float:
+    """Bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
+    needed = dense_bytes(space)
+    check_memory(needed, allowed, space.total)
+    return needed
+
+
+def end_heights(space: Space) -> NDArray[np.int32]:
+    """The heights of the lines after the last step, where all is feasible."""
+    end = space.layer(space.game.horizon)
+    found: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
+    return found
+
+
+def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
+    """Whether play is feasible from all roots; the first heights are those of the first layer."""
+    top = space.layer(0)
+    box = top.base.searchsorted(roots, side="right") - 1
+    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
+    return not (place > height[top.line[box] + line]).any()
+
+
+def bit_starts(space: Space) -> Ints:
+    """Where the bits of each layer begin, in bytes."""
+    return pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
+
+
+def explored(space: Space, height: NDArray[np.int32], bits: Bytes, low: Floats, high: Floats) -> Space:
+    """The space with what was found: heights, a bit per cell, and bounds of rewards (H, N)."""
+    starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
+    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
     rewards = (low + 0.0, high + 0.0)  # no negative zeros
     return replace(space, dense=True, height=height, cells=tuple(cells), rewards=rewards)
 

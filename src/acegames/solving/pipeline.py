@@ -19,6 +19,7 @@ from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.cluster.engine import InBlocks
 from acegames.engines.forecast import Estimate
+from acegames.engines.gpu import GPUEngine
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
@@ -105,7 +106,7 @@ def solve(
     engine = engine or LocalEngine()
     store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
-        named = {} if isinstance(engine, (LocalEngine, InBlocks)) else {"engine": type(engine).__name__}
+        named = {} if isinstance(engine, (LocalEngine, GPUEngine, InBlocks)) else {"engine": type(engine).__name__}
         facts = {"game": game.digest, "counted": counted.game.digest, **named}
         store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:

@@ -136,11 +136,11 @@ def _stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
     called = (getattr(x, "py_func", None) for x in function.__globals__.values())
     files = {Path(f.__code__.co_filename) for f in (function, *called) if f is not None}
-    return hashlib.sha256("".join(sorted(map(_digest, files))).encode()).hexdigest()
+    return hashlib.sha256("".join(sorted(map(source_digest, files))).encode()).hexdigest()
 
 
 @cache
-def _digest(file: Path) -> str:
+def source_digest(file: Path) -> str:
     """A digest of a source and the tolerances; of all the solver's kernels if it is one."""
     package = Path(numerics.__file__).parent / "kernels"
     sources = sorted(package.rglob("*.py")) if package in file.parents else [file]
@@ -220,12 +220,12 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
         name = self._load_index().get(key)
         if name is None:
             return None
-        *whose, data = pickle.loads(_whole(self._data_path(name)))
+        *whose, data = pickle.loads(whole_file(self._data_path(name)))
         return data if whose == [self._source_stamp, key] else None
 
     def _load_index(self) -> Any:
         try:
-            version, stamp, names = pickle.loads(_whole(self._index_path))
+            version, stamp, names = pickle.loads(whole_file(self._index_path))
         except Exception:  # there is none, or it is damaged: begin a new one
             return {}
         return names if (version, stamp) == (self._version, self._source_stamp) else {}
@@ -239,7 +239,7 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
         return written + hashlib.sha256(written).digest()
 
 
-def _whole(path: str) -> bytes:
+def whole_file(path: str) -> bytes:
     """The content of a file without the checksum at its end, which must be right."""
     written = Path(path).read_bytes()
     content, checksum = written[:-CHECKSUM], written[-CHECKSUM:]

@@ -1,0 +1,188 @@
+"""The GPU engine against the local engine: the same bytes, and how long each takes.
+
+    PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
+    PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
+    PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
+
+Needs a GPU and `acegames[gpu]`, and nothing of the command line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import acegames as ace
+
+warnings.filterwarnings("ignore")
+BEGAN = time.perf_counter()
+
+
+def say(*words: Any) -> None:
+    """Print at once, with the time since the beginning."""
+    print(f"[{time.perf_counter() - BEGAN:6.1f} s]", *words, flush=True)
+
+
+def random_game(*size: int, **more: Any) -> Any:
+    """The game of `acegames bench`, which is loaded without the command line's packages."""
+    file = Path(ace.__file__).parent / "cli" / "bench.py"
+    spec = importlib.util.spec_from_file_location("acegames_bench", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.random_game(*size, **more)
+
+
+def digest(solution: Any) -> str:
+    """Of all that a solution consists of."""
+    found = hashlib.sha256(solution.values.tobytes())
+    for x in solution.policy.layers:
+        for array in (x.code, x.values, x.mixed_size, x.mixed_row, x.mixed_prob, x.cells.bits):
+            if array is not None:
+                found.update(np.ascontiguousarray(array))
+    reached = solution.policy.reached
+    for x in reached.layers if reached is not None else ():
+        found.update(np.ascontiguousarray(x.cells.bits if x.cells.bits is not None else x.cells.keys))
+    return found.hexdigest()
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what the call returns."""
+    began = time.perf_counter()
+    found = call()
+    return time.perf_counter() - began, found
+
+
+def files_agree(name: str, game: Any, concept: Any, engine: Any) -> bool:
+    """Solve on both engines, and compare the solution files."""
+    here, there = ace.solve(game, concept), ace.solve(game, concept, engine=engine)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / "a.ace", Path(folder) / "b.ace"]
+        for file, solution in zip(files, (here, there), strict=True):
+            solution.save(file)
+        same = files[0].read_bytes() == files[1].read_bytes()
+    counts = [(x.stats.pairs, x.stats.programs, x.stats.repaired) for x in (here, there)]
+    ok = same and counts[0] == counts[1]
+    say("same" if ok else "DIFFERENT", name, concept, counts, there.stats.where)
+    return ok
+
+
+def check() -> None:
+    """Games of many kinds."""
+    engine, good, bad = ace.GPUEngine(smallest=0), 0, 0
+    cases = [
+        *(
+            (f"random {size} {more}", random_game(*size, **more), concept)
+            for size, more in (
+                ((4, 12, 24), {}),
+                ((3, 6, 9), {"constraints": 1}),
+                ((3, 8, 9), {"constraints": 3}),
+                ((4, 8, 20), {"actions": 2}),
+            )
+            for concept in (
+                ace.CE(),
+                ace.CCE(),
+                ace.CE("fair"),
+                ace.CCE("egalitarian"),
+                ace.CE(None),
+                ace.CCE(floor=5),
+                ace.CE(floor=0),
+            )
+        ),
+    ]
+    cases += [
+        (name, ace.catalog.get(name), concept) for name in ace.catalog.names() for concept in (ace.CE(), ace.CCE())
+    ]
+    for name, game, concept in cases:
+        try:
+            ok = files_agree(name, game, concept, engine)
+        except ace.errors.AceError as error:
+            say("not solved", name, concept, type(error).__name__, str(error)[:80])
+            continue
+        except Exception:
+            traceback.print_exc(limit=6)
+            ok = False
+        good, bad = good + ok, bad + (not ok)
+    say(f"{good} same, {bad} different")
+
+
+def times(*, large: bool) -> None:
+    """Whole solves, the second of a process."""
+    games = [((4, 12, 24), {}), ((10, 45, 150), {}), ((5, 26, 26), {"constraints": 3}), ((14, 100, 330), {})]
+    if large:
+        games.append(((10, 45, 1500), {"largest": 50}))
+    for size, more in games:
+        for concept in (ace.CE(), ace.CCE()):
+            try:
+                compare(size, more, concept)
+            except Exception:
+                traceback.print_exc(limit=6)
+
+
+def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
+    """Time one game on both engines."""
+    game = random_game(*size, **more)
+    first, _ = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
+    second, there = timed(lambda: ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)))
+    ace.solve(random_game(3, 4, 6, **more), concept)
+    took, here = timed(lambda: ace.solve(game, concept))
+    stats = there.stats
+    same = "same" if digest(here) == digest(there) else "DIFFERENT"
+    say(size, more, concept, f"{stats.pairs:.4g} pairs, {stats.programs:.4g} programs, {stats.repaired} repaired;")
+    say(f"    GPU {second:.3f} s ({stats.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
+
+
+def parts() -> None:
+    """Where the time of a solve goes, by kernel; each is waited for."""
+    from acegames.engines.gpu import device
+
+    took: dict[str, float] = {}
+    launch, send = device.Card.launch, device.Card.send
+
+    def timed_launch(self: Any, recipe: Any, blocks: int, given: Any) -> None:
+        self.prepare(recipe, given)
+        self.synchronise()
+        seconds, _ = timed(lambda: (launch(self, recipe, blocks, given), self.synchronise()))
+        took[recipe.name] = took.get(recipe.name, 0.0) + seconds
+
+    def timed_send(self: Any, arrays: Any) -> Any:
+        receive = send(self, arrays)
+
+        def received() -> None:
+            seconds, _ = timed(receive)
+            took["receive"] = took.get("receive", 0.0) + seconds
+
+        return received
+
+    device.Card.launch, device.Card.send = timed_launch, timed_send
+    for size, more in (((14, 100, 330), {}), ((10, 45, 1500), {"largest": 50})):
+        for concept in (ace.CE(), ace.CCE()):
+            try:
+                took.clear()
+                solve = partial(ace.solve, random_game(*size, **more), concept, engine=ace.GPUEngine(smallest=0))
+                seconds, solution = timed(solve)
+                say(size, concept, solution.stats, f"{seconds:.2f} s:")
+                say("   ", {name: f"{1e3 * x:.1f} ms" for name, x in sorted(took.items(), key=lambda y: -y[1])})
+            except Exception:
+                traceback.print_exc(limit=6)
+    device.Card.launch, device.Card.send = launch, send
+
+
+if __name__ == "__main__":
+    from acegames.engines.gpu.device import open_card
+
+    card = open_card(0)
+    say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")
+    for word in sys.argv[1:]:
+        {"check": check, "time": lambda: times(large=False), "large": lambda: times(large=True), "parts": parts}[word]()

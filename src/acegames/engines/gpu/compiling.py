@@ -1,0 +1,338 @@
+"""Compiles the phases of `kernels/phases.py` for a GPU. The only module that knows numba-cuda.
+
+The solver's functions are compiled as they are: numba-cuda takes what numba compiles for the
+processor. Multiplications and additions are not fused, so that results are the processor's to the
+last bit; numba-cuda has no option for that, but the linker has. Kernels are kept on disk, under a
+key of all that they are made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from acegames.kernels import lanes
+from acegames.kernels.phases import cell_phase
+from acegames.system.atomic import write_parts
+from acegames.system.compiled import KernelCache, source_digest, whole_file
+from acegames.system.extras import optional
+
+PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
+SHARED = 3  # the address space that the threads of a block share
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """A kernel: what its threads do, and the room that they need. Arrays stand for their shapes."""
+
+    name: str
+    phases: tuple[Any, ...]  # one to three
+    threads: int  # of a block
+    shared: Any = None  # an array, or a record of arrays, of each block
+    own: Any = None  # the same of each thread
+    beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
+
+    @cached_property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        together = [x.nbytes for _, x in _arrays(self.shared)]
+        return sum(
+            map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
+        )
+
+
+def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The arrays of a record by the names of their fields, as in "group.memory"."""
+    if isinstance(pattern, np.ndarray):
+        yield name, pattern
+    elif isinstance(pattern, tuple):
+        for field, x in zip(pattern._fields, pattern, strict=True):  # type: ignore[attr-defined]
+            yield from _arrays(x, f"{name}.{field}" if name else field)
+
+
+def _aligned(count: int) -> int:
+    return -(-count // 16) * 16
+
+
+def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> Any:
+    """The type by which kernels know an array, a number or a record of these."""
+    if isinstance(x, tuple):
+        fields = zip(x._fields, x, strict=True)  # type: ignore[attr-defined]
+        kinds = tuple(kind_of(value, layouts, f"{name}.{field}" if name else field) for field, value in fields)
+        return types.NamedTuple(kinds, type(x))
+    if hasattr(x, "dtype") and hasattr(x, "shape") and x.shape != ():
+        from numba.np.numpy_support import from_dtype
+
+        return types.Array(from_dtype(np.dtype(x.dtype)), len(x.shape), (layouts or {}).get(name, "C"))
+    return types.boolean if isinstance(x, (bool, np.bool_)) else types.float64 if isinstance(x, float) else types.int64
+
+
+# -- kernels that are kept ------------------------------------------------------------------------
+
+
+def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str, bytes]:
+    """The name and the machine code of a kernel, compiled or from the disk."""
+    file = _kept_in(recipe, given, capability)
+    code = None
+    if file is not None:
+        with contextlib.suppress(OSError, ValueError):
+            code = whole_file(str(file))
+    if code is None:
+        code = link(compile_ltoir(recipe, given, capability), capability)
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_parts(file, [code, hashlib.sha256(code).digest()])
+    found = re.search(rb"\.text\.([\w$]+)", code)
+    assert found is not None
+    return found[1].decode(), code
+
+
+def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
+    """The file of a kernel; None where none can be kept."""
+    try:
+        folder = KernelCache(_phase()).cache_path
+    except Exception:  # numba has moved what this rests on, or knows no such folder
+        return None
+    made_of = [source_digest(Path(_phase().__code__.co_filename)), source_digest(Path(__file__)), recipe.name]
+    made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
+    for room in (recipe.shared, recipe.own):
+        made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
+    key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
+    return Path(folder) / f"gpu-{recipe.name}-{key[:40]}.cubin"
+
+
+def _phase() -> Any:
+    """Any function of the phases' module, whose folder and sources count."""
+    phase: Any = cell_phase
+    return phase.py_func
+
+
+def _numbers(pattern: Any) -> Any:
+    """The numbers among the arrays of a record."""
+    if isinstance(pattern, tuple):
+        return tuple(map(_numbers, pattern))
+    return None if isinstance(pattern, np.ndarray) else pattern
+
+
+def _linker_version() -> str:
+    return "nvjitlink {}.{}".format(*optional("cuda.bindings.nvjitlink", "GPU solves", "gpu").version())
+
+
+# -- compiling ------------------------------------------------------------------------------------
+
+
+def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
+    """The code of a kernel before it is linked."""
+    with _compiling_for(capability) as cuda:
+        function = _assembled(cuda, recipe)
+        signature = types.void(kind_of(given))
+        how = {"device": False, "abi": "numba", "cc": capability, "output": "ltoir", "opt": True}
+        return bytes(cuda.compile(function, signature, launch_bounds=recipe.threads, **how)[0])
+
+
+def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> bytes:
+    """Machine code, or what it is made from, without fused multiplications and additions."""
+    linker = optional("cuda.bindings.nvjitlink", "GPU solves", "gpu")
+    options = [
+        "-arch=sm_{}{}".format(*capability),
+        "-lto",
+        "-fma=0",
+        "-O3",
+        "-split-compile=0",
+        *(["-ptx"] if ptx else []),
+    ]
+    handle = linker.create(len(options), options)
+    try:
+        linker.add_data(handle, linker.InputType.LTOIR, code, len(code), "kernel")
+        linker.complete(handle)
+        size, read = (
+            (linker.get_linked_ptx_size, linker.get_linked_ptx)
+            if ptx
+            else (linker.get_linked_cubin_size, linker.get_linked_cubin)
+        )
+        linked = bytearray(size(handle))
+        read(handle, linked)
+        return bytes(linked)
+    finally:
+        linker.destroy(handle)
+
+
+@contextlib.contextmanager
+def _compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
+    """numba-cuda, made to compile for a card, whether it is there or not.
+
+    It asks the present card for its capability where a kernel calls what is compiled for the
+    processor too, and numpy for `row_stack`, which newer releases do not have.
+    """
+    added = not hasattr(np, "row_stack")
+    if added:
+        np.row_stack = np.vstack
+    try:
+        optional("numba_cuda", "GPU solves", "gpu")
+        cuda = optional("numba.cuda", "GPU solves", "gpu")
+        _lanes_of_one()
+        from numba.cuda import dispatcher
+
+        asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _Card(capability)
+        try:
+            yield cuda
+        finally:
+            dispatcher.get_current_device = asked
+    finally:
+        if added:
+            del np.row_stack
+
+
+@dataclass(frozen=True)
+class _Card:
+    compute_capability: tuple[int, int]
+
+
+@cache
+def _lanes_of_one() -> None:
+    """On a GPU, lanes are single numbers (`kernels.lanes`)."""
+    from numba.cuda.datamodel import PrimitiveModel
+    from numba.cuda.models import register_model
+
+    class Lanes(PrimitiveModel):  # type: ignore[misc]
+        def __init__(self, manager: Any, kind: Any) -> None:
+            super().__init__(manager, kind, ir.DoubleType())
+
+    class Choice(PrimitiveModel):  # type: ignore[misc]
+        def __init__(self, manager: Any, kind: Any) -> None:
+            super().__init__(manager, kind, ir.IntType(1))
+
+    register_model(lanes.LanesType)(Lanes)
+    register_model(lanes.ChoiceType)(Choice)
+
+
+def _assembled(cuda: Any, recipe: Recipe) -> Any:
+    """The function that runs the phases, with a barrier between them."""
+    places = _Places(recipe)
+    make_shared, make_own = places.maker(recipe.shared, shared=True), places.maker(recipe.own, shared=False)
+    first, second, third = (*recipe.phases, None, None)[:3]
+    threads, whole = recipe.threads, types.int64
+
+    def one(given):  # type: ignore[no-untyped-def]
+        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
+        first(thread, block, threads, blocks, make_shared(), make_own(), given)
+
+    def two(given):  # type: ignore[no-untyped-def]
+        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
+        shared, own = make_shared(), make_own()
+        first(thread, block, threads, blocks, shared, own, given)
+        cuda.syncthreads()
+        second(thread, block, threads, blocks, shared, own, given)
+
+    def three(given):  # type: ignore[no-untyped-def]
+        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
+        shared, own = make_shared(), make_own()
+        first(thread, block, threads, blocks, shared, own, given)
+        cuda.syncthreads()
+        second(thread, block, threads, blocks, shared, own, given)
+        cuda.syncthreads()
+        third(thread, block, threads, blocks, shared, own, given)
+
+    return (one, two, three)[len(recipe.phases) - 1]
+
+
+class _Places:
+    """Where the arrays of a kernel lie: shared ones end to end, others in each thread's memory."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe, self.used = recipe, 0
+
+    def maker(self, pattern: Any, *, shared: bool) -> Any:
+        """A function for kernels that makes arrays like those of the pattern."""
+        from numba.cuda.extending import intrinsic
+
+        beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
+        kind = kind_of(0 if pattern is None else pattern, dict.fromkeys(beside, "A"))
+        offsets = dict[str, int]()
+        for name, x in _arrays(pattern):
+            if shared or name in beside:
+                offsets[name] = self.used
+                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.threads))
+
+        @intrinsic
+        def make(context):  # type: ignore[no-untyped-def]
+            def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+                return _Emitting(context, builder, offsets, beside, self.recipe.threads).value("", pattern, kind)
+
+            return kind(), emit
+
+        return make
+
+
+@dataclass(frozen=True, eq=False)
+class _Emitting:
+    """Emits the code that makes arrays."""
+
+    context: Any
+    builder: Any
+    offsets: dict[str, int]  # of arrays in shared memory
+    beside: set[str]
+    threads: int
+
+    def value(self, name: str, pattern: Any, kind: Any) -> Any:
+        """An array, a number, or a record of these."""
+        if isinstance(pattern, np.ndarray):
+            return self._array(name, pattern, kind)
+        if isinstance(pattern, tuple):
+            fields = zip(pattern._fields, pattern, kind.types, strict=True)  # type: ignore[attr-defined]
+            parts = [self.value(f"{name}.{field}" if name else field, x, k) for field, x, k in fields]
+            return self.context.make_tuple(self.builder, kind, parts)
+        return self.context.get_constant(kind, 0 if pattern is None else pattern)
+
+    def _array(self, name: str, pattern: Any, kind: Any) -> Any:
+        from numba.cuda import cgutils
+        from numba.cuda.np.arrayobj import populate_array
+
+        item = self.context.get_data_type(kind.dtype)
+        many, strides = 1, pattern.strides
+        if name in self.offsets:
+            many = self.threads if name in self.beside else 1
+            data = self._shared(self.offsets[name], pattern.itemsize if many > 1 else 0)
+        else:
+            data = cgutils.alloca_once(self.builder, ir.ArrayType(item, max(pattern.size, 1)))
+        whole = ir.IntType(64)
+        array = self.context.make_array(kind)(self.context, self.builder)
+        populate_array(
+            array,
+            data=self.builder.bitcast(data, array.data.type),
+            shape=[whole(n) for n in pattern.shape],
+            strides=[whole(n * many) for n in strides],
+            itemsize=whole(pattern.itemsize),
+            meminfo=None,
+        )
+        return array._getvalue()
+
+    def _shared(self, offset: int, each: int) -> Any:
+        """A place in shared memory; `each` thread has its own, this far from the one before."""
+        from numba.cuda import nvvmutils
+
+        byte, module = ir.IntType(8), self.builder.module
+        if "acegames_shared" in module.globals:
+            memory = module.globals["acegames_shared"]
+        else:
+            memory = ir.GlobalVariable(module, ir.ArrayType(byte, 0), "acegames_shared", SHARED)
+            memory.align, memory.linkage = 16, "external"
+        at = self.builder.addrspacecast(memory, byte.as_pointer(), "generic")
+        place = ir.IntType(64)(offset)
+        if each:
+            thread = self.builder.zext(nvvmutils.SRegBuilder(self.builder).tid("x"), ir.IntType(64))
+            place = self.builder.add(place, self.builder.mul(thread, ir.IntType(64)(each)))
+        return self.builder.gep(at, [place])

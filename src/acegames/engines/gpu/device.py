@@ -1,0 +1,294 @@
+"""An NVIDIA GPU: its memory, its kernels, and the way back to the host.
+
+Work goes to one stream and is done in its order. What is filed goes back through two pinned buffers
+on a second stream, while the next layer is computed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.engines.gpu.compiling import Recipe, cubin
+from acegames.errors import MissingExtra, TooLarge
+from acegames.system.extras import optional
+from acegames.system.machine import bytes_said
+
+OLDEST = (7, 5)  # compute capability that the compiler still knows
+PINNED = 64 * 2**20  # bytes of each buffer on the way back
+COPIERS = 8  # threads that copy from there
+SHARED_COPY = 2**20  # bytes from which on they share
+RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
+
+
+class Memory:
+    """Bytes on a card, given back when nothing refers to them any more."""
+
+    def __init__(self, card: Card, count: int) -> None:
+        self.card, self.pointer = card, 0
+        self.pointer = card.allocate(count)
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self.card.release(self.pointer)
+
+
+class DeviceArray:
+    """An array on a card: rows of it can be taken, and other shapes, as of a numpy array."""
+
+    def __init__(self, memory: Memory, pointer: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.memory, self.pointer, self.shape, self.dtype = memory, pointer, shape, np.dtype(dtype)
+        strides, stride = list[int](), self.dtype.itemsize
+        for n in reversed(shape):
+            strides.insert(0, stride)
+            stride *= n
+        self.nbytes = stride
+        self.words = [0, 0, stride // self.dtype.itemsize, self.dtype.itemsize, pointer, *shape, *strides]
+        self._row = strides[0]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> DeviceArray:
+        begin, end, _ = rows.indices(self.shape[0])
+        shape = (max(end - begin, 0), *self.shape[1:])
+        return DeviceArray(self.memory, self.pointer + begin * self._row, shape, self.dtype)
+
+    def reshape(self, *shape: int) -> DeviceArray:
+        """The same numbers in another shape."""
+        return DeviceArray(self.memory, self.pointer, shape, self.dtype)
+
+    def view(self, dtype: Any) -> DeviceArray:
+        """The same bytes as numbers of another kind; of one axis."""
+        return DeviceArray(self.memory, self.pointer, (self.nbytes // np.dtype(dtype).itemsize,), dtype)
+
+
+class Card:
+    """One card. `open_card` finds it."""
+
+    def __init__(self, number: int, driver: Any) -> None:
+        self.driver = driver
+        device = self._called(driver.cuDeviceGet(number))
+        self.context = self._called(driver.cuDevicePrimaryCtxRetain(device))
+        self.enter()
+        attribute = driver.CUdevice_attribute
+        self.capability = (
+            self._called(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)),
+            self._called(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)),
+        )
+        self.processors = self._called(
+            driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device)
+        )
+        self.name = self._called(driver.cuDeviceGetName(128, device)).split(b"\0")[0].decode()
+        if self.capability < OLDEST:
+            raise MissingExtra(
+                f"GPU solves need a card of compute capability {OLDEST[0]}.{OLDEST[1]} or newer, the {self.name} has "
+                f"{self.capability[0]}.{self.capability[1]}"
+            )
+        flag = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        self.stream, self.back = (self._called(driver.cuStreamCreate(flag)) for _ in range(2))
+        self._kernels = dict[Recipe, tuple[Any, Any, Any]]()
+        self._turn, self._returning = 0, Lock()
+
+    def _called(self, answer: Any) -> Any:
+        """What a call of the driver gives; TooLarge where memory runs out."""
+        error, *found = answer
+        if error != self.driver.CUresult.CUDA_SUCCESS:
+            if error == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                raise TooLarge(
+                    f"the GPU has no more memory: {bytes_said(self.free)} of {bytes_said(self.total)} are free; close other programs "
+                    "that use it, allow less with GPUEngine(memory=...), or solve with LocalEngine()"
+                )
+            words = self.driver.cuGetErrorString(error)[1]
+            raise RuntimeError(f"the GPU's driver says: {words.decode() if words else error}")
+        return found[0] if len(found) == 1 else found
+
+    def enter(self) -> None:
+        """Make this card the one that the calling thread talks to."""
+        self._called(self.driver.cuCtxSetCurrent(self.context))
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    @property
+    def free(self) -> int:
+        """Bytes that are free."""
+        return int(self._called(self.driver.cuMemGetInfo())[0])
+
+    @cached_property
+    def total(self) -> int:
+        """Bytes of its memory."""
+        return int(self._called(self.driver.cuMemGetInfo())[1])
+
+    def allocate(self, count: int) -> int:
+        """The address of some bytes."""
+        return int(self._called(self.driver.cuMemAlloc(max(count, 16))))
+
+    def release(self, pointer: int) -> None:
+        """Give bytes back."""
+        self.driver.cuCtxSetCurrent(self.context)
+        self.driver.cuMemFree(pointer)
+
+    def empty(self, shape: Sequence[int] | int, dtype: Any) -> DeviceArray:
+        """An array with anything in it."""
+        shape = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
+        memory = Memory(self, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
+        return DeviceArray(memory, memory.pointer, shape, dtype)
+
+    def upload(self, array: NDArray[Any]) -> DeviceArray:
+        """A copy on the card."""
+        there = self.empty(array.shape or 1, array.dtype)
+        self.write(there, array)
+        return there
+
+    def write(self, there: DeviceArray, array: NDArray[Any]) -> None:
+        """Copy an array of the same shape."""
+        array = np.ascontiguousarray(array, dtype=there.dtype)
+        if array.nbytes:
+            self._called(self.driver.cuMemcpyHtoDAsync(there.pointer, array.ctypes.data, array.nbytes, self.stream))
+
+    def zero(self, there: DeviceArray) -> None:
+        """Set all bytes to zero."""
+        if there.nbytes:
+            self._called(self.driver.cuMemsetD8Async(there.pointer, 0, there.nbytes, self.stream))
+
+    def fetch(self, there: DeviceArray) -> NDArray[Any]:
+        """A copy on the host, once all that was begun before is done."""
+        here = np.empty(there.shape, there.dtype)
+        self.synchronise()
+        if here.nbytes:
+            self._called(self.driver.cuMemcpyDtoH(here.ctypes.data, there.pointer, here.nbytes))
+        return here
+
+    def synchronise(self) -> None:
+        """Wait for all that was begun."""
+        self._called(self.driver.cuStreamSynchronize(self.stream))
+
+    # -- kernels ----------------------------------------------------------------------------------
+
+    def prepare(self, recipe: Recipe, given: Any) -> None:
+        """Compile or load a kernel before it is needed."""
+        if recipe not in self._kernels:
+            name, code = cubin(recipe, given, self.capability)
+            module = self._called(self.driver.cuModuleLoadData(code))
+            kernel = self._called(self.driver.cuModuleGetFunction(module, name.encode()))
+            most = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            if recipe.shared_bytes > 48 * 1024:
+                self._called(self.driver.cuFuncSetAttribute(kernel, most, recipe.shared_bytes))
+            words = len(_flat(given, []))
+            block = (ctypes.c_int64 * words)()
+            first = ctypes.addressof(block)
+            self._kernels[recipe] = kernel, block, (ctypes.c_void_p * words)(*(first + 8 * k for k in range(words)))
+
+    def launch(self, recipe: Recipe, blocks: int, given: Any) -> None:
+        """Begin a kernel."""
+        if blocks <= 0:
+            return
+        self.prepare(recipe, given)
+        kernel, block, pointers = self._kernels[recipe]
+        block[:] = _flat(given, [])
+        size = (blocks, 1, 1, recipe.threads, 1, 1)
+        at = ctypes.addressof(pointers)
+        self._called(self.driver.cuLaunchKernel(kernel, *size, recipe.shared_bytes, self.stream, at, 0))
+
+    # -- the way back -----------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[tuple[DeviceArray, NDArray[Any]]]) -> Callable[[], None]:
+        """Let arrays be copied to the host once the work begun so far is done.
+
+        The answer waits for it and must be called, by any thread; until then the arrays on the card
+        must stay as they are.
+        """
+        event = self._called(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        self._called(self.driver.cuEventRecord(event, self.stream))
+
+        def receive() -> None:
+            with self._returning:
+                self.enter()
+                self._called(self.driver.cuStreamWaitEvent(self.back, event, 0))
+                self._called(self.driver.cuEventDestroy(event))
+                for there, here in parts:
+                    self._copy_back(there, here)
+
+        return receive
+
+    def _copy_back(self, there: DeviceArray, here: NDArray[Any]) -> None:
+        """Through two pinned buffers in turn: one is filled while the other is emptied."""
+        into = here.reshape(-1).view(np.uint8)
+        pending: tuple[NDArray[np.uint8], int] | None = None
+        for begin in range(0, there.nbytes, PINNED):
+            count = min(PINNED, there.nbytes - begin)
+            self._turn ^= 1
+            pinned = self._pinned[self._turn]
+            copy = (pinned.ctypes.data, there.pointer + begin, count, self.back)
+            self._called(self.driver.cuMemcpyDtoHAsync(*copy))
+            if pending is not None:
+                self._copy(into[begin - PINNED : begin], pending[0][: pending[1]])
+            self._called(self.driver.cuStreamSynchronize(self.back))
+            pending = pinned, count
+        if pending is not None:
+            self._copy(into[there.nbytes - pending[1] :], pending[0][: pending[1]])
+
+    def _copy(self, into: NDArray[np.uint8], pinned: NDArray[np.uint8]) -> None:
+        """On several threads, because memory that is used for the first time comes slowly."""
+        if len(into) < SHARED_COPY:
+            into[:] = pinned
+            return
+        each = -(-len(into) // COPIERS)
+        runs = [slice(begin, begin + each) for begin in range(0, len(into), each)]
+        list(self._copiers.map(lambda run: np.copyto(into[run], pinned[run]), runs))
+
+    @cached_property
+    def _copiers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(COPIERS)
+
+    @cached_property
+    def _pinned(self) -> list[NDArray[np.uint8]]:
+        buffers = [int(self._called(self.driver.cuMemHostAlloc(PINNED, 0))) for _ in range(2)]
+        return [np.ctypeslib.as_array((ctypes.c_uint8 * PINNED).from_address(at)) for at in buffers]
+
+
+def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
+    """The words of a kernel's arguments, as numba-cuda passes arrays, numbers and records."""
+    for x in given:
+        if type(x) is DeviceArray:
+            words += x.words
+        elif isinstance(x, tuple):
+            _flat(x, words)
+        else:
+            words.append(struct.unpack("<q", struct.pack("<d", x))[0] if isinstance(x, float) else int(x))
+    return words
+
+
+@cache
+def open_card(number: int) -> Card:
+    """The card of that number.
+
+    Raises:
+        MissingExtra: a package, the driver or the card is missing, or the card is too old.
+    """
+    optional("numba_cuda", "GPU solves", "gpu")
+    driver = optional("cuda.bindings.driver", "GPU solves", "gpu")
+    try:
+        error = driver.cuInit(0)[0]
+    except RuntimeError as missing:  # the library of the driver is not there
+        raise MissingExtra(f"GPU solves need NVIDIA's driver, which is not installed here ({missing})") from None
+    names = driver.CUresult
+    if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
+        raise MissingExtra("GPU solves need an NVIDIA GPU, and the driver finds none")
+    if error != names.CUDA_SUCCESS:
+        words = driver.cuGetErrorString(error)[1]
+        raise MissingExtra(f"GPU solves need a working driver, which says: {words.decode() if words else error}")
+    count = driver.cuDeviceGetCount()[1]
+    if not 0 <= number < count:
+        raise MissingExtra(
+            f"device: got {number}, and the driver finds {count} GPU{'s' * (count != 1)}, counted from 0"
+        )
+    return Card(number, driver)

@@ -1,0 +1,556 @@
+"""What the threads of a GPU do, in phases; between two of a kernel they wait for each other.
+
+Phases are plain functions of the thread and its block: on a GPU they are compiled around nothing
+else (`engines/gpu/compiling.py`), and the tests drive the very same functions on the processor, at
+full size. What happens in a cell, a line or a stage game is the solver's own code.
+
+A *piece* is a run of up to SEGMENT cells of one line: a block works on a piece, a thread on a cell.
+A layer is solved in *chunks* of pieces that follow each other. `shared` belongs to a block, `own`
+to a thread; neither holds anything from one kernel to the next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.kernels.boxes import box_of, box_totals, line_height
+from acegames.kernels.dense import SEGMENT, line_row, row_utilities
+from acegames.kernels.lockstep import Group
+from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
+from acegames.kernels.sharing import take
+from acegames.kernels.stage import PureRoom, Workspace, is_pure
+from acegames.kernels.written import file_pure, solve_each, solve_in_lanes
+from acegames.system.compiled import inlined, inner
+
+Bytes = NDArray[np.uint8]
+WAITING, LEFT, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
+WARP = 32  # threads that go the same way, or wait
+FEW = 4  # games per warp that are spread over all warps
+STRIP = 32  # cells whose mixed answers one thread counts
+BLOCK = 512  # cells between two stored counts of reached cells
+
+
+class Layer(NamedTuple):
+    """One layer, and the next as steps lead to it."""
+
+    here: Boxes
+    pieces: Ints  # (B+1,) first piece of each box
+    bits: Bytes  # which cells are reached
+    step: Steps
+    after: Following
+
+
+class Heights(NamedTuple):
+    """A step of the exploration backwards."""
+
+    layer: Layer  # without bits
+    height: Small  # (lines,)
+
+
+class Reaching(NamedTuple):
+    """A step of the exploration forwards."""
+
+    layer: Layer
+    first: int  # piece of the first block
+    next_marks: Bytes  # (cells of the next layer,) zero before
+    played: Bytes  # (R,) zero before
+
+
+class Packing(NamedTuple):
+    """Marks, and what was played, as they are kept."""
+
+    marks: Bytes
+    bits: Bytes
+    begin: int  # the rows of the time
+    end: int
+    played: Bytes
+    reward: Floats  # (R, N)
+    bounds: Floats  # (2, N) least and largest reward
+
+
+class Waiting(NamedTuple):
+    """Stage games of a chunk that are not pure, in any order, and what becomes of them."""
+
+    counts: Ints  # by WAITING .. ENTRIES
+    place: Small  # (cells of the chunk,) the number of its game, or -1
+    cell: Ints  # (G,)
+    first_row: Small  # (G,) of the state
+    feasible: Ints  # (G,) a bit for each row of the state
+    utility: Floats  # (rows, 2N, G)
+    size: Small  # (G,) of the mixed answer's support, else 0
+    row: Bytes  # (rows, G)
+    prob: Floats  # (rows, G)
+    left: Small  # (G,) the games that are not plain
+    open: Small  # (G,) the games without an answer
+    before: Small  # (2, G) mixed answers, and their entries, before this one in its strip
+
+
+class Solving(NamedTuple):
+    """A chunk of a layer that is solved."""
+
+    layer: Layer
+    first: int  # piece of the first block
+    begin: int  # cell of the chunk
+    reward: Floats  # (R, 2N)
+    next_value: Floats  # (2N, cells of the next layer)
+    choices: Choices  # with as many rows behind the last as a state has at most
+    goal: Goal
+    together: bool  # whether plain games are solved apart; else all are left
+    value: Floats  # (2N, cells)
+    code: NDArray[np.uint16]  # (cells,)
+    waiting: Waiting
+
+
+class Counting(NamedTuple):
+    """A chunk whose mixed answers are counted, and numbered in the order of cells."""
+
+    waiting: Waiting
+    cells: int  # of the chunk
+    strips: Small  # (2, strips) mixed answers, and entries, of each strip; then those before it
+
+
+class Filing(NamedTuple):
+    """A chunk of a layer that is filed, as a policy holds it."""
+
+    waiting: Waiting
+    begin: int  # cell of the chunk
+    end: int
+    by_cell: bool  # else by reached cell
+    number: int  # of the chunk's first reached cell
+    words: NDArray[np.uint64]  # which cells of the layer are reached
+    numbers: Ints  # reached cells before each BLOCK cells
+    strips: Small
+    value: Floats  # (2N, cells)
+    code: NDArray[np.uint16]
+    values: Floats  # (pairs of the chunk, N or 2N)
+    codes: Bytes  # (pairs,)
+    size: Bytes  # (Q,)
+    row: Bytes  # (E,)
+    prob: Floats  # (E,)
+
+
+class Mending(NamedTuple):
+    """Games without an answer, as the host reads them, and the answers that it writes."""
+
+    waiting: Waiting
+    number: int  # M
+    cell: Ints  # (M,)
+    first_row: Ints  # (M,)
+    feasible: Ints  # (M,)
+    utility: Floats  # (M, rows, 2N)
+    mean: Floats  # (M, 2N)
+    answer: NDArray[np.uint16]  # (M,)
+    size: Small  # (M,)
+    row: Bytes  # (M, rows)
+    prob: Floats  # (M, rows)
+    value: Floats  # (2N, cells)
+    code: NDArray[np.uint16]
+
+
+class OwnCell(NamedTuple):
+    """Room for the stage game of a cell."""
+
+    c: Ints  # (D,)
+    written: Written
+    mixed_ptr: Ints  # (2,)
+    pure: PureRoom
+
+
+class OwnGroup(NamedTuple):
+    """Room for a plain game."""
+
+    written: Written  # without utilities
+    mixed_ptr: Ints
+    group: Group
+
+
+class OwnWork(NamedTuple):
+    """Room for any game."""
+
+    written: Written
+    mixed_ptr: Ints
+    work: Workspace
+
+
+# -- exploring ------------------------------------------------------------------------------------
+
+
+@inner
+def height_phase(thread, block, threads, blocks, shared, own, given):
+    """The height of one line."""
+    layer, at = given.layer, block * threads + thread
+    if at < len(given.height):
+        a = box_of(at, layer.here.line)
+        given.height[at] = line_height(a, at - layer.here.line[a], layer.here, layer.step, layer.after, own)
+
+
+@inlined
+def _enter_piece(piece, layer):
+    """The box of a piece, the line in the box, and the place on the line where it begins."""
+    a = box_of(piece, layer.pieces)
+    width = layer.here.size[a, layer.here.size.shape[1] - 1]
+    per_line = (width + SEGMENT - 1) // SEGMENT
+    within = piece - layer.pieces[a]
+    return a, within // per_line, within % per_line * SEGMENT
+
+
+@inlined
+def _is_reached(cell, bits):
+    return (bits[cell >> 3] >> (cell & 7)) & 1 != 0
+
+
+@inlined
+def _prepare_rows(thread, threads, piece, line, c, layer):
+    """The rows of a piece's line, shared out among threads; nothing where no cell is reached."""
+    here, step = layer.here, layer.step
+    a, nth, k0 = _enter_piece(piece, layer)
+    last = here.size.shape[1] - 1
+    width = here.size[a, last]
+    cell = here.base[a] + nth * width + k0
+    found = 0
+    for at in range(cell >> 3, ((cell + min(width - k0, SEGMENT) - 1) >> 3) + 1):
+        found |= layer.bits[at]
+    if found != 0:
+        box_totals(c, last, nth, here, a)
+        s = here.states[a]
+        for r in range(step.row_ptr[s] + thread, step.row_ptr[s + 1], threads):
+            line_row(r, step.row_ptr[s], c, here.lo[a, last], step, layer.after, line)
+
+
+@inner
+def reached_rows_phase(thread, block, threads, blocks, shared, own, given):
+    """Prepare the rows of a piece."""
+    _prepare_rows(thread, threads, given.first + block, shared, own, given.layer)
+
+
+@inner
+def reach_phase(thread, block, threads, blocks, shared, own, given):
+    """Mark where feasible rows lead from one reached cell."""
+    here, step = given.layer.here, given.layer.step
+    a, nth, k0 = _enter_piece(given.first + block, given.layer)
+    width, k = here.size[a, here.size.shape[1] - 1], k0 + thread
+    cell = here.base[a] + nth * width + k
+    if k >= width or not _is_reached(cell, given.layer.bits):
+        return
+    s = here.states[a]
+    first_row = step.row_ptr[s]
+    for r in range(first_row, step.row_ptr[s + 1]):
+        if shared.stop[r - first_row] > k:
+            given.played[r] = 1
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                at = o - step.out_ptr[first_row]
+                given.next_marks[shared.first[at] + max(shared.shift[at] + k, 0)] = 1
+
+
+@inner
+def pack_phase(thread, block, threads, blocks, shared, own, given):
+    """Eight marks as bits."""
+    marks, at = given.marks, block * threads + thread
+    if at < len(given.bits):
+        found = 0
+        for k in range(min(len(marks) - 8 * at, 8)):
+            found |= marks[8 * at + k] << k
+        given.bits[at] = found
+
+
+@inner
+def bound_phase(thread, block, threads, blocks, shared, own, given):
+    """The least and the largest reward of one player in a share of the rows."""
+    least, most = np.inf, -np.inf
+    for r in range(given.begin + thread, given.end, threads):
+        if given.played[r] != 0:
+            least = min(least, given.reward[r, block])
+            most = max(most, given.reward[r, block])
+    shared[0, thread] = least
+    shared[1, thread] = most
+
+
+@inner
+def join_bounds_phase(thread, block, threads, blocks, shared, own, given):
+    """The same of all rows."""
+    if thread == 0:
+        for k in range(1, threads):
+            shared[0, 0] = min(shared[0, 0], shared[0, k])
+            shared[1, 0] = max(shared[1, 0], shared[1, k])
+        given.bounds[0, block] = shared[0, 0]
+        given.bounds[1, block] = shared[1, 0]
+
+
+# -- solving --------------------------------------------------------------------------------------
+
+
+@inner
+def cell_rows_phase(thread, block, threads, blocks, shared, own, given):
+    """Prepare the rows of a piece."""
+    _prepare_rows(thread, threads, given.first + block, shared, own.c, given.layer)
+
+
+@inner
+def cell_phase(thread, block, threads, blocks, shared, own, given):
+    """Write the stage game of a reached cell out; file it where it is pure, else it waits."""
+    here = given.layer.here
+    a, nth, k0 = _enter_piece(given.first + block, given.layer)
+    width, k = here.size[a, here.size.shape[1] - 1], k0 + thread
+    if k >= width:
+        return
+    cell = here.base[a] + nth * width + k
+    for row in range(len(own.pure.position)):
+        own.pure.position[row] = -1
+    at = np.int64(-1)
+    if _is_reached(cell, given.layer.bits):
+        feasible = _write_game(cell, k, here.states[a], shared, own.written, given)
+        if is_pure(0, own.written, given.choices, given.goal, own.pure):
+            file_pure(0, own.written, own.pure.chosen[0], _answers(0, own, given))
+        else:
+            at = _let_wait(cell, feasible, own.written, given.waiting)
+    else:
+        given.code[cell] = 0
+        for i in range(len(given.value)):
+            given.value[i, cell] = 0.0
+    given.waiting.place[cell - given.begin] = at
+
+
+@inlined
+def _answers(at, own, given):
+    """Where the answer of a game goes, mixed or not."""
+    row, prob = given.waiting.row[:, at], given.waiting.prob[:, at]
+    return Answers(given.value, given.code, own.written.cell, own.mixed_ptr, row, prob, own.written.cell)
+
+
+@inlined
+def _write_game(cell, k, s, line, written, given):
+    """The feasible rows at place k of a line, and their utilities; returns the rows as bits."""
+    step = given.layer.step
+    first_row = step.row_ptr[s]
+    feasible, R = np.int64(0), np.int64(0)
+    for row in range(step.row_ptr[s + 1] - first_row):
+        if line.stop[row] > k:
+            r = first_row + row
+            for i in range(given.reward.shape[1]):
+                q = written.utility[R, i : i + 1]
+                row_utilities(q, r, s, step, given.reward[r, i], line, k, k + 1, given.next_value[i])
+            written.row[R] = r
+            feasible |= np.int64(1) << row
+            R += 1
+    written.cell[0] = cell
+    written.first_row[0] = first_row
+    written.ptr[0] = 0
+    written.ptr[1] = R
+    return feasible
+
+
+@inlined
+def _let_wait(cell, feasible, written, waiting):
+    at = take(waiting.counts[WAITING:], 1)
+    waiting.cell[at] = cell
+    waiting.first_row[at] = written.first_row[0]
+    waiting.feasible[at] = feasible
+    waiting.size[at] = 0
+    for j in range(written.ptr[1]):
+        for i in range(written.utility.shape[1]):
+            waiting.utility[j, i, at] = written.utility[j, i]
+    return at
+
+
+@inlined
+def _enter_waiting(at, written, mixed_ptr, waiting):
+    """The rows of a waiting game; returns how many there are."""
+    first, feasible, R = waiting.first_row[at], waiting.feasible[at], np.int64(0)
+    for row in range(len(written.row)):
+        if (feasible >> row) & 1:
+            written.row[R] = first + row
+            R += 1
+    written.cell[0] = waiting.cell[at]
+    written.first_row[0] = first
+    written.ptr[0] = 0
+    written.ptr[1] = R
+    mixed_ptr[0] = 0
+    return R
+
+
+@inner
+def plain_phase(thread, block, threads, blocks, shared, own, given):
+    """Solve those of the waiting games that are plain."""
+    waiting, written = given.waiting, own.written
+    for at in range(block * threads + thread, waiting.counts[WAITING], blocks * threads):
+        _enter_waiting(at, written, own.mixed_ptr, waiting)
+        game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
+        one, nothing, n = np.int64(1), np.int64(0), len(own.group.sigma)  # n is known when this is compiled
+        own.group.games[0] = 0
+        answers = _answers(at, own, given)
+        how = given.choices, given.goal, own.group, nothing, nothing, answers
+        mixed, left = solve_in_lanes(one, n, game, *how)
+        if mixed > 0:
+            waiting.size[at] = own.mixed_ptr[1]
+        if left > 0:
+            waiting.left[take(waiting.counts[LEFT:], 1)] = at
+
+
+@inner
+def left_phase(thread, block, threads, blocks, shared, own, given):
+    """Solve the games that are left."""
+    waiting, written = given.waiting, own.written
+    for row in range(len(own.work.position)):
+        own.work.position[row] = -1
+    count = waiting.counts[LEFT] if given.together else waiting.counts[WAITING]
+    first, warps = block * threads + thread, blocks * threads // WARP
+    if count <= FEW * warps:  # each goes its own way, so those of a warp would wait for each other
+        first = thread % WARP * warps + first // WARP
+    for nth in range(first, count, blocks * threads):
+        at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
+        R = _enter_waiting(at, written, own.mixed_ptr, waiting)
+        for j in range(R):
+            for i in range(written.utility.shape[1]):
+                written.utility[j, i] = waiting.utility[j, i, at]
+        mixed, bad, _ = solve_each(written, 1, given.choices, given.goal, own.work, _answers(at, own, given))
+        if mixed > 0:
+            waiting.size[at] = own.mixed_ptr[1]
+        if bad > 0:
+            waiting.open[take(waiting.counts[OPEN:], 1)] = at
+
+
+@inner
+def read_open_phase(thread, block, threads, blocks, shared, own, given):
+    """One game without an answer, for the host."""
+    waiting, nth = given.waiting, block * threads + thread
+    if nth < given.number:
+        at = waiting.open[nth]
+        given.cell[nth] = waiting.cell[at]
+        given.first_row[nth] = waiting.first_row[at]
+        given.feasible[nth] = waiting.feasible[at]
+        for j in range(given.utility.shape[1]):
+            for i in range(given.utility.shape[2]):
+                given.utility[nth, j, i] = waiting.utility[j, i, at]
+
+
+@inner
+def mend_phase(thread, block, threads, blocks, shared, own, given):
+    """One answer of the host."""
+    waiting, nth = given.waiting, block * threads + thread
+    if nth < given.number:
+        at, cell = waiting.open[nth], given.cell[nth]
+        given.code[cell] = given.answer[nth]
+        for i in range(len(given.value)):
+            given.value[i, cell] = given.mean[nth, i]
+        waiting.size[at] = given.size[nth]
+        for e in range(given.size[nth]):
+            waiting.row[e, at] = given.row[nth, e]
+            waiting.prob[e, at] = given.prob[nth, e]
+
+
+# -- filing ---------------------------------------------------------------------------------------
+
+
+@inner
+def strip_phase(thread, block, threads, blocks, shared, own, given):
+    """Count the mixed answers of one strip, and their entries."""
+    waiting, strip = given.waiting, block * threads + thread
+    records = entries = np.int64(0)
+    for k in range(strip * STRIP, min((strip + 1) * STRIP, given.cells)):
+        at = waiting.place[k]
+        if at >= 0 and waiting.size[at] > 0:
+            waiting.before[0, at] = records
+            waiting.before[1, at] = entries
+            records += 1
+            entries += waiting.size[at]
+    if strip < given.strips.shape[1]:
+        given.strips[0, strip] = records
+        given.strips[1, strip] = entries
+
+
+@inlined
+def _share(thread, threads, given):
+    """The strips of one of the threads that number them."""
+    each = (given.strips.shape[1] + threads - 1) // threads
+    return thread * each, min((thread + 1) * each, given.strips.shape[1])
+
+
+@inner
+def sum_phase(thread, block, threads, blocks, shared, own, given):
+    """Add up a share of the strips."""
+    begin, end = _share(thread, threads, given)
+    for what in range(2):
+        total = np.int64(0)
+        for strip in range(begin, end):
+            total += given.strips[what, strip]
+        shared[what, thread] = total
+
+
+@inner
+def join_sums_phase(thread, block, threads, blocks, shared, own, given):
+    """How much lies before each share, and in all."""
+    if thread < 2:
+        before = np.int64(0)
+        for k in range(threads):
+            here = shared[thread, k]
+            shared[thread, k] = before
+            before += here
+        given.waiting.counts[RECORDS + thread] = before
+
+
+@inner
+def number_phase(thread, block, threads, blocks, shared, own, given):
+    """How much lies before each strip of a share."""
+    begin, end = _share(thread, threads, given)
+    for what in range(2):
+        before = shared[what, thread]
+        for strip in range(begin, end):
+            here = given.strips[what, strip]
+            given.strips[what, strip] = before
+            before += here
+
+
+@inner
+def file_cell_phase(thread, block, threads, blocks, shared, own, given):
+    """The code and the values of one cell."""
+    cell = given.begin + block * threads + thread
+    if cell >= given.end:
+        return
+    to = cell - given.begin
+    if not given.by_cell:
+        to = _number_of(cell, given.words, given.numbers) - given.number
+        if to < 0:
+            return
+    reached = not given.by_cell or (given.words[cell >> 6] >> np.uint64(cell & 63)) & np.uint64(1) != np.uint64(0)
+    given.codes[to] = given.code[cell] if reached else 1  # 0 is for mixed answers alone
+    for i in range(given.values.shape[1]):
+        given.values[to, i] = given.value[i, cell]
+
+
+@inlined
+def _number_of(cell, words, numbers):
+    """The number of a cell among those that are reached; -2**62: it is not."""
+    own = words[cell >> 6]
+    if (own >> np.uint64(cell & 63)) & np.uint64(1) == np.uint64(0):
+        return -np.int64(2**62)
+    total = numbers[cell // BLOCK] + _ones(own & ((np.uint64(1) << np.uint64(cell & 63)) - np.uint64(1)))
+    for word in range(cell // BLOCK * (BLOCK // 64), cell >> 6):
+        total += _ones(words[word])
+    return total
+
+
+@inlined
+def _ones(word):
+    """How many bits are set: of each two, each four, each byte, then added up by a product."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inner
+def file_record_phase(thread, block, threads, blocks, shared, own, given):
+    """The support of one mixed answer."""
+    waiting, at = given.waiting, block * threads + thread
+    if at >= waiting.counts[WAITING] or waiting.size[at] == 0:
+        return
+    strip = (waiting.cell[at] - given.begin) // STRIP
+    record = given.strips[0, strip] + waiting.before[0, at]
+    entry = given.strips[1, strip] + waiting.before[1, at]
+    given.size[record] = waiting.size[at]
+    for e in range(waiting.size[at]):
+        given.row[entry + e] = waiting.row[e, at]
+        given.prob[entry + e] = waiting.prob[e, at]

@@ -1,0 +1,275 @@
+"""The GPU engine without a GPU: its kernels' phases, driven on the processor at full size, give the local engine's bytes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.cli.bench import random_game as bench_game
+from acegames.engines.gpu import device, exploring, solving
+from acegames.engines.gpu.recipes import Shape
+from acegames.engines.gpu.tables import OnCard
+from acegames.engines.local import LocalEngine
+from acegames.model.record import with_fields
+from acegames.safety.explore import explore
+from acegames.safety.lattice import lattice
+from emulated_gpu import EmulatedCard, EmulatedGPU
+from oracle import random_game
+from random_games import changing_game
+
+OBJECTIVES = ("welfare", "egalitarian", "fair", None, "p0")
+
+
+def same(game, concept, tmp_path, **options):
+    """Solve on both engines; whether the solution files are the same, byte by byte, and the emulated solution."""
+    card = options.pop("card", None)
+    files = tmp_path / "here.ace", tmp_path / "there.ace"
+    here = ace.solve(game, concept, engine=LocalEngine(dense=True, threads=1), **options)
+    there = ace.solve(
+        game, concept, engine=EmulatedGPU(smallest=0, host=LocalEngine(dense=True, threads=2), card=card), **options
+    )
+    here.save(files[0])
+    there.save(files[1])
+    assert here.stats.programs == there.stats.programs and here.stats.repaired == there.stats.repaired
+    assert files[0].read_bytes() == files[1].read_bytes()
+    return there
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("name", ace.catalog.names())
+def test_catalog_games(name, concept, tmp_path):
+    game = ace.catalog.get(name)
+    if ace.feasibility(game).feasible:
+        same(game, concept, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_random_games(first, tmp_path):
+    """Two and three players, all objectives, floors, negative costs, schedules, masks, layers that change, rounded costs."""
+    on_card = 0
+    for k in range(first, first + 20):
+        rng = np.random.default_rng([20, k])
+        players = 3 if k % 4 == 3 else 2
+        game = changing_game(rng, players=players) if k % 3 == 0 else random_game(rng, players=players)
+        if not ace.feasibility(game).feasible:
+            continue
+        concept = (ace.CE, ace.CCE)[k % 2](OBJECTIVES[k // 2 % 5], floor=(0.0, 1.0, 5.0)[k % 3])
+        options = {"epsilon": 0.5} if k % 7 == 2 and game.constraints else {}
+        on_card += "GPU" in same(game, concept, tmp_path, **options).stats.where
+    assert on_card > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE("fair"), ace.CCE(None)], ids=str)
+def test_a_game_of_many_pieces(concept, tmp_path):
+    """Several lines and blocks, pure, plain and other stage games, and repairs."""
+    found = same(bench_game(4, 12, 24), concept, tmp_path)
+    assert found.stats.programs > 5_000 and (found.stats.repaired > 0) == (concept.objective == "fair")
+
+
+@pytest.mark.slow
+def test_repaired_stage_games_go_back_to_the_card(tmp_path, monkeypatch):
+    """Many repairs, in several chunks."""
+    monkeypatch.setattr(solving, "CHUNK", 512)
+    assert same(bench_game(3, 8, 12, constraints=3), ace.CE("fair"), tmp_path).stats.repaired > 0
+
+
+@pytest.mark.slow
+def test_large_rewards(tmp_path):
+    """A baseline is taken out of rewards, another one at each time."""
+    game = bench_game(3, 6, 12)
+    layers = tuple(replace(layer, reward=layer.reward + np.array([1e9, -3e8])) for layer in game.layers)
+    raised = with_fields(game, layers=layers)
+    for concept in (ace.CE(), ace.CCE("egalitarian")):
+        same(raised, concept, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cells", [128, 256, 1 << 22])
+def test_chunks(cells, tmp_path, monkeypatch):
+    monkeypatch.setattr(solving, "CHUNK", cells)
+    card = EmulatedCard()
+    game = bench_game(3, 8, 400, constraints=1, largest=120)
+    same(game, ace.CE(), tmp_path, card=card)
+    assert (card.launched.count("cells") > game.horizon) == (cells < 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", ["here", "there"])
+def test_checkpoints_go_on_across_engines(begun, tmp_path, monkeypatch):
+    monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
+    game = bench_game(3, 8, 20)
+    engines = [LocalEngine(dense=True, threads=1), EmulatedGPU(smallest=0, host=LocalEngine(dense=True, threads=1))]
+    first, second = engines if begun == "here" else engines[::-1]
+
+    def stop(progress):
+        if progress.layers_done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ace.solve(game, ace.CE(), engine=first, checkpoint=tmp_path / "run", progress=stop)
+    told = []
+    found = ace.solve(game, ace.CE(), engine=second, checkpoint=tmp_path / "run", progress=told.append)
+    assert told[0].resumed > 0
+    whole = ace.solve(game, ace.CE())
+    found.save(tmp_path / "found.ace")
+    whole.save(tmp_path / "whole.ace")
+    assert (tmp_path / "found.ace").read_bytes() == (tmp_path / "whole.ace").read_bytes()
+
+
+@pytest.mark.slow
+def test_values_that_are_not_kept(tmp_path):
+    same(bench_game(3, 6, 12), ace.CCE(), tmp_path, keep_values=False)
+
+
+# -- exploring ------------------------------------------------------------------------------------
+
+
+def plans(game, *, clip):
+    from acegames.safety.space import plan
+
+    return plan(game, lattice(game), clip=clip)
+
+
+@pytest.mark.parametrize("clip", [True, False])
+def test_exploring(clip):
+    """Heights, reached cells and bounds of rewards are those of the processor."""
+    for k in range(8):
+        game = changing_game(np.random.default_rng([21, k]), players=2)
+        space = plans(game, clip=clip)
+        if space.dense is not True:
+            continue
+        roots = space.layer(0).locate(*space.roots, None)
+        if (roots < 0).any():
+            continue
+        usual = explore(space)
+        found = exploring.explore_on(EmulatedCard(), space, Shape.of(space), roots, 2**30)
+        assert found.explored == usual.explored
+        if usual.explored:
+            assert found.height.tobytes() == usual.height.tobytes()
+            assert [x.bits.tobytes() for x in found.cells] == [x.bits.tobytes() for x in usual.cells]
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(found.rewards, usual.rewards, strict=True))
+
+
+def test_pieces_follow_each_other():
+    """Pieces cut the cells of a layer into runs along its lines."""
+    space = plans(bench_game(3, 5, 300, constraints=1, largest=90), clip=True)
+    on, longest = OnCard(EmulatedCard(), space, Shape.of(space)), []
+    for t in range(space.game.horizon):
+        cells = [on.cell_of(t, piece) for piece in range(on.pieces_of(t) + 1)]
+        lengths = np.diff(cells)
+        assert cells[0] == 0 and cells[-1] == space.totals[t]
+        assert (lengths >= 1).all() and (lengths <= 128).all()
+        assert set(space.layer(t).base.tolist()) <= set(cells)
+        longest.append(lengths.max())
+    assert max(longest) == 128 > min(longest)
+
+
+# -- what is left to the processors ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("game", "concept", "why"),
+    [
+        ("intersection", ace.Nash(), "independently"),
+        ("knapsack", ace.CE(), "one player"),
+        ("intersection", ace.CE(), "small"),
+    ],
+)
+def test_what_the_local_engine_does(game, concept, why):
+    card = EmulatedCard()
+    found = ace.solve(ace.catalog.get(game), concept, engine=EmulatedGPU(card=card))
+    assert why in found.stats.where and "processors" in str(found.stats)
+    assert not card.launched
+
+
+def test_a_layer_that_does_not_fit():
+    """Refused with numbers, before anything is solved."""
+    card = EmulatedCard(free=2**29 + 20_000)
+    with pytest.raises(ace.TooLarge, match=r"of the GPU's memory, for two layers of up to [\d,]+ cells, but only"):
+        ace.solve(bench_game(3, 6, 12), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
+    assert "cells" not in card.launched
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"memory": 0}, "memory: got 0"),
+        ({"memory": "4GB"}, "memory: got '4GB'"),
+        ({"device": -1}, "device: got -1"),
+        ({"smallest": 1.5}, "smallest: got 1.5"),
+        ({"host": ace.ReferenceEngine()}, "must be a LocalEngine"),
+    ],
+)
+def test_options(options, words):
+    with pytest.raises(ace.InvalidOption, match=words):
+        ace.GPUEngine(**options)
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+def driver(**answers):
+    """A driver that answers so."""
+    names = SimpleNamespace(
+        CUDA_SUCCESS=0, CUDA_ERROR_OUT_OF_MEMORY=2, CUDA_ERROR_NO_DEVICE=100, CUDA_ERROR_STUB_LIBRARY=34
+    )
+    return SimpleNamespace(CUresult=names, cuGetErrorString=lambda error: (0, b"no luck"), **answers)
+
+
+def not_loaded():
+    raise RuntimeError("Failed to dlopen libcuda.so.1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ({"cuInit": lambda _: not_loaded()}, "need NVIDIA's driver, which is not installed here"),
+        ({"cuInit": lambda _: (100,)}, "need an NVIDIA GPU, and the driver finds none"),
+        ({"cuInit": lambda _: (803,)}, "need a working driver, which says: no luck"),
+        ({"cuInit": lambda _: (0,), "cuDeviceGetCount": lambda: (0, 2)}, "device: got 5, and the driver finds 2 GPUs"),
+    ],
+)
+def test_no_card(answers, words, monkeypatch):
+    monkeypatch.setattr(device, "optional", lambda module, *_: driver(**answers))
+    with pytest.raises(ace.MissingExtra, match=words):
+        device.open_card.__wrapped__(5)
+
+
+def test_an_old_card_and_a_full_one(monkeypatch):
+    attributes = SimpleNamespace(
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR="major",
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR="minor",
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT="count",
+    )
+    old = driver(
+        CUdevice_attribute=attributes,
+        cuDeviceGet=lambda k: (0, k),
+        cuDevicePrimaryCtxRetain=lambda k: (0, k),
+        cuCtxSetCurrent=lambda k: (0,),
+        cuDeviceGetAttribute=lambda what, k: (0, {"major": 6, "minor": 1, "count": 20}[what]),
+        cuDeviceGetName=lambda n, k: (0, b"GeForce GTX 1080\0\0"),
+    )
+    with pytest.raises(ace.MissingExtra, match=r"compute capability 7.5 or newer, the GeForce GTX 1080 has 6.1"):
+        device.Card(0, old)
+    card = object.__new__(device.Card)
+    card.driver = driver(cuMemGetInfo=lambda: (0, 2**20, 2**34), cuMemAlloc=lambda n: (2, 0))
+    with pytest.raises(ace.TooLarge, match="the GPU has no more memory"):
+        card.allocate(100)
+
+
+def test_importing_acegames_loads_nothing_of_it():
+    code = "import acegames, sys; acegames.GPUEngine(); print([m for m in sys.modules if 'cuda' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "numba_cuda._version" not in done.stdout and "numba.cuda" not in done.stdout

@@ -1,0 +1,199 @@
+"""A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
+
+The phases are those that a GPU runs (`kernels/phases.py`), compiled, and at full size. Blocks run
+one after the other, last first, and so do threads, so that nothing can rest on their order. What a
+GPU would leave undefined is poisoned, and what travels to the host is copied as late as possible.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acegames.engines.gpu import GPUEngine
+from acegames.kernels import phases
+from acegames.kernels.lockstep import group_room
+from acegames.system.compiled import kernel
+
+POISON = 0xFF  # of each byte: floats are no numbers then
+
+
+# Each is a function of its own, because compiled closures cannot be kept on disk.
+
+
+@kernel
+def heights(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.height_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def reach(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.reached_rows_phase(thread, block, threads, blocks, shared, own, given)
+        for thread in range(threads - 1, -1, -1):
+            phases.reach_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def pack(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.pack_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def bounds(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.bound_phase(thread, block, threads, blocks, shared, own, given)
+        for thread in range(threads - 1, -1, -1):
+            phases.join_bounds_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def cells(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.cell_rows_phase(thread, block, threads, blocks, shared, own, given)
+        for thread in range(threads - 1, -1, -1):
+            phases.cell_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def plain(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.plain_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def left(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.left_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def read_open(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.read_open_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def mend(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.mend_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def strips(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.strip_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def numbers(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.sum_phase(thread, block, threads, blocks, shared, own, given)
+        for thread in range(threads - 1, -1, -1):
+            phases.join_sums_phase(thread, block, threads, blocks, shared, own, given)
+        for thread in range(threads - 1, -1, -1):
+            phases.number_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def file_cells(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.file_cell_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def file_records(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            phases.file_record_phase(thread, block, threads, blocks, shared, own, given)
+
+
+def poison(room):
+    """Fill arrays with what no computation may use."""
+    if isinstance(room, np.ndarray):
+        room.reshape(-1).view(np.uint8)[:] = POISON
+    elif isinstance(room, tuple):
+        for x in room:
+            poison(x)
+
+
+class EmulatedCard:
+    """What `engines.gpu.device.Card` offers."""
+
+    name, capability, processors = "emulated", (0, 0), 1
+    total = 2**34
+
+    def __init__(self, free=2**34):
+        self.free, self.launched = free, []
+
+    def enter(self):
+        pass
+
+    synchronise = enter
+
+    def empty(self, shape, dtype):
+        found = np.empty(shape, dtype)
+        poison(found)
+        return found
+
+    def upload(self, array):
+        return np.array(array)
+
+    def write(self, there, array):
+        assert there.shape == array.shape
+        there[...] = array
+
+    def zero(self, there):
+        there[...] = 0
+
+    def fetch(self, there):
+        return there.copy()
+
+    def launch(self, recipe, blocks, given):
+        self.launched.append(recipe.name)
+        if blocks <= 0:
+            return
+        own, shared = recipe.own, recipe.shared
+        if recipe.name == "plain":  # processors have eight lanes
+            shape = recipe.own.group
+            own = own._replace(group=eight_lanes(shape, given))
+        poison(own)
+        poison(shared)
+        nothing = np.int64(0)
+        drive = globals()[recipe.name]
+        drive(recipe.threads, blocks, nothing if shared is None else shared, nothing if own is None else own, given)
+
+    def send(self, parts):
+        def receive():
+            for there, here in parts:
+                here[...] = there
+
+        return receive
+
+
+def eight_lanes(group, given):
+    actions = np.diff(given.choices.first_action)
+    return group_room.py_func(len(group.sigma), len(actions), actions, given.goal.correlated)
+
+
+@dataclass(frozen=True)
+class EmulatedGPU(GPUEngine):
+    """The engine on such a card."""
+
+    card: EmulatedCard | None = None
+
+    def _card(self):
+        return EmulatedCard() if self.card is None else self.card
