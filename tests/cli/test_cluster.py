@@ -106,14 +106,28 @@ def test_engines_are_completed():
 def test_check_says_what_a_cluster_would_take():
     said = run("check", "intersection", "--nodes", 3, "--node-cores", 4, "--node-memory", "8GB")
     assert "On a cluster of 3 nodes with 4 processors and 8 GB of memory each it takes " in said
-    assert "of disk that all share. This machine alone is as fast." in said
+    assert "of disk that all share. This machine alone is faster." in said
     assert "cluster" not in run("check", "intersection")
 
 
 def test_check_of_nodes_with_too_little_memory():
+    asked = ("check", "intersection", "--nodes", 3, "--node-cores", 64, "--node-memory", "2GB")
+    said = run(*asked)
+    assert "Feasible: " in said and "Solving takes " in said
+    assert (
+        "It does not fit on a cluster of 3 nodes with 64 processors and 2 GB of memory each: a node has 2 GB, and "
+        in said
+    )
+    assert said.rstrip().endswith("This machine alone has enough.")
+    found = json.loads(run(*asked, "--json"))
+    assert found["feasible"] and found["exit_code"] == 0 and not found["cluster"]["fits"]
+
+
+def test_check_of_a_game_too_large_for_the_nodes_and_for_this_machine(estimated):
+    estimated(huge(counted=True))
     said = run("check", "intersection", "--nodes", 3, "--node-cores", 64, "--node-memory", "2GB", code=5)
     assert "the game has no errors, but it is too large: solving" in said
-    assert "but a node has 2 GB, and 22 GB are needed on each however many there are" in said
+    assert "but a node has 2 GB, and " in said and "this machine alone needs about 400 GB and has 16 GB" in said
 
 
 def huge(**changed):
@@ -171,3 +185,6 @@ def test_layers_that_a_cluster_wrote_are_named_when_they_are_no_longer_needed(tm
     path = f"[layers]/{stored.stem}"
     tmp_path.joinpath(f"{path}-3.layers").touch()
     assert _not_needed(f"{path}.layers").startswith(f"{path}.layers and {path}-*.layers are no longer needed")
+    tmp_path.joinpath(f"{path}.layers.{'0f' * 8}").touch()
+    said = _not_needed(f"{path}.layers")
+    assert said.startswith(f"{path}.layers and {path}-*.layers and {path}.layers.* are no longer needed")

@@ -343,6 +343,32 @@ def test_senseless_options_are_refused(options):
         ace.RayEngine(**options)
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("foo", '\'foo\' is neither "auto" nor "HOST:PORT"'), ("ray://a:10001", "Ray Client is not supported")],
+)
+def test_addresses_that_lead_nowhere_are_refused_at_once(address, said):
+    with pytest.raises(ace.InvalidOption, match=f"^address: .*{said}"):
+        ace.RayEngine(address)
+    assert [ace.RayEngine(x).address for x in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]
+
+
+@pytest.mark.parametrize("engine", ["ray", ace.RayEngine, ace.LocalEngine, int])
+def test_what_is_no_engine_is_refused(engine):
+    game = drawn(1)
+    called = isinstance(engine, type) and engine is not int
+    said = (
+        f"class {engine.__name__}, .*call it: {engine.__name__}\\(\\)"
+        if called
+        else r"such as LocalEngine\(\) or RayEngine\(\)"
+    )
+    for asked in (ace.solve, ace.estimate):
+        with pytest.raises(ace.InvalidOption, match=f"^engine: got .*{said}"):
+            asked(game, engine=engine)
+    with pytest.raises(ace.InvalidOption, match=f"^engine: got .*{said}"):
+        ace.verify(game, ace.catalog, engine=engine)
+
+
 def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
     from acegames.engines.cluster.explored import explore as explore_blocks
     from acegames.system.tasks import Here

@@ -123,10 +123,12 @@ def test_infeasible_games_take_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("nodes", 0), ("nodes", 2.5), ("nodes", True), ("cores", 0), ("cores", "4"), ("memory", -1)]
+    ("name", "value"),
+    [("nodes", 0), ("nodes", 2.5), ("nodes", True), ("cores", 0), ("cores", "4"), ("memory", -1), ("memory", "64GB")],
 )
 def test_what_is_no_cluster_is_refused(name, value):
-    with pytest.raises(ace.InvalidOption, match=rf"^{name}: got {value!r}, must be a whole number, at least 1"):
+    number = "a whole number of bytes" if name == "memory" else "a whole number"
+    with pytest.raises(ace.InvalidOption, match=rf"^{name}: got {value!r}, must be {number}, at least 1"):
         told().on_cluster(**{"nodes": 2, name: value})
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
 from acegames.system.tasks import Here
 from acegames.verifier import verify
+from acegames.verifier.bulk import Bulk, why_alone
 from acegames.verifier.cuts import Cutter
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.near import Box, Near, Ways
@@ -284,6 +287,18 @@ def test_policies_that_cannot_be_sent_are_refused(cut):
     with pytest.raises(ace.InvalidOption, match=r"policy: Drawn cannot be sent to .*lock.*engine=LocalEngine\(\)"):
         cut(game, policy, pairs=20)
 
+    class Wordy(Sending):
+        def share(self, content):
+            try:
+                return super().share(content)
+            except TypeError as error:
+                raise TypeError("Could not serialize\n====\nChecking") from error
+
+    with pytest.raises(
+        ace.InvalidOption, match=r"a cluster: cannot pickle '_thread.lock' object; verify it in this process"
+    ):
+        cut(game, policy, pairs=20, kind=Wordy)
+
 
 def test_policies_that_only_one_may_ask_are_asked_here(cut, caplog):
     from declaring import Declares
@@ -295,9 +310,57 @@ def test_policies_that_only_one_may_ask_are_asked_here(cut, caplog):
         assert_equal(found, verify(game, policy))
         assert found.ok and not engine.begun
     assert [x.message for x in caplog.records if "Declares" in x.message] == [
-        "acegames: verifying in this process and not on the cluster, because the class Declares of the policy has no lookup "
-        "and thread_safe = True"
+        "acegames: verifying in this process and not on the cluster, because the class Declares, which has the policy's "
+        "distribution and lookup, does not say thread_safe = True"
     ]
+
+
+class Inherits(Drawn):
+    """Its lookup is that of another class."""
+
+    def distribution(self, t, state, spent):
+        return super().distribution(t, state, spent)
+
+
+LACKING = {
+    "has no states that equal those of the game": lambda policy: setattr(policy, "states", ()),
+    "has no actions that equal those of the game": lambda policy: delattr(policy, "actions"),
+    "has no tracker.units, a number for each constraint": lambda policy: setattr(policy, "tracker", None),
+    "has another thread_safe than True": lambda policy: setattr(policy, "thread_safe", False),
+    "does not have distribution and lookup from the same class": lambda policy: setattr(policy, "__class__", Inherits),
+    "has no method lookup": lambda policy: setattr(policy, "__class__", SimpleNamespace),
+}
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+def test_what_a_policy_lacks_to_be_asked_elsewhere_is_named(lacking):
+    policy = Drawn(game := random_game(3, 3, 4), 0)
+    units = Units(game)
+    bulk = Bulk.of(game, policy, units)
+    assert bulk is not None and bulk.thread_safe
+    LACKING[lacking](policy)
+    bulk = Bulk.of(game, policy, units)
+    assert bulk is None or not bulk.thread_safe
+    assert why_alone(game, policy, units) == f"the policy, of class {type(policy).__name__}, {lacking}"
+
+
+def test_where_a_policy_was_judged_is_logged(cut, caplog):
+    caplog.set_level("INFO", "acegames")
+    game = random_game(3, 3, 4)
+    policy = ace.solve(game, CE()).policy
+    cut(game, policy, pairs=20)
+    cut(game, policy, pairs=None)
+    there, here = (x.message for x in caplog.records if "verif" in x.message and x.levelname == "INFO")
+    assert there.startswith("acegames: verified on the cluster, in ")
+    assert here.startswith("acegames: verifying in this process: ")
+
+
+def test_without_ray_nothing_is_begun(monkeypatch):
+    """Neither the policy nor the game is looked at."""
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    monkeypatch.setattr("acegames.system.extras.find_spec", lambda _: None)
+    with pytest.raises(ace.MissingExtra, match=r"^clusters need ray: pip install 'acegames\[cluster\]'"):
+        verify(None, None, engine=ace.RayEngine())
 
 
 def test_games_whose_keys_do_not_fit_are_judged_here(cut, monkeypatch):

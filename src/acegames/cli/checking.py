@@ -37,7 +37,8 @@ def check(
     """Check a game for errors, and say whether it can be played safely and what a solve would take,
     on this machine or on a cluster.
 
-    Exit code 3 if no policy keeps every budget, 5 if the game is too large.
+    Exit code 3 if no policy keeps every budget, 5 if the game is too large (with --nodes: both for
+    the nodes and for this machine).
     """
     from acegames.cli.answers import cluster_data, estimate_data, game_data
     from acegames.cli.tables import show_game

@@ -46,16 +46,23 @@ def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory
     machine, on as many machines like this one as it takes; else None.
 
     Raises:
-        TooLarge: the nodes that are asked for have too little memory.
+        TooLarge: the nodes that are asked for have too little memory, and so has this machine.
     """
     if nodes is None:
         return _like_this_machine(needs)
     bytes_each = None if memory is None else opt.read_bytes("--node-memory", memory)
     there = needs.on_cluster(nodes, cores=cores, memory=bytes_each)
-    if max(there.memory, there.driver) > there.node_memory * (1 if needs.counted else opt.SAMPLED):
+    here = opt.free_memory()
+    if _too_small(there) and needs.memory > here * (1 if needs.counted else opt.SAMPLED):
         needed = f"solving {opt.size_words(needs)} needs about {room(there.memory)} of memory on each of {counted(nodes, 'node')}"
-        raise TooLarge(f"{needed}, but {short_words(there)}")
+        alone = f"this machine alone needs about {room(needs.memory)} and has {room(here)}"
+        raise TooLarge(f"{needed}, but {short_words(there)}; {alone}")
     return there
+
+
+def _too_small(there: ClusterNeeds) -> bool:
+    """Whether nodes have too little memory, even if an estimate by sampling is too large."""
+    return max(there.memory, there.driver) > there.node_memory * (1 if there.counted else opt.SAMPLED)
 
 
 def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
@@ -69,6 +76,8 @@ def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
 def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> str:
     """What a solve would take there, in a sentence or two."""
     kind = f"{counted(there.nodes, 'node')} with {counted(there.cores, 'processor')} and {room(there.node_memory)}"
+    if _too_small(there):
+        return f"It does not fit on a cluster of {kind} of memory each: {short_words(there)}. This machine alone has enough."
     said = (
         f"On a cluster of {kind} of memory each it takes {duration(there.seconds)}, {_about(there.memory)} of memory on "
         f"each node ({_about(there.store)} of it in Ray's object store) and {_about(there.disk)} of disk that all share."
@@ -78,7 +87,7 @@ def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> s
     if not there.fits:
         said += f" By this estimate, {short_words(there)}."
     if there.seconds >= needs.seconds and needs.memory <= opt.free_memory():
-        said += " This machine alone is as fast."
+        said += f" This machine alone is {'faster' if needs.seconds < 0.9 * there.seconds else 'as fast'}."
     elif there.limit != "work":
         said += f" More nodes would hardly be faster: {LIMITS[there.limit]}."
     return said if asked else f"{said} Solve there with --engine ray."

@@ -124,8 +124,11 @@ def _not_needed(run: str) -> str:
 
     folder, others = os.path.dirname(run), other_runs(run)
     alone = f"{run.removesuffix('.layers')}-"  # of layers that nodes of a cluster wrote
-    what = f"{run} and {alone}*.layers are" if glob.glob(f"{glob.escape(alone)}*.layers") else f"{run} is"
-    said = f"{what} no longer needed and may be deleted"
+    files = [
+        run,
+        *(f"{x}*{end}" for x, end in ((alone, ".layers"), (f"{run}.", "")) if glob.glob(f"{glob.escape(x)}*{end}")),
+    ]
+    said = f"{' and '.join(files)} {'are' if len(files) > 1 else 'is'} no longer needed and may be deleted"
     held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
     return f"{said}; {folder} holds layers of {held} too." if others else f"{said}."
 

@@ -99,7 +99,8 @@ class Estimate(Shown):
         }
         for name, number in each.items():
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least 1")
+                of_what = " of bytes" * (name == "memory")
+                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number{of_what}, at least 1")
         return on_cluster(self, *map(int, each.values()))
 
     @property

@@ -25,7 +25,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import OF_CONCEPT, THREADS, check_function, public
+from acegames.model.user_functions import OF_CONCEPT, THREADS, check_engine, check_function, public
 from acegames.model.watching import takes_progress
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
@@ -168,8 +168,7 @@ def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *,
         raise InvalidOption(f"concept: got {asked!r:.60}, of independent players all must be able to deviate")
     check_flag("keep_values", keep_values)
     if engine is not None:
-        if not callable(getattr(engine, "solve", None)):
-            raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
+        check_engine(engine, fits=callable(getattr(engine, "solve", None)))
         stored = [] if checkpoint is None and keep_values else ["store"]
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from acegames.errors import MissingExtra
+
+
+def check_installed(package: str, what: str, extra: str) -> None:
+    """See that an optional package is there, without importing it; arguments as in `optional`.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    if package not in sys.modules and find_spec(package) is None:
+        raise _missing(package, what, extra)
+
+
+def _missing(package: str, what: str, extra: str) -> MissingExtra:
+    return MissingExtra(f"{what} need {package}: pip install 'acegames[{extra}]'")
 
 
 def optional(module: str, what: str, extra: str) -> Any:
@@ -25,5 +41,5 @@ def optional(module: str, what: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        raise MissingExtra(f"{what} need {package}: pip install 'acegames[{extra}]'") from None
+        raise _missing(package, what, extra) from None
     return import_module(module)

@@ -60,7 +60,7 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
-from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, policy_of, public
+from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, check_engine, policy_of, public
 from acegames.model.watching import takes_progress
 from acegames.numerics import VERIFY
 from acegames.system.announce import announce
@@ -119,10 +119,12 @@ def verify(
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large. The certificate does not depend on it. A policy is called from several threads,
-            and sent to the processes of a cluster, if its class has a `lookup` and says
-            `thread_safe = True`; each process has its own copy. A live object is sent, as Ray sends
-            it from your process to yours, or the name of the file that it was read from. A policy
-            of another class is asked in this process, and the cluster is not used.
+            and sent to the processes of a cluster, if one class has both its `distribution` and
+            its `lookup` and says `thread_safe = True`, and it has `states` and `actions` equal to
+            those of the game and `tracker.units`, the units in which `lookup` is given totals; each
+            process has its own copy. A live object is sent, as Ray sends it from your process to
+            yours, or the name of the file that it was read from. Any other policy is asked in this
+            process, and the cluster is not used; a warning in the log says what is missing.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first; for a small game, all of whose times are checked
             together, once at the end.
@@ -137,6 +139,7 @@ def verify(
             them; or the policy cannot be sent to a cluster.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
         ClusterError: the cluster cannot be used, or lost more than it could make up for.
+        MissingExtra: `engine` is a `RayEngine`, and Ray is not installed.
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
@@ -235,8 +238,10 @@ def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) ->
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
-    if engine is not None and not hasattr(engine, "threads") and not callable(getattr(engine, "tasks", None)):
-        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine or a RayEngine")
+    if engine is not None:
+        check_engine(engine, fits=hasattr(engine, "threads") or callable(getattr(engine, "tasks", None)))
+    if callable(getattr(engine, "check_installed", None)):
+        engine.check_installed()
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):

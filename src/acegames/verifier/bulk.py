@@ -8,6 +8,7 @@ with states and actions by index and totals in whole `tracker.units`. It must sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -30,18 +31,11 @@ class Bulk:
     @staticmethod
     def of(game: MarkovGame, policy: Any, units: Units) -> Bulk | None:
         """Return None where the policy has no `lookup`, or other states, actions or costs."""
+        if _lacking(game, policy, units) is not None:
+            return None
         try:
-            usable = (
-                units.small
-                and _owner(policy) is not None
-                and tuple(policy.states) == game.states
-                and tuple(map(tuple, policy.actions)) == game.actions
-            )
-            if not usable:
-                return None
-            theirs = [Fraction(u) for u in policy.tracker.units]
-            return Bulk(game, policy, [1 / (k * u) for k, u in zip(units.scale, theirs, strict=True)])
-        except Exception:  # a judge must not fall over what it judges: `distribution` is asked instead
+            return Bulk(game, policy, _ratios(policy, units))
+        except Exception:  # of its `thread_safe`
             return None
 
     def declared(self) -> list[Ints] | None:
@@ -97,6 +91,41 @@ class Bulk:
         ptr, action, prob = offsets(np.add.reduceat(some, ptr[:-1], dtype=np.int64)), action[some], prob[some]
         fine = read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance)
         return (ptr, row[: len(prob)], chance[: len(prob)]) if fine else None
+
+
+def why_alone(game: MarkovGame, policy: Any, units: Units) -> str:
+    """Why only one may ask a policy at a time that is not `thread_safe`, in words."""
+    lacking = _lacking(game, policy, units)
+    owner = _owner(policy) if lacking is None else None
+    if owner is not None and vars(owner).get("thread_safe") is not True:
+        return f"the class {owner.__name__}, which has the policy's distribution and lookup, does not say thread_safe = True"
+    return f"the policy, of class {type(policy).__name__}, {lacking or 'has another thread_safe than True'}"
+
+
+def _lacking(game: MarkovGame, policy: Any, units: Units) -> str | None:
+    """Why the `lookup` of a policy is not used, in words; None where it is."""
+    if not units.small:
+        return "is for costs that do not fit into 64 bits"
+    own: dict[str, Callable[[], bool]] = {
+        "has no method lookup": lambda: hasattr(type(policy), "lookup"),
+        "does not have distribution and lookup from the same class": lambda: _owner(policy) is not None,
+        "has no states that equal those of the game": lambda: tuple(policy.states) == game.states,
+        "has no actions that equal those of the game": lambda: tuple(map(tuple, policy.actions)) == game.actions,
+        "has no tracker.units, a number for each constraint": lambda: _ratios(policy, units) is not None,
+    }
+    for lacking, fine in own.items():
+        try:
+            if not fine():
+                return lacking
+        except Exception:  # a judge must not fall over what it judges: `distribution` is asked instead
+            return lacking
+    return None
+
+
+def _ratios(policy: Any, units: Units) -> list[Fraction]:
+    """Units of the policy per unit of ours."""
+    theirs = [Fraction(u) for u in policy.tracker.units]
+    return [1 / (k * u) for k, u in zip(units.scale, theirs, strict=True)]
 
 
 def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:

@@ -1,7 +1,7 @@
 """Whether a policy is judged on a cluster, and how it gets there.
 
 The policy is asked there, by several processes, each of which has its own copy. So it must be a
-policy that several may ask at once: its class says `thread_safe = True`. It is sent as a live
+policy that several may ask at once, by its `lookup` (`bulk.why_alone`). It is sent as a live
 object, by the serialisation of the cluster, from the process of the user to processes of the same
 user. Nothing is unpickled that comes from a file. Of a policy that was read from a file only the
 name is sent, where the others see the same file.
@@ -17,6 +17,7 @@ from typing import Any
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption
 from acegames.system.progress import OnProgress
+from acegames.verifier.bulk import why_alone
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import Evaluated
 from acegames.verifier.on_tasks import evaluate_on, sent
@@ -26,7 +27,8 @@ from acegames.verifier.setting import Setting
 log = logging.getLogger("acegames")
 
 _SMALL = 2**21
-"""Keys of all times up to which a game is judged in this process, which takes about a second."""
+"""Times x states x cumulative costs within budgets, reachable or not, up to which a game is judged
+in this process, which takes about a second."""
 
 
 def evaluate_elsewhere(
@@ -43,23 +45,36 @@ def evaluate_elsewhere(
         return None
     setting = Setting(counted.game, reader.policy, concept, rounded=not counted.exact)
     packed, block = setting.packed, getattr(engine, "block", None)
-    if block is None and packed.keys * packed.game.horizon <= _SMALL:
+    places = packed.keys * packed.game.horizon
+    if block is None and places <= _SMALL:
+        log.info(
+            f"acegames: verifying in this process: {places:,} (time, state, cumulative cost) are few for a cluster"
+        )
         return None
     if packed.unrolled is not None:
         _say("cumulative costs of this game do not fit into 64 bits")
         return None
     if not reader.thread_safe:
-        _say(f"the class {type(reader.policy).__name__} of the policy has no lookup and thread_safe = True")
+        _say(why_alone(reader.game, reader.policy, reader.units))
         return None
     with engine.tasks() as tasks:
         try:
             shared = sent(tasks, setting)
         except (TypeError, AttributeError, RecursionError, pickle.PicklingError) as error:
             raise InvalidOption(
-                f"policy: {type(reader.policy).__name__} cannot be sent to the processes of a cluster ({error}); "
+                f"policy: {type(reader.policy).__name__} cannot be sent to the processes of a cluster: {_reason(error)}; "
                 "verify it in this process (engine=LocalEngine())"
-            ) from error
-        return evaluate_on(tasks, shared, setting, reader, progress, block)
+            ) from None
+        found = evaluate_on(tasks, shared, setting, reader, progress, block)
+        log.info(f"acegames: verified on the cluster, {tasks.account()}")
+        return found
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what the first error said; Ray puts pages around it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
 @cache

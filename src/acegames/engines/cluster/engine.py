@@ -28,7 +28,9 @@ from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
+from acegames.system.extras import check_installed
 from acegames.system.machine import available_memory, bytes_said
+from acegames.system.ray_connection import _checked
 from acegames.system.tasks import Tasks
 
 UNLIMITED = 2**62
@@ -174,6 +176,7 @@ class RayEngine(InBlocks):
             raise InvalidOption(
                 f"address: got {self.address!r:.60}, must be text such as 'auto' or 'HOST:PORT', or None"
             )
+        _checked(self.address)
         least = {"retries": (self.retries, 0), "in_flight": (self.in_flight, 1), "block": (self.block, 1)}
         for name, (number, at_least) in least.items():
             if number is None and name != "retries":
@@ -181,6 +184,14 @@ class RayEngine(InBlocks):
             whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
             if number is None or not whole or number < at_least:
                 raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least {at_least}")
+
+    def check_installed(self) -> None:
+        """See that Ray is installed here, without importing it.
+
+        Raises:
+            MissingExtra: it is not.
+        """
+        check_installed("ray", "clusters", "cluster")
 
     def tasks(self) -> Tasks:
         """Connect to the cluster."""
