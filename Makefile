@@ -9,7 +9,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-gpu test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -41,6 +41,10 @@ test-learners:  ## the tests that need Stable-Baselines3, BenchMARL with TorchRL
 test-storm: install  ## the tests that need Storm, whose wheel takes 50 MB (and 160 MB of disk)
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[storm]'
 	$(BIN)/python -m pytest tests/adapters/test_storm.py tests/whole/test_docs.py -k storm
+
+test-gpu: install  ## the GPU engine without a GPU: its kernels compiled, and driven on the processor; installs 260 MB
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gpu]'
+	$(BIN)/python -m pytest tests/engines/test_gpu.py tests/engines/test_gpu_code.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)

@@ -15,7 +15,7 @@ CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
 BROUGHT_ALONG = {"click", "pyparsing"}  # by typer and matplotlib; today's warn of what the oldest of those do
 UNTESTED = {"benchmarl", "pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; with PyTorch
-UNTESTED |= {"numba-cuda"}  # large, and nothing without a GPU: `benchmarks/gpu.py`
+UNTESTED |= {"numba-cuda"}  # large: `make test-gpu`
 UNTESTED |= {"stormpy", "umbi", "bitstring"}  # large: `make test-storm`
 
 
