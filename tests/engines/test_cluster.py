@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +15,12 @@ from acegames.engines import checkpoint
 from acegames.engines.cluster import solving
 from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.engines.cluster.layout import Layout
+from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
+from acegames.system.threads import Team
 from oracle import random_game
 from random_games import changing_game
 from shuffled_tasks import BlockEngine, ShuffledEngine
@@ -259,6 +263,64 @@ def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, m
     monkeypatch.setattr(solving, "sees", lambda sign: False)
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=ShuffledEngine(1, 40), checkpoint=folder) == whole
     assert len(os.listdir(folder)) == 1
+
+
+def test_a_layer_under_the_name_of_another_is_none(tmp_path, caplog):
+    game, folder = large_game(), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace", engine=BlockEngine(40), checkpoint=folder)
+    name = next(name for name in os.listdir(folder) if name.endswith("-3.layers"))
+    os.replace(folder / name, folder / name.replace("-3.", "-2."))
+    for _ in range(2):
+        assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=BlockEngine(40), checkpoint=folder) == whole
+    assert "holds the layers of the times [3]" in caplog.text
+
+
+def test_a_layer_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(ace.CheckpointError, match=r"-5\.layers: cannot be written \(No space left on device\)"):
+        ace.solve(large_game(), ace.CE(), engine=BlockEngine(40), checkpoint=tmp_path / "run")
+    assert len(os.listdir(tmp_path / "run")) == 1
+
+
+def test_the_sign_of_a_killed_solve_is_removed(tmp_path):
+    game, folder = large_game(), tmp_path / "run"
+    with pytest.raises(Enough):
+        ace.solve(game, ace.CE(), engine=BlockEngine(40), checkpoint=folder, progress=stop_after(1))
+    run = min((name for name in os.listdir(folder) if name.endswith(".layers")), key=len)
+    (folder / f"{run}.0123456789abcdef").touch()
+    ace.solve(game, ace.CE(), engine=BlockEngine(40), checkpoint=folder)
+    assert all(name.endswith(".layers") for name in os.listdir(folder))
+
+
+def test_a_relative_folder_is_the_same_for_all_machines(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    monkeypatch.setattr(solving, "sees", lambda sign: seen.append(sign) or True)
+    ace.solve(large_game(), ace.CE(), engine=BlockEngine(40), checkpoint="run")
+    assert all(os.path.isabs(sign) for sign in seen) and seen
+
+
+def test_one_rule_says_whether_successors_take_too_much_memory():
+    """However many sets they are collected in: a cluster knows their numbers only."""
+    game = large_game(constraints=1, states=40, horizon=8, budget=4000, dearest=900)
+    space = replace(plan(game, lattice(game), clip=False), dense=False)
+    keys = [x.keys for x in explore(space).cells]
+    t = max(range(game.horizon), key=lambda t: len(keys[t]))
+    needed = explore_module.successor_bytes(
+        len(keys[t]), len(explore_module._successors(space, t, keys[t], 2**40, Team(1)))
+    )
+    assert needed > 2**20, "so much is always allowed"
+    for threads, allowed in itertools.product((1, 3), (needed - 1, needed)):
+        with Team(threads) as team, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(explore_module, "PIECE_KEYS", 64)
+            if allowed < needed:
+                with pytest.raises(ace.TooLarge):
+                    explore_module._successors(space, t, keys[t], allowed, team)
+            else:
+                explore_module._successors(space, t, keys[t], allowed, team)
 
 
 # -- what is said ---------------------------------------------------------------------------------

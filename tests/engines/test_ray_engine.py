@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,8 @@ def test_a_cluster_gives_the_same_bytes(two_nodes, tmp_path):
     expected = content(whole, tmp_path / "whole.ace")
     assert content(stored, tmp_path / "stored.ace") == content(lists, tmp_path / "lists.ace") == expected
     assert len(os.listdir(tmp_path / "run")) == 1 + game.horizon  # the nodes wrote the layers
-    assert same(whole.verify(), stored.verify(engine=ace.RayEngine(two_nodes)))
+    assert same(whole.verify(), stored.verify(engine=ace.RayEngine(two_nodes, block=2000)))
+    assert stored.stats.where.startswith("in ") and "tasks on 2 machines" in stored.stats.where
 
 
 def test_errors_are_those_of_one_machine(two_nodes):
@@ -56,7 +58,7 @@ def test_errors_are_those_of_one_machine(two_nodes):
         with pytest.raises(type(here.value)) as there:
             ace.solve(asked, concept, engine=ace.RayEngine(two_nodes, block=1))
         assert str(here.value) == str(there.value)
-        assert vars(here.value).keys() == vars(there.value).keys()
+        assert repr(vars(here.value)) == repr(vars(there.value))
 
 
 # -- everything else takes longer -----------------------------------------------------------------
@@ -100,14 +102,14 @@ def test_every_kind_of_solve_gives_the_same_bytes(start, tmp_path):
         try:
             expected = ace.solve(game, concept, **options)
         except ace.NoEquilibrium as error:
-            with pytest.raises(ace.NoEquilibrium, match=f"^{str(error)[:20]}"):
+            with pytest.raises(ace.NoEquilibrium, match=f"^{re.escape(str(error))}$"):
                 ace.solve(game, concept, engine=ace.RayEngine(address, block=300), **options)
             continue
         for dense, folder in ((None, None), (False, None), (True, tmp_path / name)):
             engine = ace.RayEngine(address, block=300, dense=dense)
             found = ace.solve(game, concept, engine=engine, checkpoint=folder, **options)
             assert content(found, tmp_path / "a.ace") == content(expected, tmp_path / "b.ace"), (name, dense)
-        assert same(expected.verify(), found.verify(engine=ace.RayEngine(address))), name
+        assert same(expected.verify(), found.verify(engine=ace.RayEngine(address, block=2000))), name
 
 
 @pytest.mark.slow
@@ -128,7 +130,7 @@ def test_a_node_goes_and_another_comes(start, shared, tmp_path):
     )
     assert seen and seen[0] < game.horizon
     assert content(found, tmp_path / "a.ace") == content(ace.solve(game, ace.CE()), tmp_path / "b.ace")
-    assert same(found.verify(), found.verify(engine=ace.RayEngine(cluster.address)))
+    assert same(found.verify(), found.verify(engine=ace.RayEngine(cluster.address, block=20_000)))
 
 
 DRIVER = """
@@ -161,12 +163,10 @@ def test_a_driver_that_is_killed_is_started_again(start, tmp_path):
 
 @pytest.mark.slow
 def test_an_object_store_smaller_than_a_layer(start, tmp_path):
-    from acegames.system.ray_tasks import OnRay
-
     cluster = start(2, store=80 * 2**20)
     game = large_game(8, states=100, horizon=5, constraints=1, budget=90_000, dearest=40_000)
     space = ace.LocalEngine(dense=True).plan(game, lattice(game))
     assert 32 * space.totals.max() > 80 * 2**20, "the values of a layer fit into a store"
     found = ace.solve(game, ace.CCE(), engine=ace.RayEngine(cluster.address, dense=True), checkpoint=tmp_path / "run")
     assert content(found, tmp_path / "a.ace") == content(ace.solve(game, ace.CCE()), tmp_path / "b.ace")
-    assert OnRay(cluster.address).spilled() > 0
+    assert "spilled to disk" in found.stats.where

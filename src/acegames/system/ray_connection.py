@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +43,7 @@ def connect(address: str | None) -> Any:
     if expected is not None:
         _reach(*expected)
     try:
-        with warnings.catch_warnings(), _oom_retries():
+        with warnings.catch_warnings(), _oom_retries(), _own_end():
             warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
@@ -54,6 +56,20 @@ def connect(address: str | None) -> Any:
             f"this process cannot join the Ray cluster: {_line(error)}; install the same versions of Python and Ray on all nodes"
         ) from None
     return ray
+
+
+@contextmanager
+def _own_end() -> Iterator[None]:
+    """Ray takes SIGTERM for itself when it connects; the program's own way to end stays."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ blocks again that were lost. What a task raises ends everything, and is raised h
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -24,6 +25,8 @@ from acegames.system.ray_errors import original
 from acegames.system.ray_nodes import Nodes
 from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
 from acegames.system.tasks import Block, Shared, Told
+
+log = logging.getLogger("acegames")
 
 PER_CPU = 4
 """Tasks under way per CPU, those that wait for blocks included, unless told otherwise."""
@@ -80,6 +83,7 @@ class OnRay:
         self._ray = connect(address)
         self._retries, self._limit = retries, in_flight
         self._nodes = Nodes(self._ray)
+        self._lonely = False  # whether it was said that there are no processors
         self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
         self._ways: dict[tuple[str | None, int], Any] = {}
         self._under_way: dict[Future[Any], UnderWay] = {}
@@ -181,6 +185,9 @@ class OnRay:
         """Wait until a task has ended or some time has passed, and tell of those that have."""
         with suppress(Empty):
             self._take(self._ended.get(timeout=PATIENCE))
+        if not self._nodes.cpus and not self._lonely:
+            self._lonely = True
+            log.warning("acegames: the Ray cluster has no processors yet; waiting for nodes to join it")
         self._tell()
 
     def _tell(self) -> None:

@@ -81,7 +81,9 @@ class Backward:
         kept, H = {x.t: x for x in self.store.open(self.space)}, self.space.game.horizon
         self.resumed = self.pairs = sum(len(x.layer) for x in kept.values())
         self.layers = len(kept)
-        self.folder = Folder(self.store) if isinstance(self.store, Checkpoint) and len(kept) < H else None
+        if isinstance(self.store, Checkpoint):
+            _remove_signs(self.store.run)
+            self.folder = Folder(self.store) if len(kept) < H else None
         self.thread = ThreadPoolExecutor(1)
         try:
             for first, end in missing(kept, H):
@@ -112,8 +114,8 @@ class Backward:
         for p in _in_turn(self.setting.number(t), self.tasks.nodes):
             blocks, parts = self.setting.needed(t, p)
             given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
+            self._file()  # layers before, or fail if one has no answer
             made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
-            self._file()  # or fail, if a layer before has no answer
         found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
         self._forget(t)
         return found
@@ -269,25 +271,27 @@ def sees(sign: str) -> bool:
     return os.path.exists(sign)
 
 
+def _remove_signs(run: str) -> None:
+    """Remove the signs of solves of this folder that were killed."""
+    folder, own = os.path.split(os.path.abspath(run))
+    shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
+    for name in os.listdir(folder):
+        if shape.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
 class Folder:
     """A checkpoint folder that other machines may see; they know it by a file in it."""
 
     def __init__(self, store: Checkpoint) -> None:
         self.store, self.run = store, os.path.abspath(store.run)
-        for name in self._signs():  # of solves that were killed
-            with suppress(OSError):
-                os.unlink(name)
         self.sign = f"{self.run}.{secrets.token_hex(8)}"
         try:
             with open(self.sign, "x"):
                 pass
         except OSError as error:
             raise unwritable(self.sign, error) from None
-
-    def _signs(self) -> list[str]:
-        folder, own = os.path.split(self.run)
-        shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
-        return [os.path.join(folder, name) for name in os.listdir(folder) if shape.fullmatch(name)]
 
     def file_of(self, t: int) -> str:
         """The file of a layer, as all machines name it."""
