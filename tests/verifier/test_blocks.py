@@ -6,7 +6,6 @@ import pickle
 import sys
 import threading
 from contextlib import suppress
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -322,13 +321,17 @@ class Inherits(Drawn):
         return super().distribution(t, state, spent)
 
 
+class Plain:
+    """It has no methods."""
+
+
 LACKING = {
     "has no states that equal those of the game": lambda policy: setattr(policy, "states", ()),
     "has no actions that equal those of the game": lambda policy: delattr(policy, "actions"),
     "has no tracker.units, a number for each constraint": lambda policy: setattr(policy, "tracker", None),
     "has another thread_safe than True": lambda policy: setattr(policy, "thread_safe", False),
     "does not have distribution and lookup from the same class": lambda policy: setattr(policy, "__class__", Inherits),
-    "has no method lookup": lambda policy: setattr(policy, "__class__", SimpleNamespace),
+    "has no method lookup": lambda policy: setattr(policy, "__class__", Plain),
 }
 
 
@@ -351,7 +354,7 @@ def test_where_a_policy_was_judged_is_logged(cut, caplog):
     cut(game, policy, pairs=20)
     cut(game, policy, pairs=None)
     there, here = (x.message for x in caplog.records if "verif" in x.message and x.levelname == "INFO")
-    assert there.startswith("acegames: verified on the cluster, in ")
+    assert there == "acegames: verified on the cluster"
     assert here.startswith("acegames: verifying in this process: ")
 
 

@@ -66,7 +66,7 @@ def evaluate_elsewhere(
                 "verify it in this process (engine=LocalEngine())"
             ) from None
         found = evaluate_on(tasks, shared, setting, reader, progress, block)
-        log.info(f"acegames: verified on the cluster, {tasks.account()}")
+        log.info(f"acegames: verified on the cluster {tasks.account()}".rstrip())
         return found
 
 
