@@ -77,7 +77,8 @@ def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> s
     """What a solve would take there, in a sentence or two."""
     kind = f"{counted(there.nodes, 'node')} with {counted(there.cores, 'processor')} and {room(there.node_memory)}"
     if _too_small(there):
-        return f"It does not fit on a cluster of {kind} of memory each: {short_words(there)}. This machine alone has enough."
+        enough = " This machine alone has enough." if needs.memory <= opt.free_memory() else ""
+        return f"It does not fit on a cluster of {kind} of memory each: {short_words(there)}.{enough}"
     said = (
         f"On a cluster of {kind} of memory each it takes {duration(there.seconds)}, {_about(there.memory)} of memory on "
         f"each node ({_about(there.store)} of it in Ray's object store) and {_about(there.disk)} of disk that all share."
