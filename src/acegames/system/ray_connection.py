@@ -34,12 +34,12 @@ def connect(address: str | None) -> Any:
     """
     ray = optional("ray", "clusters", "cluster")
     logging.getLogger("ray._private.worker").addFilter(_unheard)
-    place = _checked(address)
+    place = place_of(address)
     if ray.is_initialized():
         if place is not None:
             _same(place, ray.get_runtime_context().gcs_address)
         return ray
-    expected = place or (None if address == "local" else _checked(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
+    expected = place or (None if address == "local" else place_of(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
     if expected is not None:
         _reach(*expected)
     try:
@@ -92,7 +92,7 @@ def _unheard(record: logging.LogRecord) -> bool:
     return not (said.startswith("Unhandled error") and "acegames" in said)
 
 
-def _checked(address: str | None, name: str = "address") -> tuple[str, int] | None:
+def place_of(address: str | None, name: str = "address") -> tuple[str, int] | None:
     """Host and port, or None where Ray finds them.
 
     Raises:

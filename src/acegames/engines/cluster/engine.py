@@ -30,7 +30,7 @@ from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.extras import check_installed
 from acegames.system.machine import available_memory, bytes_said
-from acegames.system.ray_address import check_address
+from acegames.system.ray_connection import place_of
 from acegames.system.tasks import Tasks
 
 UNLIMITED = 2**62
@@ -176,7 +176,7 @@ class RayEngine(InBlocks):
             raise InvalidOption(
                 f"address: got {self.address!r:.60}, must be text such as 'auto' or 'HOST:PORT', or None"
             )
-        check_address(self.address)
+        place_of(self.address)
         least = {"retries": (self.retries, 0), "in_flight": (self.in_flight, 1), "block": (self.block, 1)}
         for name, (number, at_least) in least.items():
             if number is None and name != "retries":
