@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from acegames.engines import checkpoint
-from acegames.engines.cluster import solving
+from acegames.engines.cluster import explored, solving
 from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.engines.cluster.layout import Layout
 from acegames.safety import explore as explore_module
@@ -321,6 +321,50 @@ def test_one_rule_says_whether_successors_take_too_much_memory():
                     explore_module._successors(space, t, keys[t], allowed, team)
             else:
                 explore_module._successors(space, t, keys[t], allowed, team)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_driver_says_when_it_cannot_hold_what_is_reached_and_never_gives_other_bytes(dense, monkeypatch, tmp_path):
+    game = large_game()
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    monkeypatch.setattr(explored, "available_memory", lambda: 0)
+    kind, said = outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=BlockEngine(99, dense))
+    assert kind is ace.TooLarge and "holds which situations are reachable" in said
+    calls = iter([2**40])
+    monkeypatch.setattr(explored, "available_memory", lambda: next(calls, 0))
+    assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=BlockEngine(99, dense)) == whole
+
+
+def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
+    from acegames.engines.cluster.explored import explore as explore_blocks
+    from acegames.system.tasks import Here
+
+    def verdict(find):
+        try:
+            return find().cells[-1].number
+        except ace.TooLarge as error:
+            return str(error)
+
+    game = large_game(constraints=1, states=40, horizon=8, budget=4000, dearest=900)
+    space = replace(plan(game, lattice(game), clip=False), dense=False)
+    listed = [x.number for x in explore(space).cells]
+    needed = {
+        explore_module.successor_bytes(a, b) + 56 * sum(listed[: t + 1])
+        for t, (a, b) in enumerate(itertools.pairwise(listed))
+    }
+    seen = set()
+    for allowed in sorted({max(n + d, 2**20) for n in needed for d in (-1, 0)}):
+        found = verdict(lambda: explore(space, allowed))  # noqa: B023
+        assert found == verdict(lambda: explore_blocks(Here(), space, allowed, 500).space)  # noqa: B023
+        seen.add(type(found))
+    assert seen == {int, str}
+
+
+def test_nothing_of_a_solve_is_kept_after_it():
+    from acegames.engines.cluster import layout, listing, parts
+
+    ace.solve(large_game(), ace.CE(), engine=BlockEngine(99))
+    assert not any(x.cache_info().currsize for x in (layout.region_of, listing.stage, parts.ready, parts.rewards))
 
 
 # -- what is said ---------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ SOLVE, LAYERS = "acegames-checkpoint", "acegames-layers"
 RUN = re.compile(r"run-[0-9a-f]{16}(\.layers)?")  # without an ending: folders of earlier versions
 ALONE = re.compile(r"(run-[0-9a-f]{16})-([0-9]{1,9})\.layers")  # layers with a file of their own
 
+OTHER_FILES = 512  # that a process may have open besides layers
+
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 log = logging.getLogger("acegames")
@@ -112,6 +114,7 @@ class Checkpoint:
         self.facts |= {"dims": list(space.dims), "pairs": space.pairs}
         digest = hashlib.blake2b(json.dumps(self.facts, sort_keys=True).encode(), digest_size=32).hexdigest()
         self._digest, self.run = digest, os.path.join(self.folder, f"run-{digest[:16]}.layers")
+        allow_files(2 * space.game.horizon + OTHER_FILES)
         try:
             self._take()
             found = _last_first([*self._scan(), *self._scan_alone()])
@@ -323,6 +326,11 @@ class Checkpoint:
                 f"{name}: the system allows no file with the {needed:,} bytes more that the next layers take ({why}). "
                 f"{good} raise that limit (ulimit -f) and run the same again to go on"
             )
+        if error.errno == errno.EMFILE:
+            return CheckpointError(
+                f"{self.folder}: the system lets this process open no more files ({why}), and each layer that a cluster wrote has "
+                f"one. {good} raise that limit (ulimit -n) and run the same again to go on"
+            )
         if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1)):
             free = ""
             with suppress(OSError):
@@ -370,6 +378,19 @@ def _only_block(path: str, named: str, *, check: bool = False) -> Block:
             block.check_in(file)
         block.map(_mapped(file))
         return block
+
+
+def allow_files(number: int) -> None:
+    """Raise the limit of open files, as far as the system lets us: each mapped layer has one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def other_runs(run: str) -> list[str]:

@@ -9,6 +9,7 @@ hashing; successors are recomputed and no edge is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -362,10 +363,10 @@ def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> I
     number = max(min(team.threads, SUCCESSOR_SETS, len(keys) // PIECE_KEYS), 1)
     if number == 1:
         return _set_of_successors(space, t, keys, allowed)
-    room = allowed // number
-    try:
+    room, found = allowed // number, list[Ints]()
+    with suppress(TooLarge):
         found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], room), pieces(len(keys), number))
-    except TooLarge:
+    if not found:  # several sets take more than one
         return _set_of_successors(space, t, keys, allowed)
     longest = max(found, key=len)
     edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []

@@ -108,7 +108,7 @@ def place_of(address: str | None, name: str = "address") -> tuple[str, int] | No
             'node of the cluster with the address "auto", or hand it over with `ray job submit`'
         )
     host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdigit() and 0 < int(port) < 2**16):
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
         raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     return host.strip("[]"), int(port)
 

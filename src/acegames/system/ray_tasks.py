@@ -150,11 +150,11 @@ class OnRay:
 
     def account(self) -> str:
         """What was done so far, in words."""
-        done, machines = self.stats, self._nodes.number
-        said = f"in {done.tasks:,} tasks on {machines} machine{'s' * (machines != 1)}"
-        more = {"moved between them": done.bytes_moved, "spilled to disk": done.bytes_spilled}
+        done, machines = self.stats, self.nodes
+        said = f"in {done.tasks:,} task{'s' * (done.tasks != 1)} on {machines} machine{'s' * (machines != 1)}"
+        more = {"moved between nodes": done.bytes_moved, "spilled to disk": done.bytes_spilled}
         told = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
-        told += [f"{done.again:,} tasks run again"] * bool(done.again)
+        told += [f"{done.again:,} run again"] * bool(done.again)
         return f"{said} ({', '.join(told)})" if told else said
 
     def cancel(self) -> None:

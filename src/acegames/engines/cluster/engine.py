@@ -33,8 +33,6 @@ from acegames.system.machine import available_memory, bytes_said
 from acegames.system.ray_connection import place_of
 from acegames.system.tasks import Tasks
 
-UNLIMITED = 2**62
-
 
 class InBlocks:
     """An engine that solves a game in blocks, wherever tasks run."""
@@ -81,7 +79,7 @@ class InBlocks:
     ) -> EngineResult | None:
         planned = self.plan(game, lattice)
         explored = explore(
-            tasks, planned, UNLIMITED, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
+            tasks, planned, None, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
         )
         space = explored.space
         if not space.feasible:

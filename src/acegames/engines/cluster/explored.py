@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from acegames.engines.cluster.layout import Layout
-from acegames.engines.cluster.listing import Lists, explore_listing
+from acegames.engines.cluster.listing import UNLIMITED, Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
 from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints
@@ -36,27 +36,32 @@ class _Crowded(Exception):
     """Boxes hold the reached cells better than lists."""
 
 
-def explore(tasks: Tasks, space: Space, allowed: int, block: int | None = None, part: Floats | None = None) -> Explored:
+def explore(
+    tasks: Tasks, space: Space, allowed: int | None, block: int | None = None, part: Floats | None = None
+) -> Explored:
     """Find the cells that feasible play reaches, as `safety.explore` does, in blocks.
 
-    The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells.
-    `part` says of each layer how many cells those blocks will have that it is solved in.
+    The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells,
+    and slabs suit parts of about `part` cells of each layer.
 
     Raises:
-        TooLarge: when that takes the driver more than `allowed` bytes.
+        TooLarge: when `safety.explore` would take more than `allowed` bytes; or, if that is None,
+            when the driver has no room for what it holds.
     """
     if (space.layer(0).locate(*space.roots, None) < 0).any():
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
+    limit = UNLIMITED if allowed is None else allowed
     if space.dense is not True:
         filled = np.maximum(sampled(space, outcomes=SAMPLED) / np.maximum(space.totals, 1), 1e-300)
+        lists, most = replace(space, dense=False), (block or BLOCK_KEYS) / filled
         try:
-            return _listed(
-                tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, space.dense is None
-            )
+            return _listed(tasks, lists, most, allowed, either=space.dense is None)
         except _Crowded:
-            if dense_bytes(space) > allowed:
-                return _listed(tasks, replace(space, dense=False), (block or BLOCK_KEYS) / filled, allowed, False)
-    check_memory(dense_bytes(space), allowed, space.total)
+            if dense_bytes(space) > limit:
+                return _listed(tasks, lists, most, allowed, either=False)
+    check_memory(dense_bytes(space), limit, space.total)
+    if allowed is None:
+        _check_held(int(space.totals.sum()) // 8)
     return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)), part)
 
 
@@ -65,7 +70,6 @@ def _held(tasks: Tasks, space: Space, most: Floats, part: Floats | None) -> Expl
     found = explore_marking(tasks, tasks.share(layout), layout)
     if not found.marks:
         return Explored(space, layout, found)
-    _check_held(int(space.totals.sum()) // 8)
     cells = [_bits(layout, found, t) for t in range(space.game.horizon)]
     assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
@@ -91,25 +95,26 @@ def _bits(layout: Layout, found: Marked, t: int) -> Cells:
     return Cells.from_bits(bits.reshape(-1, RANK_BLOCK // 8))
 
 
-def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int, either: bool) -> Explored:
+def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int | None, *, either: bool) -> Explored:
     """List the cells; `either`: unless boxes hold them better."""
-    layout = Layout.of(space, most)
+    layout, limit = Layout.of(space, most), UNLIMITED if allowed is None else allowed
     limits = np.cumsum(space.totals)
 
     def check(numbers: Sequence[int]) -> None:
         before = sum(numbers[:-1])
         if len(numbers) > 1:
-            check_successors(numbers[-2], numbers[-1], allowed - SPARSE_BYTES * before)
+            check_successors(numbers[-2], numbers[-1], limit - SPARSE_BYTES * before)
         if len(numbers) == len(limits):
             return
         if either and crowded(limits, numbers):
             raise _Crowded
-        check_memory(SPARSE_BYTES * sum(numbers), allowed, sum(numbers))
+        check_memory(SPARSE_BYTES * sum(numbers), limit, sum(numbers))
 
     found = explore_listing(tasks, tasks.share(layout), layout, check)
     if not found.keys:
         return Explored(space, layout, found)
-    _check_held(8 * sum(int(number.sum()) for number in found.number))
+    if allowed is None:
+        _check_held(8 * sum(int(number.sum()) for number in found.number))
     cells = tuple(Cells.from_keys(_keys(found, t)) for t in range(space.game.horizon + 1))
     assert found.low is not None and found.high is not None
     return Explored(replace(space, cells=cells, rewards=(found.low, found.high)), layout, found)

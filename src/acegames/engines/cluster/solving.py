@@ -89,7 +89,7 @@ class Backward:
             for first, end in missing(kept, H):
                 self._run(first, end, kept)
         finally:
-            self.thread.shutdown(cancel_futures=True)
+            self.thread.shutdown()
             if self.folder is not None:
                 self.folder.close()
         self._tell(always=True)
