@@ -3,7 +3,7 @@
 Ray is needed (`pip install 'acegames[cluster]'`). For 1, 2 and 3 nodes of one processor each, `LocalEngine` with as many threads and
 `RayEngine` with blocks of several lengths solve the same games in turn, and medians are compared. Each answer is compared with that of
 `LocalEngine`, byte by byte in the solution file, and one of each game is verified. Writes cluster.json, and the tasks of some solves to
-cluster_tasks.json.gz, from which `cluster_plan.py` predicts larger clusters. `--quick` takes a minute for the small game alone, and
+cluster_tasks.json.gz, from which `cluster_plan.py` predicts larger clusters. `--turns 1` measures each once instead of three times. `--quick` takes a minute for the small game alone, and
 writes to quick.json and quick_tasks.json.gz.
 """
 
@@ -33,7 +33,7 @@ from acegames.system.machine import processors
 
 HERE = Path(__file__).parent
 GAMES = {"large": (60, 60, 90), "small": (20, 40, 60)}  # states, horizon, budgets
-BLOCKS = (0.05, 0.2, 1.0, None)  # seconds of a block on one core; None: as the engine chooses
+BLOCKS = (0.05, 0.2, None)  # seconds of a block on one core; None: as the engine chooses
 QUICK = (0.05, None)
 STORE = 2 * 2**30  # bytes of each node's object store
 
@@ -41,7 +41,7 @@ STORE = 2 * 2**30  # bytes of each node's object store
 def main():
     """Measure, and write what was found."""
     quick, begun = "--quick" in sys.argv, time.perf_counter()
-    names, repeat, blocks = (["small"], 1, QUICK) if quick else (list(GAMES), 3, BLOCKS)
+    names, repeat, blocks = (["small"], 1, QUICK) if quick else (list(GAMES), _turns(), BLOCKS)
     games = {name: Measuring(name) for name in names}
     cluster, rows, runs = two_nodes.start(nodes=1, store=STORE), [], []
     try:
@@ -80,6 +80,11 @@ def main():
     with gzip.GzipFile(HERE / f"{name}_tasks.json.gz", "wb", mtime=0) as file:
         file.write(json.dumps({"runs": runs}, separators=(",", ":"), default=float).encode())
     print(f"{(time.perf_counter() - begun) / 60:.1f} minutes on {facts}; load of the machine: {os.getloadavg()[0]:.1f}")
+
+
+def _turns():
+    """How often each is measured, after `--turns`."""
+    return int(sys.argv[sys.argv.index("--turns") + 1]) if "--turns" in sys.argv else 3
 
 
 class Measuring:

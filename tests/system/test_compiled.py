@@ -167,23 +167,23 @@ def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypa
     module(source).answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == name))
-    compiled._digest.cache_clear()
+    compiled.source_digest.cache_clear()
     try:
         second, third = module(source), module(source)
         assert (second.answer(1), hits(second.answer)) == (2, 0)
         assert (third.answer(1), hits(third.answer)) == (2, 1)
     finally:
-        compiled._digest.cache_clear()
+        compiled.source_digest.cache_clear()
 
 
 def test_files_that_are_not_called_do_not_matter(module, monkeypatch):
     module().answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == "boxes.py"))
-    compiled._digest.cache_clear()
+    compiled.source_digest.cache_clear()
     second = module()
     assert (second.answer(1), hits(second.answer)) == (2, 1)
-    compiled._digest.cache_clear()
+    compiled.source_digest.cache_clear()
 
 
 def test_a_release_of_numba_that_has_moved_its_classes(module, monkeypatch):

@@ -12,7 +12,20 @@ from acegames.report import Written
 
 BAD = "<script>alert('&')</script>"
 NOT_RESULTS = {
-    *("CE", "CCE", "Nash", "LocalEngine", "ReferenceEngine", "Known", "GameEnv", "GameModel", "game_env", "game_model"),
+    *(
+        "CE",
+        "CCE",
+        "Nash",
+        "GPUEngine",
+        "LocalEngine",
+        "RayEngine",
+        "ReferenceEngine",
+        "Known",
+        "GameEnv",
+        "GameModel",
+        "game_env",
+        "game_model",
+    ),
     *(
         "Building",
         "Progress",

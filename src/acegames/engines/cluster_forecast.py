@@ -102,7 +102,7 @@ def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNe
     """What `told` says of one machine, for so many nodes with so many cores and bytes each."""
     work, workers = told.seconds * told.threads, nodes * cores
     block = block_seconds(work / max(told.horizon, 1), workers)
-    tasks = max(math.ceil(work / block - 1e-6), told.horizon) if told.pairs else 0
+    tasks = max(round(work / block), told.horizon) if told.pairs else 0
     parts = {
         WORK: OVERHEAD * work / workers,
         LAYERS: told.horizon * (block + PASSES * TASK_SECONDS) if told.pairs else 0.0,
@@ -138,7 +138,7 @@ def block_seconds(layer: float, workers: int) -> float:
     """
     usual = min(max(layer / (BLOCKS_EACH * workers), SHORT_BLOCK), USUAL_BLOCK)
     managed = min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS), LONG_BLOCK)
-    return max(min(max(usual, managed), layer), 1e-9)
+    return max(min(max(usual, managed), layer), math.ulp(1.0))
 
 
 def _least_nodes(told: Estimate, cores: int, memory: int) -> int | None:

@@ -52,7 +52,7 @@ def explore(
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
     limit = UNLIMITED if allowed is None else allowed
     if space.dense is not True:
-        filled = np.maximum(sampled(space, outcomes=SAMPLED) / np.maximum(space.totals, 1), 1e-300)
+        filled = np.maximum(sampled(space, outcomes=SAMPLED), 1) / np.maximum(space.totals, 1)
         lists, most = replace(space, dense=False), (block or BLOCK_KEYS) / filled
         try:
             return _listed(tasks, lists, most, allowed, either=space.dense is None)
