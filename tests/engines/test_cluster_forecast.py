@@ -13,6 +13,7 @@ from acegames.engines import cluster_forecast, forecast
 from acegames.engines.forecast import Estimate
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
+from acegames.system.machine import seconds_said
 
 GIB = 2**30
 NODES = [1, 2, 3, 7, 10, 30, 100, 1000, 10_000]
@@ -135,7 +136,7 @@ def test_what_is_no_cluster_is_refused(name, value):
 def test_words():
     needs = told().on_cluster(10, cores=16, memory=64 * GIB)
     assert str(needs) == (
-        "on 10 nodes of 16 cores: about 5 minutes; 16.5 GiB of memory on each node, 9.0 GiB of it in the object store; "
+        f"on 10 nodes of 16 cores: {seconds_said(needs.seconds)}; 16.5 GiB of memory on each node, 9.0 GiB of it in the object store; "
         "28.0 GiB of disk that all nodes share"
     )
     assert str(told().on_cluster(1, cores=1)).startswith("on 1 node of 1 core: about ")
