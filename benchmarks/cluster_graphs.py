@@ -82,9 +82,8 @@ class World:
     def layer(self):
         """The boxes of a layer."""
         size = np.full((self.states, 2), self.budget + 1)
-        states = np.arange(self.states)
-        slots = lambda n: states  # noqa: E731
-        return SimpleNamespace(states=states, lo=np.zeros_like(size), size=size, total=self.cells, slots=slots)
+        states, own = np.arange(self.states), {"lo": np.zeros_like(size), "size": size, "total": self.cells}
+        return SimpleNamespace(states=states, slots=lambda _: states, **own)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,24 @@ def two_nodes():
     return cluster.address()
 
 
+@pytest.fixture
+def start_cluster():
+    """Starts clusters of a test's own, and ends them after it."""
+    import ray
+
+    cluster.end()
+    begun = []
+
+    def one(*arguments, **options):
+        begun.append(cluster.start(*arguments, **options))
+        return begun[-1]
+
+    yield one
+    ray.shutdown()
+    for each in begun:
+        each.shutdown()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     cluster.together(items)

@@ -64,24 +64,6 @@ def test_errors_are_those_of_one_machine(two_nodes):
 # -- everything else takes longer -----------------------------------------------------------------
 
 
-@pytest.fixture
-def start():
-    """Starts a cluster, and ends it after the test."""
-    import ray
-
-    clusters.end()
-    begun = []
-
-    def one(*arguments, **options):
-        begun.append(clusters.start(*arguments, **options))
-        return begun[-1]
-
-    yield one
-    ray.shutdown()
-    for cluster in begun:
-        cluster.shutdown()
-
-
 KINDS = {
     "CE": ({}, ace.CE(), {}),
     "CCE": ({"seed": 1}, ace.CCE("egalitarian"), {}),
@@ -95,8 +77,8 @@ KINDS = {
 
 
 @pytest.mark.slow
-def test_every_kind_of_solve_gives_the_same_bytes(start, tmp_path):
-    address = start(3).address
+def test_every_kind_of_solve_gives_the_same_bytes(start_cluster, tmp_path):
+    address = start_cluster(3).address
     for name, (size, concept, options) in KINDS.items():
         game = large_game(**size)
         try:
@@ -114,8 +96,8 @@ def test_every_kind_of_solve_gives_the_same_bytes(start, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_node_goes_and_another_comes(start, shared, tmp_path):
-    cluster, seen = start(3), []
+def test_a_node_goes_and_another_comes(start_cluster, shared, tmp_path):
+    cluster, seen = start_cluster(3), []
 
     def change(told):
         if told.layers_done >= 6 and not seen:
@@ -142,8 +124,8 @@ ace.solve(slow_game(), ace.CE(), engine=ace.RayEngine(sys.argv[1], block=3000), 
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed_is_started_again(start, tmp_path):
-    cluster, folder = start(2), tmp_path / "run"
+def test_a_driver_that_is_killed_is_started_again(start_cluster, tmp_path):
+    cluster, folder = start_cluster(2), tmp_path / "run"
     path = os.pathsep.join(sys.path)
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, cluster.address, str(folder)], env=os.environ | {"PYTHONPATH": path}
@@ -162,8 +144,8 @@ def test_a_driver_that_is_killed_is_started_again(start, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_object_store_smaller_than_a_layer(start, tmp_path):
-    cluster = start(2, store=80 * 2**20)
+def test_an_object_store_smaller_than_a_layer(start_cluster, tmp_path):
+    cluster = start_cluster(2, store=80 * 2**20)
     game = large_game(8, states=100, horizon=5, constraints=1, budget=90_000, dearest=40_000)
     space = ace.LocalEngine(dense=True).plan(game, lattice(game))
     assert 32 * space.totals.max() > 80 * 2**20, "the values of a layer fit into a store"

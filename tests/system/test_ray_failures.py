@@ -19,24 +19,6 @@ pytest.importorskip("ray", reason=jobs.MISSING)
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def cluster(request):
-    """Starts clusters, and ends them after the test."""
-    import ray
-
-    jobs.end()
-    started = []
-
-    def start(*arguments, **options):
-        started.append(jobs.start(*arguments, **options))
-        return started[-1]
-
-    yield start
-    ray.shutdown()
-    for one in started:
-        one.shutdown()
-
-
 def on_ray(one, **options):
     from acegames.system.ray_tasks import OnRay
 
@@ -56,8 +38,8 @@ def layers(tasks, depth, width, size, seconds=0.0, at=lambda step: None):
     return [float(block.fetch()[0]) for block in layer], len(told)
 
 
-def test_a_node_goes_and_another_comes(cluster):
-    one = cluster(3)
+def test_a_node_goes_and_another_comes(start_cluster):
+    one = start_cluster(3)
     seen = []
 
     def change(step):
@@ -74,8 +56,8 @@ def test_a_node_goes_and_another_comes(cluster):
     assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
 
 
-def test_blocks_that_do_not_fit_into_memory_are_spilled(cluster):
-    with on_ray(cluster(2, store=80 * 2**20)) as tasks:
+def test_blocks_that_do_not_fit_into_memory_are_spilled(start_cluster):
+    with on_ray(start_cluster(2, store=80 * 2**20)) as tasks:
         shared = tasks.share(np.zeros(1))
         blocks = [tasks.run(jobs.large, shared, (2**20, 0.0))[0] for _ in range(40)]  # 320 MiB, all of them kept
         sums = [tasks.run(jobs.large, shared, (1, 0.0), blocks[k : k + 4])[0] for k in range(0, 40, 4)]
@@ -87,12 +69,12 @@ def test_blocks_that_do_not_fit_into_memory_are_spilled(cluster):
 OTHER = r"^node .* has sources of acegames with the digest \w+ instead of \w+: install the same versions on all nodes"
 
 
-def test_nodes_with_other_sources_are_refused(cluster, tmp_path):
+def test_nodes_with_other_sources_are_refused(start_cluster, tmp_path):
     other = tmp_path / "acegames"
     shutil.copytree(Path(ace.__file__).parent, other, ignore=shutil.ignore_patterns("__pycache__"))
     with open(other / "numerics.py", "a") as file:
         file.write("# changed\n")
-    one = cluster(1)
+    one = start_cluster(1)
     path = os.environ["PYTHONPATH"]
     one.add_node(num_cpus=1, env_vars={"PYTHONPATH": f"{tmp_path}{os.pathsep}{path}"})
     tasks = on_ray(one)
@@ -121,10 +103,10 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["process ends", "process goes on"])
-def test_an_interrupted_driver_leaves_the_cluster_clean(cluster, ends):
+def test_an_interrupted_driver_leaves_the_cluster_clean(start_cluster, ends):
     import ray
 
-    one = cluster(2)
+    one = start_cluster(2)
     script = INTERRUPTED if ends else f"try:\n{indent(INTERRUPTED, '    ')}\n{STOPPED}"
     process = subprocess.Popen(
         [sys.executable, "-c", script, one.address], stdout=subprocess.PIPE, text=True, stderr=subprocess.PIPE
@@ -154,11 +136,11 @@ def until(holds, seconds=30):
         time.sleep(0.1)
 
 
-def test_memory_that_runs_out_is_an_error_that_says_so(cluster, monkeypatch):
+def test_memory_that_runs_out_is_an_error_that_says_so(start_cluster, monkeypatch):
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "100")
     monkeypatch.setattr("acegames.system.ray_connection.OOM_RETRIES", 1)
-    tasks = on_ray(cluster(1), retries=1)
+    tasks = on_ray(start_cluster(1), retries=1)
     with pytest.raises(ace.ClusterError, match=r"ran out of memory.*start the same again"), tasks:  # noqa: PT012
         tasks.run(jobs.wait, tasks.share(0), 20.0)
         tasks.finish()

@@ -35,27 +35,9 @@ def test_a_cluster_gives_the_same_certificate(two_nodes, tmp_path, monkeypatch):
 # -- everything else takes longer -----------------------------------------------------------------
 
 
-@pytest.fixture
-def start():
-    """Starts a cluster, and ends it after the test."""
-    import ray
-
-    clusters.end()
-    begun = []
-
-    def one(*arguments, **options):
-        begun.append(clusters.start(*arguments, **options))
-        return begun[-1]
-
-    yield one
-    ray.shutdown()
-    for cluster in begun:
-        cluster.shutdown()
-
-
 @pytest.mark.slow
-def test_a_node_goes_and_another_comes(start):
-    cluster, seen = start(3), []
+def test_a_node_goes_and_another_comes(start_cluster):
+    cluster, seen = start_cluster(3), []
 
     def change(told):
         if told.layers_done >= 5 and not seen:
@@ -73,11 +55,11 @@ def test_a_node_goes_and_another_comes(start):
 
 
 @pytest.mark.slow
-def test_object_stores_that_do_not_hold_all_pairs(start):
+def test_object_stores_that_do_not_hold_all_pairs(start_cluster):
     from acegames.system.ray_tasks import OnRay
 
     store, used = 80 * 2**20, []
-    cluster = start(2, store=store)
+    cluster = start_cluster(2, store=store)
 
     class Engine:
         def tasks(self):

@@ -9,7 +9,7 @@ layer is filed while the next one is solved (`backward`).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -151,14 +151,7 @@ class LocalEngine:
 
     def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
         """The pairs themselves, nothing clipped; None where they would take more memory."""
-        try:
-            exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-            if exact.same_boxes(space):
-                return Reached(space.dims, space.layers[:-1], exact.sums)
-            exact = self._explore(exact, allowed, team)
-        except TooLarge:
-            return None
-        return Reached(exact.dims, exact.layers[:-1], exact.sums)
+        return reached_pairs(space, lattice, lambda exact: self._explore(exact, allowed, team))
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
@@ -189,10 +182,7 @@ class LocalEngine:
         return explored, predicted
 
     def _predicted(self, space: Space, concept: Concept, store: LayerStore) -> Estimate:
-        predicted = estimate_space(space, concept, self.threads)
-        if not store.in_memory:
-            return on_disk(predicted, space)
-        return predicted if store.keep_values else predicted.without_values()
+        return predicted_with(store, estimate_space(space, concept, self.threads), space)
 
 
 def _timed(
@@ -223,6 +213,25 @@ def _timed(
     except NotCompiled:
         return predicted
     return replace(predicted, seconds=exploring + solving, measured=True)
+
+
+def predicted_with(store: LayerStore, predicted: Estimate, space: Space) -> Estimate:
+    """The prediction, given what the store keeps in memory."""
+    if not store.in_memory:
+        return on_disk(predicted, space)
+    return predicted if store.keep_values else predicted.without_values()
+
+
+def reached_pairs(space: Space, lattice: Lattice, explored: Callable[[Space], Space]) -> Reached | None:
+    """The pairs themselves, nothing clipped; None where exploring them raises TooLarge."""
+    try:
+        exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+        if exact.same_boxes(space):
+            return Reached(space.dims, space.layers[:-1], exact.sums)
+        exact = explored(exact)
+    except TooLarge:
+        return None
+    return Reached(exact.dims, exact.layers[:-1], exact.sums)
 
 
 def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:

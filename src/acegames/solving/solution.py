@@ -36,7 +36,7 @@ class Stats(Shown):
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because floats were not certified
     seconds: float | None = None  # None after loading: files are the same for the same solve
-    # what solved it, of engines that choose: "on the GPU (NVIDIA H200)"; None after loading
+    # what solved it, of engines that say so: "on the GPU (NVIDIA H200)"; None after loading
     where: str | None = None
 
     def __str__(self) -> str:

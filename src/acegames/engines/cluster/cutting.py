@@ -98,6 +98,10 @@ class Cut:
         """The tiles of a block, in the order of their cells, as what blocks hold is."""
         return np.sort(self.order[self.block[k] : self.block[k + 1]])
 
+    def tile_of(self, cells: Ints) -> Ints:
+        """The tile of each cell of the layer."""
+        return np.searchsorted(self.first, cells, side="right") - 1
+
     @cached_property
     def cells(self) -> Ints:
         """(T,) of each tile."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,31 +20,32 @@ from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.parts import Runs, Setting, forget
 from acegames.engines.cluster.solving import Backward
 from acegames.engines.cluster_forecast import block_seconds
-from acegames.engines.forecast import Estimate, block_cells, estimate_space, on_disk, stage_seconds
+from acegames.engines.forecast import Estimate, block_cells, estimate_space, stage_seconds
 from acegames.engines.layer_store import InMemory, LayerStore
-from acegames.engines.local import LocalEngine, reached_bytes, stages_of
+from acegames.engines.local import RUN, LocalEngine, predicted_with, reached_bytes, reached_pairs, stages_of
 from acegames.engines.none_found import failed
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
-from acegames.policy.layer import Reached, answers
+from acegames.policy.layer import answers
+from acegames.safety.explore import pieces
 from acegames.safety.lattice import Lattice
-from acegames.safety.space import Space, plan
+from acegames.safety.space import Space
 from acegames.system.extras import check_installed
 from acegames.system.machine import available_memory, bytes_said
 from acegames.system.ray_connection import place_of
 from acegames.system.tasks import Tasks
 
 
-class InBlocks:
+class InBlocks(ABC):
     """An engine that solves a game in blocks, wherever tasks run."""
 
     block: int | None
     dense: bool | None
 
+    @abstractmethod
     def tasks(self) -> Tasks:
         """Where tasks run."""
-        raise NotImplementedError
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""
@@ -84,7 +87,7 @@ class InBlocks:
         space = explored.space
         if not space.feasible:
             return None
-        predicted = _predicted(space, concept, store)
+        predicted = predicted_with(store, estimate_space(space, concept, None), space)
         check_driver(predicted)
         setting = self._setting(tasks, explored, concept)
         failure = partial(_failed, space, lattice, concept)
@@ -93,7 +96,8 @@ class InBlocks:
         layers = [x.layer for x in reversed(solved)]
         found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
         found = setting.base.back(found, store.keep)
-        reached = self._reached(tasks, space, lattice, reached_bytes(space, predicted, concept, store))
+        allowed = reached_bytes(space, predicted, concept, store)
+        reached = reached_pairs(space, lattice, lambda exact: explore(tasks, exact, allowed, self._explored).space)
         return replace(found, reached=reached, ran=tasks.account())
 
     @property
@@ -110,14 +114,15 @@ class InBlocks:
             answers(cells.number, total) == total for cells, total in zip(space.cells, space.totals, strict=True)
         ]
         stages = stages_of(space, concept, base)
-        return Setting(layout, parts, tuple(by_cell), concept, base, stages, min(8192, block_cells(space)))
+        return Setting(layout, parts, tuple(by_cell), concept, base, stages, min(RUN, block_cells(space)))
 
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
         """The parts of a layer: so much work each that asking for them costs little."""
         space, found, number = explored.space, explored.found, explored.found.number[t]
         most = float(self._most(space, concept, number.sum(keepdims=True), workers)[0])
         if isinstance(found, Lists):
-            runs = [(k, a, b) for k, n in enumerate(number.tolist()) for a, b in _cut(n, most)]
+            cuts = (pieces(n, max(math.ceil(n / most), 1)) for n in number.tolist())
+            runs = [(k, a, b) for k, several in enumerate(cuts) for a, b in several]
             return Runs(*np.array(runs, dtype=np.int64).reshape(-1, 3).T)
         cut = explored.layout.cuts[t]
         filled = number / np.maximum(cut.block_cells, 1)
@@ -129,17 +134,6 @@ class InBlocks:
         each = stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
         seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
         return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
-
-    def _reached(self, tasks: Tasks, space: Space, lattice: Lattice, allowed: int) -> Reached | None:
-        """The pairs themselves, nothing clipped; None where they would take more memory."""
-        try:
-            exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-            if exact.same_boxes(space):
-                return Reached(space.dims, space.layers[:-1], exact.sums)
-            exact = explore(tasks, exact, allowed, self._explored).space
-        except TooLarge:
-            return None
-        return Reached(exact.dims, exact.layers[:-1], exact.sums)
 
 
 @dataclass(frozen=True)
@@ -199,14 +193,6 @@ class RayEngine(InBlocks):
         return OnRay(self.address, retries=int(self.retries), in_flight=in_flight)
 
 
-def _predicted(space: Space, concept: Concept, store: LayerStore) -> Estimate:
-    """What the solve will take, as `LocalEngine` says it."""
-    predicted = estimate_space(space, concept, None)
-    if not store.in_memory:
-        return on_disk(predicted, space)
-    return predicted if store.keep_values else predicted.without_values()
-
-
 def check_driver(predicted: Estimate) -> None:
     """Raise TooLarge where this process has not the memory for the policy that comes to it."""
     held, allowed = predicted.policy - predicted.on_disk, available_memory()
@@ -215,11 +201,6 @@ def check_driver(predicted: Estimate) -> None:
             f"the policy of {predicted.size} comes to this process and would take {bytes_said(held)} of its memory, but only "
             f"{bytes_said(allowed)} is free. With a checkpoint folder that all machines see (checkpoint=, --checkpoint) they write it there"
         )
-
-
-def _cut(count: int, most: float) -> list[tuple[int, int]]:
-    number = max(int(np.ceil(count / most)), 1)
-    return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
 def _failed(space: Space, lattice: Lattice, concept: Concept, t: int, failure: Failure) -> Exception:

@@ -36,6 +36,12 @@ class Layout:
         cuts = tuple(cut_layer(layer, place, cells, step, fine) for layer, cells, fine in each)
         return Layout(replace(space, arrivals=None), edges, cuts)
 
+    def roots(self) -> dict[int, Ints]:
+        """The cells where play begins, in order, by the block of time 0 that holds them."""
+        cells = np.unique(self.space.layers[0].locate(*self.space.roots, None))
+        owner = self.cuts[0].owner[self.cuts[0].tile_of(cells)]
+        return {int(k): cells[owner == k] for k in np.unique(owner)}
+
     def boxes(self, t: int, k: int) -> Boxes:
         """The boxes of a block, numbered by themselves."""
         cut = self.cuts[t]

@@ -70,7 +70,7 @@ class _Asked:
             numbers[t] += count
 
         arriving: list[list[Block]] = [[] for _ in range(self.layout.cuts[0].blocks)]
-        for k, cells in _roots(self.layout).items():
+        for k, cells in self.layout.roots().items():
             arriving[k] = [self.tasks.put(cells)]
         for t, cut in enumerate(self.layout.cuts):
             following: list[list[Block]] = [[] for _ in range(self.layout.cuts[t + 1].blocks if t < self.H else 0)]
@@ -100,7 +100,7 @@ class _Asked:
 
     def begins_safely(self) -> bool:
         """Whether all cells where play begins are safe."""
-        return all(bool(self.safe[0][k].fetch().all()) for k in _roots(self.layout))
+        return all(bool(self.safe[0][k].fetch().all()) for k in self.layout.roots())
 
     def again(self) -> Lists:
         """Leave those that safe play reaches."""
@@ -131,14 +131,6 @@ class _Asked:
         return Lists(found, number, low, high)
 
 
-def _roots(layout: Layout) -> dict[int, Ints]:
-    """The cells where play begins, by block, in order."""
-    space, cut = layout.space, layout.cuts[0]
-    cells = np.unique(space.layers[0].locate(*space.roots, None))
-    owner = cut.owner[np.searchsorted(cut.first, cells, side="right") - 1]
-    return {int(k): cells[owner == k] for k in np.unique(owner)}
-
-
 # -- tasks ----------------------------------------------------------------------------------------
 
 
@@ -150,7 +142,7 @@ def list_cells(layout: Layout, what: tuple[int, int], *arriving: Ints) -> tuple[
         return keys, (t, len(keys))
     found = successors(keys, *stage(layout, t), UNLIMITED)
     cut = layout.cuts[t + 1]
-    owner = cut.owner[np.searchsorted(cut.first, found, side="right") - 1]
+    owner = cut.owner[cut.tile_of(found)]
     return keys, *(found[owner == j] for j in layout.region(t, k).blocks.tolist()), (t, len(keys))
 
 

@@ -39,7 +39,7 @@ class Marked:
 def explore_marking(tasks: Tasks, shared: Shared, layout: Layout) -> Marked:
     """Find the cells that feasible play reaches."""
     heights = _ask_heights(tasks, shared, layout)
-    roots = _roots(layout)
+    roots = {k: _within(layout.cuts[0], cells) for k, cells in layout.roots().items()}
     for k, cells in roots.items():
         if not _safe(layout, k, cells, heights[0][k].fetch()):
             return Marked()
@@ -106,13 +106,10 @@ def _heights(layout: Layout, t: int, k: int, blocks: dict[int, Heights]) -> Heig
     return found
 
 
-def _roots(layout: Layout) -> dict[int, Ints]:
-    """The cells where play begins, by block, as cells of the block."""
-    space, cut = layout.space, layout.cuts[0]
-    cells = np.unique(space.layers[0].locate(*space.roots, None))
-    tile = np.searchsorted(cut.first, cells, side="right") - 1
-    own = cut.cell_offset[tile] + cells - cut.first[tile]
-    return {int(k): own[cut.owner[tile] == k] for k in np.unique(cut.owner[tile])}
+def _within(cut: Cut, cells: Ints) -> Ints:
+    """Cells of the layer as cells of the blocks that hold them."""
+    tile = cut.tile_of(cells)
+    return cut.cell_offset[tile] + cells - cut.first[tile]
 
 
 def _safe(layout: Layout, k: int, cells: Ints, height: Heights) -> bool:
