@@ -329,7 +329,7 @@ class Checkpoint:
         if error.errno == errno.EMFILE:
             return CheckpointError(
                 f"{self.folder}: the system lets this process open no more files ({why}), and each layer that a cluster wrote has "
-                f"one. {good} raise that limit (ulimit -n) and run the same again to go on"
+                "one. The layers stored before are left as they are; raise that limit (ulimit -n) and run the same again to go on"
             )
         if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1)):
             free = ""
