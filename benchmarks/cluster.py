@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from cluster_costs import costs
-from cluster_record import RecordingEngine
+from cluster_record import Record, WatchedEngine
 from whole import random_arrays
 
 import acegames as ace
@@ -98,36 +98,43 @@ class Measuring:
         self.digest, self.verified, self.cells = digest(solution), False, ace.estimate(self.game, ace.CE()).cells
 
     def side_by_side(self, address, nodes, repeat, blocks):
-        """A row, and the record of the median run, for each length of blocks."""
+        """A row, and the record of a run, for each length of blocks."""
         local, remote = [], {seconds: [] for seconds in blocks}
         for turn in range(repeat + 1):  # the first of each is not counted: workers start and load kernels
             _, took = _solved(self.game, ace.LocalEngine(threads=nodes))
             local += [took] * (turn > 0)
             for seconds in blocks:
-                found = self._on_ray(address, seconds)
-                remote[seconds] += [found] * (turn > 0)
-        return [self._row(nodes, seconds, local, remote[seconds]) for seconds in blocks]
+                took = self._on_ray(address, seconds)
+                remote[seconds] += [took] * (turn > 0)
+        return [
+            self._row(nodes, seconds, local, remote[seconds], self._recorded(address, seconds)) for seconds in blocks
+        ]
 
-    def _on_ray(self, address, seconds):
-        """One solve on the cluster: what it took, and its record."""
+    def _recorded(self, address, seconds):
+        """The record of one more solve."""
+        record = Record()
+        took = self._on_ray(address, seconds, record)
+        record.wall, record.driver, record.cells = took["wall"], took["driver"], self.cells
+        return record
+
+    def _on_ray(self, address, seconds, record=None):
+        """What one solve on the cluster took."""
         block = None if seconds is None else max(int(seconds / self.each), 1)
-        engine = RecordingEngine(address=address, block=block)
+        engine = WatchedEngine(address=address, block=block, record=record)
         solution, took = _solved(self.game, engine)
         assert digest(solution) == self.digest, f"{self.name}, blocks of {seconds} s: another answer than LocalEngine's"
         if not self.verified:
             certificate = ace.verify(self.game, solution.policy, ace.CE())
             assert certificate.ok, str(certificate)
             self.verified = True
-        engine.record.wall, engine.record.driver, engine.record.cells = took["wall"], took["driver"], self.cells
-        used = engine.used[0]
-        return {**took, **asdict(used.stats), "spilled": used.stats.bytes_spilled}, engine.record
+        done = engine.used[0].total
+        return {**took, **asdict(done), "spilled": done.bytes_spilled}
 
-    def _row(self, nodes, seconds, local, remote):
-        """Medians over the turns; the record is of the run in the middle."""
-        middle = sorted(remote, key=lambda x: x[0]["wall"])[len(remote) // 2]
-        took = {key: _median(x[0][key] for x in remote) for key in remote[0][0]}
+    def _row(self, nodes, seconds, local, remote, record):
+        """Medians over the turns, and the record."""
+        took = {key: _median(x[key] for x in remote) for key in remote[0]}
         plain = {key: statistics.median(x[key] for x in local) for key in ("wall", "driver")}
-        parts = [x.seconds for x in middle[1].tasks if x.kind == "solve_part"]
+        parts = [x.seconds for x in record.tasks if x.kind == "solve_parts"]
         row = {
             "game": self.name,
             "pairs": self.pairs,
@@ -138,7 +145,7 @@ class Measuring:
             "local_cpu": plain["driver"],
             "ray": took["wall"],
             "overhead": took["wall"] / plain["wall"] - 1,
-            "overhead_each": [b[0]["wall"] / a["wall"] - 1 for a, b in zip(local, remote, strict=True)],
+            "overhead_each": [b["wall"] / a["wall"] - 1 for a, b in zip(local, remote, strict=True)],
             "cpu": {key: took[key] for key in ("driver", "workers", "raylets", "others")},
             "tasks": took["tasks"],
             "work_seconds": took["seconds"],
@@ -146,7 +153,7 @@ class Measuring:
             **{f"{key}_per_pair": took[key] / self.pairs for key in ("bytes_in", "bytes_out", "bytes_moved")},
             "spilled": took["spilled"],
         }
-        return row, middle[1]
+        return row, record
 
 
 def _solved(game, engine):

@@ -18,14 +18,20 @@ from acegames.engines.cluster.cutting import Edges, boxes_of, cut_layer, neighbo
 from acegames.model.arrays import pointers
 
 STEP = 3  # the largest cost of a step
+VALUES = 16  # bytes of the values of two players
 
 
 def from_record(record):
     """The tasks of a recorded solve."""
     tasks, told = record.tasks, 0.0
     seconds = np.array([x.seconds + x.fetching for x in tasks])
-    size = np.array([x.bytes_out[0] if x.kind == "solve_part" else np.mean(x.bytes_out or [0]) for x in tasks])
-    filed = np.array([float(sum(x.bytes_out[1:])) if x.kind == "solve_part" else 0.0 for x in tasks])
+    used, users = np.zeros(len(tasks)), np.zeros(len(tasks))
+    for x in tasks:
+        for k, j in x.given:
+            used[k] += tasks[k].bytes_out[j] * (k >= 0)
+        users[list({k for k, _ in x.given if k >= 0})] += 1
+    size = used / np.maximum(users, 1)  # of all that one of those who need it is given
+    filed = np.array([_filed(x) for x in tasks])
     needs = [sorted({k for k, _ in x.given if k >= 0}) for x in tasks]
     pauses, ends = {}, {0, *record.ends}
     for k, x in enumerate(tasks):
@@ -34,6 +40,11 @@ def from_record(record):
         told = max(told, x.told)
     layer = np.array([x.layer for x in tasks])
     return Graph(seconds, size, filed, needs, layer, pauses, max(record.wall - told, 0.0))
+
+
+def _filed(task):
+    """Bytes of its pieces of the policy."""
+    return float(sum(task.bytes_out[len(task.bytes_out) - task.pieces :]))
 
 
 def round_trip(record):
@@ -125,17 +136,20 @@ def layers_of(cutting, layers, nodes, each, size, filed):
 
 
 def measured(record, pairs):
-    """Seconds of work and bytes for each pair or cell, of a recorded solve."""
-    seconds, made, filed = Counter(), Counter(), 0
+    """Seconds of work and bytes for each pair or cell, of a recorded solve.
+
+    Values are returned for each cell, and gross ones with them, where layers are large; these are filed too where a solve may go on.
+    """
+    seconds, made, filed = Counter(), Counter(), 0.0
     for x in record.tasks:
         seconds[x.kind] += x.seconds
         made[x.kind] += sum(x.bytes_out)
-        filed += sum(x.bytes_out[1:]) if x.kind == "solve_part" else 0
+        filed += _filed(x)
     explored = sum(seconds[kind] for kind in ("make_heights", "make_marks"))
     return {
-        "solve": seconds["solve_part"] / pairs,
-        "values": (made["solve_part"] - filed) / pairs,
-        "filed": filed / pairs,
+        "solve": seconds["solve_parts"] / pairs,
+        "values": 2 * VALUES,
+        "filed": filed / pairs + VALUES,
         "explore": explored / 4 / record.cells,  # of a pass: two of heights, two of marks
         "marks": (made["make_marks"] + made["make_heights"]) / 4 / record.cells,
     }

@@ -56,18 +56,20 @@ def validated(told, runs, cores):
 
 
 def _predicted(told, single, row, cores):
-    """One run, from the tasks of the one on a single node.
+    """One run, from its tasks, which take together what those of the run on a single node took.
 
     All nodes are on one machine: where workers and Ray's own processes want more processors than it has, tasks take longer.
     """
-    record = from_dict(single["record"])
-    graph, one = from_record(record), single["cpu"]
+    record, own, one = from_dict(single["record"]), from_record(from_dict(row["record"])), single["cpu"]
+    graph = from_record(record)
     ray = (sum(one.values()) - one["workers"]) / record.wall  # processors that Ray and the driver use
     base = replace(_machine(told, 1, round_trip(record)), processors=cores, others=ray)
     cluster = replace(base, nodes=row["nodes"], overhead=_overhead(graph, base, record.wall))
-    seconds = play(graph, cluster).seconds
+    own = replace(own, seconds=own.seconds * graph.seconds.sum() / own.seconds.sum())
+    seconds = play(own, cluster).seconds
     facts = {key: row[key] for key in ("game", "pairs", "nodes", "block_seconds")}
-    return {**facts, "measured": row["ray"], "predicted": seconds, "error": seconds / row["ray"] - 1}
+    took = row["record"]["wall"]
+    return {**facts, "measured": took, "predicted": seconds, "error": seconds / took - 1}
 
 
 def _machine(told, nodes, trip):

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from acegames.engines.cluster.engine import RayEngine
-from acegames.engines.cluster.parts import solve_part
+from acegames.engines.cluster.parts import solve_parts
 from acegames.system.ray_tasks import OnRay
 
 
@@ -23,7 +23,8 @@ class Ran:
         tuple[int, int]
     ]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
     inside: list[tuple[int, int]]  # the blocks that it fetches itself
-    layer: int  # the time whose part it solves, or -1
+    layer: int  # the first time whose part it solves, or -1
+    pieces: int  # of the policy, which it makes last
     asked: float  # seconds of the clock since the beginning
     told: float = 0.0
     node: str = ""
@@ -57,20 +58,24 @@ class Recorder(OnRay):
         super().__init__(*args, **options)
         self.record, self.begun, self.made = record, time.perf_counter(), {}
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None):
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
         """Ask for a task, and write down which blocks it is given."""
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
-        layer = what[0] if function is solve_part else -1
-        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, self._clock()))
-        handles = super().run(function, shared, what, blocks, made=made, told=told)
+        layer, pieces = (what.t0, what.t1 - what.t0) if function is solve_parts else (-1, 0)
+        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock()))
+        handles = super().run(function, shared, what, blocks, made=made, told=told, at=at)
         newest = next(reversed(self._under_way.values()))
         newest.made.append(index)  # carried to `_count`
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()
         return handles
+
+    def apart(self):
+        """Everything is asked for in one order, so that it can be played again."""
+        return
 
     def finish(self):
         """Wait for all."""
@@ -101,14 +106,15 @@ class Recorder(OnRay):
 
 
 @dataclass(frozen=True)
-class RecordingEngine(RayEngine):
-    """`RayEngine`, whose last solve is written down in `record`."""
+class WatchedEngine(RayEngine):
+    """`RayEngine`, whose connections can be asked what they counted; with a record, tasks are written down there."""
 
-    record: Record = field(default_factory=Record, compare=False)
+    record: Record | None = field(default=None, compare=False)
     used: list = field(default_factory=list, compare=False)  # the connection of each solve
 
     def tasks(self):
         """Connect to the cluster."""
-        made = Recorder(self.record, self.address, retries=self.retries, in_flight=self.in_flight)
+        options = {"retries": self.retries, "in_flight": self.in_flight}
+        made = OnRay(self.address, **options) if self.record is None else Recorder(self.record, self.address, **options)
         self.used.append(made)
         return made

@@ -40,7 +40,7 @@ class Shuffled:
 
     put = share
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None):
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
         handles = [Later() for _ in range(made)]
 
         def make():
@@ -68,6 +68,9 @@ class Shuffled:
     def finish(self):
         while self.under_way:
             self._any()()
+
+    def apart(self):
+        return None
 
     def account(self):
         return f"in {self.ran} tasks"

@@ -69,8 +69,12 @@ class Nodes:
                 alive[name] = Node(name, cpus, self._known[name].tasks if name in self._known else 0)
         self._known, self._seen = alive, monotonic()
 
-    def choose(self, places: Sequence[Place]) -> str | None:
-        """The node for a task with blocks at these places, or None if there is no node."""
+    def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
+        """The node for a task with blocks at these places, or None if there is no node.
+
+        With `at` it is the node whose share of the CPUs that is, unless it has far more to do than
+        others.
+        """
         if not self._known:
             return None
         known = [place.size for place in places if place.size is not None]
@@ -80,12 +84,25 @@ class Nodes:
             here[place.node] = here.get(place.node, 0) + (typical if place.size is None else place.size)
         nodes = self._known.values()
         most = min(node.load for node in nodes) + SLACK
+        if at is not None:
+            home = self._home(at)
+            if home.load <= most:
+                return home.name
         best = max(
             (node for node in nodes if node.load <= most),
             key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load),
         )
         self._last = best.name
         return best.name
+
+    def _home(self, at: float) -> Node:
+        """The node whose share of the CPUs this is."""
+        before = 0
+        for name in sorted(self._known):
+            before += self._known[name].cpus
+            if at * self.cpus < before:
+                break
+        return self._known[name]
 
     def asked(self, name: str | None) -> None:
         """A task was asked for at a node."""

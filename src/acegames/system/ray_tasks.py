@@ -80,6 +80,7 @@ class OnRay:
         _at_least(0, "retries", retries)
         if in_flight is not None:
             _at_least(1, "in_flight", in_flight)
+        self._address, self._over, self._apart = address, False, list[OnRay]()
         self._ray = connect(address)
         self._retries, self._limit = retries, in_flight
         self._nodes = Nodes(self._ray)
@@ -106,6 +107,12 @@ class OnRay:
         else:
             self.cancel()
 
+    def apart(self) -> Self | None:
+        """The same cluster for another thread."""
+        found = type(self)(self._address, retries=self._retries, in_flight=self._limit)
+        self._apart.append(found)
+        return found
+
     def share(self, content: Any) -> Shared:
         """Lay it down once. Each worker loads it when a task needs it there, and keeps it."""
         return RayShared(of_this_process(), uuid4().hex, self._ray.put(content))
@@ -124,6 +131,7 @@ class OnRay:
         *,
         made: int = 1,
         told: Told | None = None,
+        at: float | None = None,
     ) -> list[Block]:
         """Ask for a task; waits while as many are under way as may be.
 
@@ -133,8 +141,10 @@ class OnRay:
         self._tell()
         while len(self._under_way) >= self.in_flight:
             self._wait()
+        if self._over:
+            raise RuntimeError("a task was asked for after all were given up")
         given = [block.place for block in blocks]
-        node = self._nodes.choose(given)
+        node = self._nodes.choose(given, at)
         first = {block.numbers for block in _blocks_in(what) if block.numbers is not None}
         call = Call(shared, function, what, made, len(blocks))
         refs = self._way(node, made).remote(call, *(block.ref for block in blocks), *first)
@@ -150,7 +160,7 @@ class OnRay:
 
     def account(self) -> str:
         """What was done so far, in words."""
-        done, machines = self.stats, self.nodes
+        done, machines = self.total, self.nodes
         said = f"in {done.tasks:,} task{'s' * (done.tasks != 1)} on {machines} machine{'s' * (machines != 1)}"
         more = {"moved between nodes": done.bytes_moved, "spilled to disk": done.bytes_spilled}
         told = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
@@ -159,10 +169,18 @@ class OnRay:
 
     def cancel(self) -> None:
         """Give up every task that has not ended. Those that run are interrupted."""
+        self._over = True
         under_way, self._under_way = self._under_way, {}
         for task in under_way.values():
             self._nodes.ended(task.node)
             self._ray.cancel(task.ref)
+
+    @property
+    def total(self) -> RayStats:
+        """What was done here, and apart, where the same nodes are seen to spill."""
+        each = [self.stats, *(x.total for x in self._apart)]
+        total = {x.name: sum(getattr(one, x.name) for one in each) for x in fields(RayStats)}
+        return RayStats(**{**total, "bytes_spilled": max(one.bytes_spilled for one in each)})
 
     def _way(self, node: str | None, made: int) -> Any:
         """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""

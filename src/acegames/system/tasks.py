@@ -62,17 +62,27 @@ class Tasks(Protocol):
         *,
         made: int = 1,
         told: Told | None = None,
+        at: float | None = None,
     ) -> list[Block]:
         """Ask for a task that makes so many blocks; the handles on them, at once.
 
-        It may wait until fewer tasks are under way. `told` is called with the numbers of tasks that
-        ended, here or in `finish`, in any order, and must not ask for tasks itself.
+        Tasks of about the same place `at` (0 .. 1) run on the same machine, if it can be, so that
+        little moves. It may wait until fewer tasks are under way. `told` is called with the numbers
+        of tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
 
         Raises: what a task raised, as it was raised there.
         """
 
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
+
+    def apart(self) -> Self | None:
+        """The same place for another thread of this process, which asks for tasks of its own; None
+        where there is no such thing. What is done there counts here. Cancelling ends it.
+        """
+
+    def cancel(self) -> None:
+        """Give up every task that has not ended; no more may be asked for."""
 
     def account(self) -> str:
         """What was done so far, in words: "in 324 tasks on 2 machines"."""
@@ -118,6 +128,7 @@ class Here:
         *,
         made: int = 1,
         told: Told | None = None,
+        at: float | None = None,
     ) -> list[Block]:
         """Call the function."""
         *found, numbers = function(shared.content, what, *(block.fetch() for block in blocks))
@@ -127,6 +138,13 @@ class Here:
         return [Held(content) for content in found]
 
     def finish(self) -> None:
+        """Nothing is under way."""
+
+    def apart(self) -> Self | None:
+        """Tasks run one after the other."""
+        return None
+
+    def cancel(self) -> None:
         """Nothing is under way."""
 
     def account(self) -> str:

@@ -114,13 +114,18 @@ class Cut:
         owner[self.order] = np.repeat(np.arange(self.blocks), np.diff(self.block))
         return owner
 
+    @cached_property
+    def slabs(self) -> Ints:
+        """(T,) the slab of each tile."""
+        return (self.at - self.begin) // self.slab
+
     def offsets(self, sizes: Ints) -> Ints:
         """(T,) where what a tile holds begins in its block; a tile holds so many things."""
         order = np.lexsort((np.arange(len(self.slot)), self.owner))
-        before = pointers(sizes[order])[:-1]
+        before = pointers(sizes[order])
         begin = before[np.searchsorted(self.owner[order], np.arange(self.blocks))]
         offset = np.empty(len(order), dtype=np.int64)
-        offset[order] = before - np.repeat(begin, np.diff(self.block))
+        offset[order] = before[:-1] - np.repeat(begin, np.diff(self.block))
         return offset
 
     @cached_property
@@ -139,15 +144,26 @@ class Cut:
         return np.bincount(self.owner, weights=self.cells, minlength=self.blocks).astype(np.int64)
 
 
-def cut_layer(layer: LayerSpace, place: Ints, most: float, step: int, part: float | None = None) -> Cut:
+def cut_layer(
+    layer: LayerSpace,
+    place: Ints,
+    most: float,
+    step: int,
+    part: float | None = None,
+    slabs: tuple[int, int] | None = None,
+) -> Cut:
     """Cut a layer into blocks of about `most` cells at most.
 
     `place` orders the states; `step` is the largest cost of the first constraint, below which slabs
     would lead into many others. A block has one total of one state at least. Where blocks will be
-    cut again into parts of about `part` cells, slabs suit these.
+    cut again into parts of about `part` cells, slabs suit these. `slabs` are the totals of a slab,
+    and the first total of the first one, if these are given.
     """
     length, each = layer.size[:, 0], np.prod(layer.size[:, 1:], axis=1)
-    slab, begin = _slab(layer, most if part is None else min(most, part), step), int(layer.lo[:, 0].min(initial=2**62))
+    if slabs is None:
+        width = _slab(layer, most if part is None else min(most, part), step)
+        slabs = width, int(layer.lo[:, 0].min(initial=2**62))
+    slab, begin = slabs
     number, of_box = spans((layer.lo[:, 0] - begin) // slab, (layer.lo[:, 0] - begin + length - 1) // slab + 1)
     slot = np.repeat(np.arange(len(length)), np.diff(of_box))
     low = np.maximum(begin + number * slab, layer.lo[slot, 0])

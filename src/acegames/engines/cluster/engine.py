@@ -15,14 +15,23 @@ from acegames.engines.answers import Failure
 from acegames.engines.backward import root_values
 from acegames.engines.baseline import baseline
 from acegames.engines.cluster.cutting import Cut, with_blocks
-from acegames.engines.cluster.explored import Explored, explore
+from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, Explored, explore, tile_counts
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.parts import Runs, Setting, forget
 from acegames.engines.cluster.solving import Backward
-from acegames.engines.cluster_forecast import block_seconds
+from acegames.engines.cluster.strips import Stretch, Strips, stretches_of, strips_of
+from acegames.engines.cluster_forecast import STRETCH_BLOCK, block_seconds
 from acegames.engines.forecast import Estimate, block_cells, estimate_space, stage_seconds
 from acegames.engines.layer_store import InMemory, LayerStore
-from acegames.engines.local import RUN, LocalEngine, predicted_with, reached_bytes, reached_pairs, stages_of
+from acegames.engines.local import (
+    REACHED_BYTES,
+    RUN,
+    LocalEngine,
+    predicted_with,
+    reached_bytes,
+    reached_pairs,
+    stages_of,
+)
 from acegames.engines.none_found import failed
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats, Ints
@@ -35,6 +44,8 @@ from acegames.system.extras import check_installed
 from acegames.system.machine import available_memory, bytes_said
 from acegames.system.ray_connection import place_of
 from acegames.system.tasks import Tasks
+
+EXPLORED = 16  # times as many cells are explored in a task as stage games are solved
 
 
 class InBlocks(ABC):
@@ -81,40 +92,70 @@ class InBlocks(ABC):
         store: LayerStore,
     ) -> EngineResult | None:
         planned = self.plan(game, lattice)
-        explored = explore(
-            tasks, planned, None, self._explored, self._most(planned, concept, planned.totals, tasks.workers)
+        with Beside(tasks, planned, lattice, REACHED_BYTES, self._explored) as beside:
+            return self._solved(tasks, planned, lattice, concept, progress, store, beside)
+
+    def _solved(
+        self,
+        tasks: Tasks,
+        planned: Space,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+        beside: Beside,
+    ) -> EngineResult | None:
+        part, strips = (
+            self._most(planned, concept, planned.totals, tasks.workers),
+            self._strips(planned, concept, tasks),
         )
+        explored = explore(tasks, planned, None, self._explored, part, strips)
         space = explored.space
         if not space.feasible:
             return None
         predicted = predicted_with(store, estimate_space(space, concept, None), space)
         check_driver(predicted)
-        setting = self._setting(tasks, explored, concept)
+        stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored)) if strips and space.dense else []
+        setting = self._setting(tasks, explored, stretches, concept, store)
         failure = partial(_failed, space, lattice, concept)
-        solved = Backward(tasks, setting, explored, store, progress, failure).run()
+        solved = Backward(tasks, setting, explored, stretches, store, progress, failure).run()
         counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
         layers = [x.layer for x in reversed(solved)]
         found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
         found = setting.base.back(found, store.keep)
         allowed = reached_bytes(space, predicted, concept, store)
-        reached = reached_pairs(space, lattice, lambda exact: explore(tasks, exact, allowed, self._explored).space)
+        reached = reached_pairs(
+            space, lattice, lambda exact: beside.space() or explore(tasks, exact, allowed, self._explored).space
+        )
         return replace(found, reached=reached, ran=tasks.account())
 
     @property
     def _explored(self) -> int | None:
-        """Cells of the blocks that are explored: several parts."""
-        return None if self.block is None else 4 * self.block
+        """Cells of the blocks that are explored, which takes far less than to solve them."""
+        return None if self.block is None else EXPLORED * self.block
 
-    def _setting(self, tasks: Tasks, explored: Explored, concept: Concept) -> Setting:
+    def _strips(self, space: Space, concept: Concept, tasks: Tasks) -> Strips | None:
+        """How layers are cut that are too small for a task."""
+        wanted = STRETCH_BLOCK / self._each(space, concept) if self.block is None else self.block
+        return strips_of(space, wanted, tasks.workers, self._explored or BLOCK_CELLS)
+
+    def _setting(
+        self, tasks: Tasks, explored: Explored, stretches: list[Stretch], concept: Concept, store: LayerStore
+    ) -> Setting:
         space, layout = explored.space, explored.layout
         assert space.rewards is not None
-        base = baseline(*space.rewards)
-        parts = tuple(self._parts(explored, concept, t, tasks.workers) for t in range(space.game.horizon))
+        base, times, n = baseline(*space.rewards), range(space.game.horizon), len(space.game.players)
+        parts = values = tuple(self._parts(explored, concept, t, tasks.workers) for t in times if not stretches)
+        if stretches:
+            own = {t: x for x in stretches for t in range(x.t0, x.t1)}
+            parts = tuple(own[t].strips(layout.cuts[t]) for t in times)
+            values = tuple(own[t].values(layout.cuts[t]) for t in times)
         by_cell = [
             answers(cells.number, total) == total for cells, total in zip(space.cells, space.totals, strict=True)
         ]
-        stages = stages_of(space, concept, base)
-        return Setting(layout, parts, tuple(by_cell), concept, base, stages, min(RUN, block_cells(space)))
+        stages, run = stages_of(space, concept, base), min(RUN, block_cells(space))
+        filed = n if n == 1 or store.in_memory else 2 * n
+        return Setting(layout, parts, values, tuple(by_cell), concept, base, stages, run, filed)
 
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
         """The parts of a layer: so much work each that asking for them costs little."""
@@ -130,10 +171,14 @@ class InBlocks(ABC):
 
     def _most(self, space: Space, concept: Concept, pairs: Ints, workers: int) -> Floats:
         """How many stage games a part should have, of layers with so many of them."""
-        rows, outs = space.tables.widest
-        each = stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
+        each = self._each(space, concept)
         seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
         return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
+
+    def _each(self, space: Space, concept: Concept) -> float:
+        """About how many seconds a stage game takes."""
+        rows, outs = space.tables.widest
+        return stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
 from acegames.engines.cluster.layout import Layout
 from acegames.engines.cluster.listing import UNLIMITED, Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
+from acegames.engines.cluster.strips import Strips
 from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.explore import SPARSE_BYTES, check_memory, check_successors, crowded, dense_bytes, sampled
-from acegames.safety.space import Space
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space, plan
 from acegames.system.machine import available_memory, bytes_said
 from acegames.system.tasks import Tasks
 
@@ -32,17 +37,59 @@ class Explored:
     found: Marked | Lists
 
 
+class Beside:
+    """The pairs themselves, nothing clipped, explored by a thread of their own while a game is
+    solved: where they are so few that they are kept in any case, and tasks can be asked for apart.
+    """
+
+    tasks: Tasks | None
+    found: Future[Explored] | None
+
+    def __init__(self, tasks: Tasks, planned: Space, lattice: Lattice, allowed: int, block: int | None) -> None:
+        self.thread, self.tasks, self.found = ThreadPoolExecutor(1), None, None
+        try:
+            exact = plan(planned.game, lattice, clip=False, arrivals=planned.arrivals)
+        except TooLarge:
+            return
+        if not exact.same_boxes(planned) and dense_bytes(exact) <= allowed:
+            self.tasks = tasks.apart()
+        if self.tasks is not None:
+            self.found = self.thread.submit(explore, self.tasks, exact, allowed, block, at=0.75)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.tasks is not None and error is not None:
+            self.tasks.cancel()
+        self.thread.shutdown()
+
+    def space(self) -> Space | None:
+        """What it found, waited for; None where it was not asked for, or takes more memory."""
+        try:
+            return None if self.found is None else self.found.result().space
+        except TooLarge:
+            return None
+
+
 class _Crowded(Exception):
     """Boxes hold the reached cells better than lists."""
 
 
 def explore(
-    tasks: Tasks, space: Space, allowed: int | None, block: int | None = None, part: Floats | None = None
+    tasks: Tasks,
+    space: Space,
+    allowed: int | None,
+    block: int | None = None,
+    part: Floats | None = None,
+    strips: Strips | None = None,
+    at: float = 0.25,
 ) -> Explored:
     """Find the cells that feasible play reaches, as `safety.explore` does, in blocks.
 
     The driver holds a bit per cell, or a number per listed cell. Blocks have about `block` cells,
-    and slabs suit parts of about `part` cells of each layer.
+    and slabs suit parts of about `part` cells of each layer, or strips. `at` says where within a
+    block's share of the machines it is explored.
 
     Raises:
         TooLarge: when `safety.explore` would take more than `allowed` bytes; or, if that is None,
@@ -62,18 +109,30 @@ def explore(
     check_memory(dense_bytes(space), limit, space.total)
     if allowed is None:
         _check_held(int(space.totals.sum()) // 8)
-    return _held(tasks, replace(space, dense=True), np.full(len(space.totals), float(block or BLOCK_CELLS)), part)
+    most = np.full(len(space.totals), float(block or BLOCK_CELLS))
+    slabs = None if strips is None else (strips.slab, strips.begin)
+    space = replace(space, dense=True)
+    return _held(tasks, space, Layout.of(space, most, part, slabs), at)
 
 
-def _held(tasks: Tasks, space: Space, most: Floats, part: Floats | None) -> Explored:
-    layout = Layout.of(space, most, part)
-    found = explore_marking(tasks, tasks.share(layout), layout)
+def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
+    found = explore_marking(tasks, tasks.share(layout), layout, at)
     if not found.marks:
         return Explored(space, layout, found)
     cells = [_bits(layout, found, t) for t in range(space.game.horizon)]
     assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
     return Explored(replace(space, cells=(*cells, last), rewards=(found.low, found.high)), layout, found)
+
+
+def tile_counts(explored: Explored) -> list[Ints]:
+    """How many cells of each tile are reached, by time, where all cells are held."""
+    space, cuts = explored.space, explored.layout.cuts
+    marks = (cells.marks(int(total)) for cells, total in zip(space.cells[:-1], space.totals, strict=False))
+    return [
+        np.add.reduceat(own, cut.first[:-1], dtype=np.int64) if len(own) else np.zeros(0, np.int64)
+        for own, cut in zip(marks, cuts, strict=False)
+    ]
 
 
 def _bits(layout: Layout, found: Marked, t: int) -> Cells:

@@ -27,13 +27,15 @@ class Layout:
     cuts: tuple[Cut, ...]  # of t = 0 .. H
 
     @staticmethod
-    def of(space: Space, most: Floats, part: Floats | None = None) -> Layout:
-        """Cut each layer into blocks of so many cells at most, with parts of so many."""
+    def of(space: Space, most: Floats, part: Floats | None = None, slabs: tuple[int, int] | None = None) -> Layout:
+        """Cut each layer into blocks of so many cells at most, with parts of so many, or into given
+        slabs (how wide, and where the first begins).
+        """
         edges = Edges.of(space.tables)
         place, step = neighbours_together(space, edges), int(np.abs(space.tables.cost[:, 0]).max(initial=0))
         layers = (space.layer(t) for t in range(space.game.horizon + 1))
         each = zip(layers, most, most if part is None else part, strict=True)
-        cuts = tuple(cut_layer(layer, place, cells, step, fine) for layer, cells, fine in each)
+        cuts = tuple(cut_layer(layer, place, cells, step, fine, slabs) for layer, cells, fine in each)
         return Layout(replace(space, arrivals=None), edges, cuts)
 
     def roots(self) -> dict[int, Ints]:
@@ -66,6 +68,8 @@ class Layout:
         _, _, size, _, line = needed.boxes
         if t == self.space.game.horizon:
             return np.repeat(size[:, -1] - 1, np.diff(line)).astype(np.int32)
+        if not blocks:  # nothing is needed
+            return np.zeros(0, dtype=np.int32)
         cut = self.cuts[t]
         found = gather(blocks, needed.tiles, needed.owner, cut.line_offset, cut.lines)
         if size.shape[1] > 1 or not len(found):
@@ -91,7 +95,7 @@ def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset:
     new = np.ones(len(tiles), dtype=bool)
     new[1:] = (owner[1:] != owner[:-1]) | (begin[1:] != begin[:-1] + length[:-1])
     first = np.flatnonzero(new)
-    end = to[np.append(first[1:], len(tiles))]
+    end = to[np.append(first[1:], len(tiles))[: len(first)]]
     some = next(iter(blocks.values()))
     found = np.empty((*some.shape[:-1], int(to[-1])), dtype=some.dtype)
     for k, at, a, b in zip(owner[first].tolist(), begin[first].tolist(), to[first].tolist(), end.tolist(), strict=True):

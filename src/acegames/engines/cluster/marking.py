@@ -36,14 +36,16 @@ class Marked:
     high: Floats | None = None
 
 
-def explore_marking(tasks: Tasks, shared: Shared, layout: Layout) -> Marked:
-    """Find the cells that feasible play reaches."""
-    heights = _ask_heights(tasks, shared, layout)
+def explore_marking(tasks: Tasks, shared: Shared, layout: Layout, at: float = 0.5) -> Marked:
+    """Find the cells that feasible play reaches; `at` says where within a block's share of the
+    machines it is explored.
+    """
+    heights = _ask_heights(tasks, shared, layout, at)
     roots = {k: _within(layout.cuts[0], cells) for k, cells in layout.roots().items()}
     for k, cells in roots.items():
         if not _safe(layout, k, cells, heights[0][k].fetch()):
             return Marked()
-    return _ask_marks(tasks, shared, layout, heights, roots)
+    return _ask_marks(tasks, shared, layout, heights, roots, at)
 
 
 def _stretches(layout: Layout) -> list[tuple[int, int]]:
@@ -61,12 +63,13 @@ def _stretches(layout: Layout) -> list[tuple[int, int]]:
 # -- height maps ----------------------------------------------------------------------------------
 
 
-def _ask_heights(tasks: Tasks, shared: Shared, layout: Layout) -> list[list[Block]]:
+def _ask_heights(tasks: Tasks, shared: Shared, layout: Layout, at: float) -> list[list[Block]]:
     found: list[list[Block]] = [[] for _ in layout.cuts]
     for t0, t1 in reversed(_stretches(layout)):
         for k in range(layout.cuts[t0].blocks):
             needed = [found[t1][j] for j in _needed(layout, t1 - 1, k)]
-            made = tasks.run(make_heights, shared, (t0, t1, k), needed, made=t1 - t0)
+            place = (k + at) / layout.cuts[t0].blocks
+            made = tasks.run(make_heights, shared, (t0, t1, k), needed, made=t1 - t0, at=place)
             for t, block in zip(reversed(range(t0, t1)), made, strict=True):
                 found[t].append(block)
     tasks.finish()
@@ -126,7 +129,7 @@ def _safe(layout: Layout, k: int, cells: Ints, height: Heights) -> bool:
 
 
 def _ask_marks(
-    tasks: Tasks, shared: Shared, layout: Layout, heights: list[list[Block]], roots: dict[int, Ints]
+    tasks: Tasks, shared: Shared, layout: Layout, heights: list[list[Block]], roots: dict[int, Ints], at: float
 ) -> Marked:
     space, cuts = layout.space, layout.cuts
     H, n = space.game.horizon, len(space.game.players)
@@ -148,7 +151,8 @@ def _ask_marks(
             sources = sorted(arriving[k])
             given = [*_heights_for(layout, heights, t0, t1, k), *(arriving[k][j] for j in sources)]
             what = (t0, t1, k, roots.get(k) if t0 == 0 else None, sources)
-            made = tasks.run(make_marks, shared, what, given, made=t1 - t0 + len(needed), told=told)
+            number_made, place = t1 - t0 + len(needed), (k + at) / cuts[t0].blocks
+            made = tasks.run(make_marks, shared, what, given, made=number_made, told=told, at=place)
             for t in range(t0, t1):
                 marks[t].append(made[t - t0])
             for j, block in zip(needed, made[t1 - t0 :], strict=True):

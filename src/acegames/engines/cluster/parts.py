@@ -1,7 +1,8 @@
-"""One part of a layer, solved from what it is given: a task.
+"""Parts of layers, solved from what they are given: tasks.
 
 Where all cells are held, a part is some tiles of a block; where they are listed, a run of a block's
-cells. It returns its values, which the layer before needs, and its piece of the policy.
+cells. A task solves one part, or a strip of several layers. It returns the values that other tasks
+need, and its pieces of the policy.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Setting:
 
     layout: Layout
     parts: tuple[Cut | Runs, ...]  # of t = 0 .. H-1
+    values: tuple[Cut | Runs, ...]  # the blocks in which they return values: one of each part, or two
     by_cell: tuple[bool, ...]  # whether a layer files an answer for every cell
     concept: Concept
     base: Baseline
     stages: Programs | Searches
     run: int  # cells that are solved at a time
+    filed: int  # columns of values that are filed
 
     @property
     def dense(self) -> bool:
@@ -66,14 +69,18 @@ class Setting:
 
     def number(self, t: int) -> int:
         """How many parts a layer has."""
-        own = self.parts[t]
-        return own.blocks if isinstance(own, Cut) else len(own.block)
+        return _number(self.parts[t])
+
+    def returned(self, t: int, p: int) -> range:
+        """The blocks of values of a part."""
+        each = _number(self.values[t]) // max(self.number(t), 1)
+        return range(each * p, each * (p + 1))
 
     def block_of(self, t: int, p: int) -> int:
         """The block that a part belongs to."""
         own = self.parts[t]
         if isinstance(own, Cut):
-            return int(self.layout.cuts[t].owner[own.order[own.block[p]]])
+            return int(self.layout.cuts[t].owner[own.order[own.block[p]]]) if own.block[p] < own.block[-1] else 0
         return int(own.block[p])
 
     def tiles(self, t: int, p: int) -> Ints:
@@ -88,15 +95,30 @@ class Setting:
         return here, begin, region(space, self.layout.edges, t, here, self.layout.cuts[t + 1])
 
     def needed(self, t: int, p: int) -> tuple[list[int], list[int]]:
-        """The blocks, and the parts, of time t+1 that a part needs; the end has no parts."""
+        """The blocks, and those of values, of time t+1 that a part needs; the end has no values."""
         found = self.region(t, p)[2]
         blocks: list[int] = found.blocks.tolist()
         if t + 1 == self.layout.space.game.horizon:
             return ([] if self.dense else blocks), []
-        after = self.parts[t + 1]
+        after = self.values[t + 1]
         if isinstance(after, Cut):
             return blocks, np.unique(after.owner[found.tiles]).tolist()
         return blocks, np.flatnonzero(np.isin(after.block, blocks)).tolist()
+
+
+def _number(own: Cut | Runs) -> int:
+    return own.blocks if isinstance(own, Cut) else len(own.block)
+
+
+class Wanted(NamedTuple):
+    """What a task solves: part p of the times t1-1 down to t0, with what it is given."""
+
+    t0: int
+    t1: int
+    p: int
+    ahead: list[list[int]]  # blocks of the times t1 .. t0+1 of which it is given height maps, or cells
+    values: list[int]  # blocks of values of time t1
+    beside: list[int]  # strips whose edges it is given, of the times t1-1 .. t0+1
 
 
 class Told(NamedTuple):
@@ -105,29 +127,58 @@ class Told(NamedTuple):
     t: int
     p: int
     counts: Any
+    places: tuple[Ints, ...] | None  # the first four fields of its piece
     failure: Failure | None  # its cell is one of the layer
 
 
-def solve_part(setting: Setting, what: tuple[int, int], own: NDArray[Any], *blocks: Any) -> tuple[Any, ...]:
-    """Values, the piece of the policy, and where its runs belong, of one part.
+def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
+    """The edges of the times before t0 (where there are several times), the values of t0, and the
+    pieces of the policy of t1-1 .. t0.
 
-    `own` are the marks or the cells of its block, then come those of the blocks it needs (height
-    maps, or cells), then the values of the parts it needs.
+    Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
+    (height maps, or cells), then values, then edges.
     """
-    t, p = what
-    needed, parts = setting.needed(t, p)
-    ahead = dict(zip(needed, blocks[: len(needed)], strict=True))
-    values = dict(zip(parts, blocks[len(needed) :], strict=True))
+    times, given = range(what.t1 - 1, what.t0 - 1, -1), iter(blocks)
+    own = [next(given) for _ in times]
+    ahead = [{k: next(given) for k in several} for several in what.ahead]
+    values = {v: next(given) for v in what.values}
+    beside = {2 * q: next(given) for q in what.beside}
+    edges, pieces, told = list[Floats](), list[Any](), list[Told]()
+    for k, t in enumerate(times):
+        found, piece, said = _solve_part(setting, t, what.p, own[k], ahead[k], values)
+        pieces.append(piece)
+        told.append(said)
+        values = dict(zip(setting.returned(t, what.p), found, strict=True))
+        if t > what.t0:
+            edges.append(found[0])
+            values |= {v: several[k] for v, several in beside.items()}
+    return *([edges] if edges else []), *values.values(), *pieces, told
+
+
+def _solve_part(
+    setting: Setting, t: int, p: int, own: NDArray[Any], ahead: dict[int, Any], values: dict[int, Floats]
+) -> tuple[list[Floats], Any, Told]:
+    """Blocks of values, the piece of the policy, and what is told of it."""
     make = _held if setting.dense else _listed
     data, runs, first = make(setting, t, p, own, ahead, values)
     found, room = _solved(setting, data)
     reached = None if data.marks is None else data.marks.view(bool)
     pairs = data.cells if reached is None else int(np.count_nonzero(reached))
+    made = _split(setting, t, p, room.value.T)
     if found.failure is not None:
-        return room.value.T, None, None, Told(t, p, None, _placed(found.failure, data, runs, first))
-    piece = piece_of(found, reached, runs, first, by_cell=setting.by_cell[t])
+        return made, None, Told(t, p, None, None, _placed(found.failure, data, runs, first))
+    piece = piece_of(found, reached, runs, first, setting.filed, by_cell=setting.by_cell[t])
     piece = piece._replace(code=piece.code.astype(setting.code_type(t), copy=False))
-    return room.value.T, piece, piece[:4], Told(t, p, counts_of(piece, found, pairs), None)
+    return made, piece, Told(t, p, counts_of(piece, found, pairs), piece[:4], None)
+
+
+def _split(setting: Setting, t: int, p: int, value: Floats) -> list[Floats]:
+    """The values of a part in the blocks in which they are returned."""
+    own, blocks, after = setting.parts[t], setting.returned(t, p), setting.values[t]
+    if len(blocks) == 1 or not isinstance(own, Cut) or not isinstance(after, Cut):
+        return [value]
+    several = (after.tiles(v) for v in blocks)
+    return [gather({p: value}, tiles, np.full(len(tiles), p), own.cell_offset, own.cells) for tiles in several]
 
 
 def _held(
@@ -140,7 +191,7 @@ def _held(
     own = gather(unpacked, tiles, np.full(len(tiles), block), cut.cell_offset, cut.cells)
     after = layout.following(t + 1, found, layout.heights(t + 1, found, heights))
     if values:
-        fine = setting.parts[t + 1]
+        fine = setting.values[t + 1]
         assert isinstance(fine, Cut)
         next_value = gather(values, found.tiles, fine.owner[found.tiles], fine.cell_offset, fine.cells)
     else:

@@ -33,7 +33,7 @@ class Piece(NamedTuple):
     entries: Ints  # (R,) how many entries these have
     code: NDArray[Any]
     absent: NDArray[np.uint8]  # a bit per answer that is of no reached cell; or empty
-    value: Floats  # (answers, 2N), or (answers, 1)
+    value: Floats  # (answers, 2N), or (answers, N) where no solve goes on from the layer
     size: NDArray[Any]  # of each record
     row: NDArray[Any]
     prob: Floats
@@ -49,16 +49,19 @@ class Counts(NamedTuple):
     largest_row: int
 
 
-def piece_of(found: Answers, reached: NDArray[np.bool_] | None, runs: Ints, first: Ints, *, by_cell: bool) -> Piece:
+def piece_of(
+    found: Answers, reached: NDArray[np.bool_] | None, runs: Ints, first: Ints, columns: int, *, by_cell: bool
+) -> Piece:
     """File the answers of a part, whose runs of cells begin at `runs` (R+1,), and in the layer at
     `first` (R,).
 
-    `reached` says which cells are reached; None: all. Answers are by cell, or by reached cell.
+    `reached` says which cells are reached; None: all. Answers are by cell, or by reached cell, with
+    so many columns of values.
     """
     at, size, row, prob = joined_records([found.mixed, *found.more])
     records = np.diff(np.searchsorted(at, runs))
     entries = np.diff(pointers(size)[np.searchsorted(at, runs)])
-    code, value, number, absent = found.code, found.value, np.diff(runs), np.zeros(0, np.uint8)
+    code, value, number, absent = found.code, found.value[:, :columns], np.diff(runs), np.zeros(0, np.uint8)
     if reached is not None and not by_cell:
         code, value = code[reached], value[reached]
         number = np.diff(pointers(reached)[runs])
@@ -78,7 +81,7 @@ class Form(NamedTuple):
 
     t: int
     players: int
-    columns: int  # of values: 2N, or 1
+    columns: int  # of values: 2N, or N
     code: np.dtype[Any]  # the type of codes
     places: Sequence[Sequence[Ints]]  # the first four fields of each piece
     counts: Sequence[Counts]  # of each piece

@@ -13,10 +13,10 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,9 +30,11 @@ from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
-from acegames.engines.cluster.parts import Setting, Told, solve_part
+from acegames.engines.cluster.parts import Setting, Told, Wanted, solve_parts
 from acegames.engines.cluster.pieces import Counts, Form, fill_layer, layer_of
+from acegames.engines.cluster.strips import Stretch
 from acegames.engines.layer_store import LayerStore, SolvedLayer
+from acegames.model.arrays import Ints
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
 
@@ -45,9 +47,9 @@ FILING = 2  # layers that wait to be filed at most, before no more parts are ask
 class _Asked:
     """A layer whose parts were asked for."""
 
-    pieces: list[Block] = field(default_factory=list)
-    places: list[Block] = field(default_factory=list)
+    pieces: dict[int, Block] = field(default_factory=dict)  # by part
     counts: dict[int, Counts] = field(default_factory=dict)  # of parts that have ended
+    places: dict[int, Sequence[Ints]] = field(default_factory=dict)  # and of these
     failure: Failure | None = None  # the first one of its cells
     ended: int = 0
 
@@ -60,11 +62,13 @@ class Backward:
         tasks: Tasks,
         setting: Setting,
         explored: Explored,
+        stretches: Sequence[Stretch],
         store: LayerStore,
         progress: OnProgress | None,
         failed: Callable[[int, Failure], Exception],
     ) -> None:
         self.tasks, self.setting, self.explored, self.store, self.failed = tasks, setting, explored, store, failed
+        self.stretches = stretches  # the last times first; none where each layer is a task or several
         self.shared: Shared = tasks.share(setting)
         self.space = explored.space
         self.asked: dict[int, _Asked] = {}
@@ -99,26 +103,52 @@ class Backward:
         """Solve the times end-1 .. first."""
         self.following = end - 1
         values = self._stored(kept[end]) if end in kept else []
-        for t in reversed(range(first, end)):
-            values = self._ask(t, values)
+        for stretch in self._stretches(first, end):
+            values = self._ask(stretch, values)
             self._file()
         while self.following >= first or self.handed:
             self.tasks.finish()
             self._file()
         self._wait(0)
 
-    def _ask(self, t: int, values: list[Block]) -> list[Block]:
-        """Ask for the parts of a layer; handles on their values."""
-        asked, made = _Asked(), dict[int, list[Block]]()
-        self.asked[t] = asked
-        for p in _in_turn(self.setting.number(t), self.tasks.nodes):
-            blocks, parts = self.setting.needed(t, p)
-            given = [self._own(t, p), *self._ahead(t, blocks), *(values[q] for q in parts)]
+    def _stretches(self, first: int, end: int) -> list[Stretch]:
+        """Those of the times end-1 .. first, or of each time one."""
+        several = self.stretches or [Stretch(t, t + 1) for t in reversed(range(end))]
+        return [replace(x, t0=max(x.t0, first), t1=min(x.t1, end)) for x in several if x.t0 < end and x.t1 > first]
+
+    def _ask(self, stretch: Stretch, values: list[Block]) -> list[Block]:
+        """Ask for the parts of the layers of a stretch; handles on the values of the first."""
+        t0, t1 = stretch.t0, stretch.t1
+        times, number, workers = range(t1 - 1, t0 - 1, -1), self.setting.number(t0), max(self.tasks.workers, 1)
+        found, edges = dict[int, Block](), dict[int, Block]()
+        self.asked |= {t: _Asked() for t in times}
+        for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
+            blocks, needed = self.setting.needed(t1 - 1, p)
+            ahead = [blocks, *([0] for _ in times[1:])]  # small layers are one block each
+            what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p))
+            given = [self._own(t, p) for t in times]
+            given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
+            given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
+            returned = self.setting.returned(t0, p)
+            at = (p % workers + 0.5) / workers if self.stretches else (p + 0.5) / number
             self._file()  # layers before, or fail if one has no answer
-            made[p] = self.tasks.run(solve_part, self.shared, (t, p), given, made=3, told=self._told)
-        found, asked.pieces, asked.places = ([made[p][k] for p in sorted(made)] for k in range(3))
-        self._forget(t)
-        return found
+            made = self.tasks.run(
+                solve_parts,
+                self.shared,
+                what,
+                given,
+                made=(len(times) > 1) + len(returned) + len(times),
+                told=self._told,
+                at=at,
+            )
+            if len(times) > 1:
+                edges[p], *made = made
+            found |= dict(zip(returned, made, strict=False))
+            for t, piece in zip(times, made[len(returned) :], strict=True):
+                self.asked[t].pieces[p] = piece
+        for t in times:
+            self._forget(t)
+        return [found[v] for v in sorted(found)]
 
     def _forget(self, t: int) -> None:
         """Let go of what only the parts of a layer needed, all of which were asked for."""
@@ -141,28 +171,33 @@ class Backward:
         return [own[t + 1][k] for k in blocks]
 
     def _stored(self, solved: SolvedLayer) -> list[Block]:
-        """The values of a stored layer, by part."""
-        t, parts = solved.t, self.setting.parts[solved.t]
+        """The values of a stored layer, in the blocks in which parts return them."""
+        t, parts = solved.t, self.setting.values[solved.t]
         if isinstance(parts, Cut):
             by_cell = solved.both(by_cell=True).T
             cuts = (parts.tiles(p) for p in range(parts.blocks))
             spans = ([slice(parts.first[k], parts.first[k + 1]) for k in tiles.tolist()] for tiles in cuts)
-            return [self.tasks.put(np.concatenate([by_cell[:, x] for x in several], axis=1)) for several in spans]
+            return [
+                self.tasks.put(np.concatenate([by_cell[:, :0], *(by_cell[:, x] for x in several)], axis=1))
+                for several in spans
+            ]
         found, cells, values = self.explored.found, self.space.layers[t].cells, solved.both(by_cell=False).T
         assert isinstance(found, Lists) and cells is not None
         runs = zip(parts.block.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
         keys = (found.keys[t][k].fetch()[a:b] for k, a, b in runs)
         return [self.tasks.put(np.ascontiguousarray(values[:, cells.rank(np.array(own))])) for own in keys]
 
-    def _told(self, told: Told) -> None:
-        asked = self.asked[told.t]
-        asked.ended += 1
-        if told.failure is not None:
-            first = asked.failure is None or told.failure.cell < asked.failure.cell
-            asked.failure = told.failure if first else asked.failure
-        else:
-            asked.counts[told.p] = told.counts
-            self.pairs += told.counts.pairs
+    def _told(self, several: Sequence[Told]) -> None:
+        for told in several:
+            asked = self.asked[told.t]
+            asked.ended += 1
+            if told.failure is not None:
+                first = asked.failure is None or told.failure.cell < asked.failure.cell
+                asked.failure = told.failure if first else asked.failure
+            else:
+                assert told.places is not None
+                asked.counts[told.p], asked.places[told.p] = told.counts, told.places
+                self.pairs += told.counts.pairs
         self._tell()
 
     # -- layers whose parts have ended
@@ -193,14 +228,16 @@ class Backward:
     def _put(self, t: int, asked: _Asked) -> None:
         form = _form(self.setting, self._order(t, asked))
         arrays = {name: np.empty(*shape) for name, shape in form.shapes.items()}
-        fill_layer(form, (block.fetch() for block in asked.pieces), arrays)
+        fill_layer(form, (asked.pieces[p].fetch() for p in sorted(asked.pieces)), arrays)
         self.store.put(layer_of(form, self.space.layers[t], self.space.game.layer(t), arrays))
 
     def _order(self, t: int, asked: _Asked) -> Order:
-        counts = [asked.counts[p] for p in range(len(asked.pieces))]
+        parts = sorted(asked.pieces)
+        pieces, places = [asked.pieces[p] for p in parts], [asked.places[p] for p in parts]
+        counts = [asked.counts[p] for p in parts]
         folder = self.folder
         place = None if folder is None else (folder.sign, folder.file_of(t), folder.store.run_digest)
-        return Order(t, asked.pieces, asked.places, counts, place)
+        return Order(t, pieces, places, counts, place)
 
     def _filed(self, told: tuple[int, bool]) -> None:
         t, seen = told
@@ -242,15 +279,14 @@ class Order(NamedTuple):
 
     t: int
     pieces: list[Block]
-    places: list[Block]
+    places: list[Sequence[Ints]]
     counts: list[Counts]
     place: tuple[str, str, str] | None  # a file by which the folder is known, the layer's own, the solve's digest
 
 
 def _form(setting: Setting, order: Order) -> Form:
-    places = [block.fetch() for block in order.places]
     n = len(setting.layout.space.game.players)
-    return Form(order.t, n, setting.columns, setting.code_type(order.t), places, order.counts)
+    return Form(order.t, n, setting.filed, setting.code_type(order.t), order.places, order.counts)
 
 
 def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:

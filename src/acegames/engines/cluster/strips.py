@@ -1,0 +1,117 @@
+"""Small layers in strips, several layers to a task.
+
+A *stretch* is some times that follow each other, a *strip* some slabs of all their layers. Where no
+step lowers the total of the first constraint, play stays in its strip or rises into a higher one.
+So one task can solve a strip of all layers of a stretch, the last time first. It is given the
+values at the end of the stretch, and the *edges* of higher strips: the tiles that lower strips lead
+to. These are a strip's first slab, which is as wide as a step is long, and the first tile of each
+box, where all totals are counted that do not matter any more. The rest of its values goes to the
+same strip of the stretch before, and seldom elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from acegames.engines.cluster.cutting import Cut
+from acegames.model.arrays import Floats, Ints
+from acegames.safety.explore import batches
+from acegames.safety.space import Space
+
+STRIPS_EACH = 3  # for each worker
+SLABS_EACH = 4  # of a strip, so that strips can be made alike
+STRETCHES = 4  # for each worker at least: the lowest strip of the first begins last
+
+
+class Strips(NamedTuple):
+    """How small layers are cut."""
+
+    number: int  # of strips
+    cells: float  # of a stretch, about
+    slab: int  # totals of a slab
+    begin: int  # the first total of the first slab
+
+
+def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips | None:
+    """Strips with about as many cells in a stretch as are wanted of a task; None where a layer is
+    enough for tasks, or has more than `most` cells, or strips would need each other both ways.
+    """
+    cost, H = space.tables.cost[:, 0], space.game.horizon
+    if not len(cost) or cost.min() < 0 or not 0 < space.totals[:H].max() <= most:
+        return None
+    ends = [(int(x.lo[:, 0].min()), int((x.lo[:, 0] + x.size[:, 0]).max())) for x in space.layers[:H] if len(x.lo)]
+    begin, end = min(a for a, _ in ends), max(b for _, b in ends)
+    number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
+    total = int(space.totals[:H].sum())
+    cells = min(wanted * number, total / (STRETCHES * workers))
+    if number < workers or cells < 2 * total / H:
+        return None
+    return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The strips of the times t0 .. t1-1."""
+
+    t0: int
+    t1: int
+    bounds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (K+1,) where the slabs of each strip begin
+    beginning: tuple[bool, ...] = ()  # whether a box of the times t0+1 .. t1-1 begins in a strip
+
+    def beside(self, k: int) -> list[int]:
+        """The strips whose edges strip k needs."""
+        if self.t1 - self.t0 == 1:
+            return []
+        return [q for q in range(k + 1, len(self.beginning)) if q == k + 1 or self.beginning[q]]
+
+    def strips(self, cut: Cut) -> Cut:
+        """A layer cut into them."""
+        slabs = cut.slabs[cut.order]
+        return replace(cut, block=np.searchsorted(slabs, self.bounds))
+
+    def values(self, cut: Cut) -> Cut:
+        """The same, where 2k are the edges of strip k and 2k+1 is the rest of it."""
+        slabs, number = cut.slabs, len(self.bounds) - 1
+        strip = np.searchsorted(self.bounds, slabs, side="right") - 1
+        own = 2 * strip + 1
+        own[slabs == self.bounds[strip]] -= 1
+        first = cut.of_box[:-1][np.diff(cut.of_box) > 0]
+        own[first] = 2 * strip[first]
+        order = np.argsort(own, kind="stable")
+        return replace(cut, order=order, block=np.searchsorted(own[order], np.arange(2 * number + 1)))
+
+
+def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) -> list[Stretch]:
+    """The stretches of a game, whose tiles have so many reached cells, the last times first.
+
+    Strips are the same at all times, though their shares of a layer are not: so they never need
+    lower ones, and the highest run ahead.
+    """
+    cuts = cuts[:-1]
+    slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
+    each = [np.bincount(cut.slabs, weights=own, minlength=slabs) for cut, own in zip(cuts, number, strict=True)]
+    bounds = _alike(np.sum(each, axis=0), strips.number)
+    held = [cut.slabs[cut.of_box[:-1][np.diff(cut.of_box) > 0]] for cut in cuts]  # where boxes begin
+    begins = [np.bincount(np.searchsorted(bounds, x, side="right") - 1, minlength=strips.number) > 0 for x in held]
+    times = batches(np.array([x.sum() for x in number]), int(strips.cells))
+    return [
+        Stretch(t0, t1, bounds, tuple(np.any(begins[t0 + 1 : t1], axis=0).tolist()) if t1 - t0 > 1 else ())
+        for t0, t1 in reversed(times)
+    ]
+
+
+def _alike(sizes: Floats, number: int) -> Ints:
+    """Cut slabs of these sizes into runs that are about alike, none of them empty."""
+    ends = np.cumsum(sizes)
+    wanted = ends[-1] * np.arange(1, number) / number
+    cuts = np.searchsorted(ends, wanted, side="left")
+    nearer = np.abs(ends[np.maximum(cuts - 1, 0)] - wanted) < np.abs(ends[cuts] - wanted)
+    inner = np.where(nearer, cuts, cuts + 1)
+    for k in range(number - 1):
+        least = inner[k - 1] + 1 if k else 1
+        inner[k] = min(max(inner[k], least), len(sizes) - (number - 1 - k))
+    return np.concatenate([[0], inner, [2**62]]).astype(np.int64)
