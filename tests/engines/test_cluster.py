@@ -21,28 +21,10 @@ from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.threads import Team
-from oracle import random_game
-from random_games import changing_game
+from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import BlockEngine, ShuffledEngine
 from slab_games import large_game
 
-
-def outcome(game, concept, path, **options):
-    """The bytes of the solution's file, or the error."""
-    try:
-        ace.solve(game, concept, **options).save(path)
-    except ace.AceError as error:
-        return type(error), str(error)
-    return path.read_bytes()
-
-
-def drawn(seed):
-    """A game: of the oracle's, or one in which everything changes with time."""
-    rng = np.random.default_rng([19, seed])
-    return random_game(rng) if seed % 2 else changing_game(rng)
-
-
-CONCEPTS = (ace.CE(), ace.CCE("egalitarian"), ace.Nash(), ace.CCE(None))
 SMALL = [1, 3, 10, 50]
 
 
@@ -199,18 +181,6 @@ def test_a_layer_is_cut_at_most_between_totals_of_one_state():
 
 
 # -- checkpoints ----------------------------------------------------------------------------------
-
-
-class Enough(Exception):
-    """Break a solve off."""
-
-
-def stop_after(layers):
-    def progress(told):
-        if told.layers_done >= layers:
-            raise Enough
-
-    return progress
 
 
 ENGINES = {

@@ -1,0 +1,216 @@
+"""Small layers in strips, several to a task: the same bytes, whatever the strips; and what is explored beside a solve."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines import checkpoint
+from acegames.engines.cluster import engine as engine_module
+from acegames.engines.cluster import solving, strips
+from acegames.engines.cluster.explored import BLOCK_CELLS, Beside
+from acegames.engines.cluster.strips import Strips, strips_of
+from acegames.safety.lattice import lattice
+from acegames.safety.space import plan
+from random_games import changing_game
+from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
+from shuffled_tasks import Shuffled, ShuffledEngine
+from slab_games import large_game
+
+LARGE = 10**6  # stage games of a task: as many as there are
+
+
+class StripEngine(ShuffledEngine):
+    """Solves in strips, in a random order, as if there were so many workers."""
+
+    def __init__(self, seed=0, workers=2, block=LARGE):
+        super().__init__(seed, block, dense=True)
+        self.used = Shuffled(seed, workers=workers)
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """How each solve was cut: `Strips` or None. Strips are as thin and stretches as short as they can be."""
+    found = []
+    for name in ("STRIPS_EACH", "SLABS_EACH", "STRETCHES"):
+        monkeypatch.setattr(strips, name, 1)
+
+    def watched(*given):
+        found.append(strips_of(*given))
+        return found[-1]
+
+    monkeypatch.setattr(engine_module, "strips_of", watched)
+    return found
+
+
+def same_bytes(game, concept, folder, seed, workers):
+    whole = outcome(game, concept, folder / "whole.ace", engine=ace.LocalEngine(dense=True))
+    assert outcome(game, concept, folder / "strips.ace", engine=StripEngine(seed, workers)) == whole
+    return whole
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_strips_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
+    rng = np.random.default_rng([20, seed])
+    monkeypatch.setattr(strips, "STRIPS_EACH", int(rng.integers(1, 4)))
+    monkeypatch.setattr(strips, "SLABS_EACH", int(rng.integers(1, 4)))
+    game = large_game(
+        seed,
+        players=(2, 2, 1, 3)[seed % 4],
+        constraints=1 + seed % 3,
+        horizon=int(rng.integers(6, 12)),
+        states=int(rng.integers(3, 7)),
+        budget=int(rng.integers(6, 13)),
+        dearest=1 + seed % 2,
+    )
+    same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1 + seed % 3)
+    same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1)  # with the more workers not all have slabs enough
+    assert isinstance(cut[1], Strips)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400))
+def test_strips_of_many_games_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
+    rng = np.random.default_rng([21, seed])
+    for name in ("STRIPS_EACH", "SLABS_EACH", "STRETCHES"):
+        monkeypatch.setattr(strips, name, int(rng.integers(1, 4)))
+    game = drawn(seed) if seed % 2 else changing_game(rng)
+    for concept, workers in itertools.product(CONCEPTS, (1, 2, 3)):
+        same_bytes(game, concept, tmp_path, seed, workers)
+
+
+def test_a_game_without_an_answer_says_so_in_strips_too(cut, tmp_path):
+    """The first cell of the last time that has none, of whichever strip and stretch."""
+    errors = 0
+    for seed in range(40):
+        game = changing_game(np.random.default_rng([22, seed]))
+        found = same_bytes(game, ace.Nash(), tmp_path, seed, workers=1)
+        errors += isinstance(found, tuple)
+    assert errors and any(cut)
+
+
+@pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9}, {5, 8}])
+def test_stretches_of_which_some_layers_are_stored(missing, cut, tmp_path):
+    game, folder = large_game(horizon=10), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    assert outcome(game, ace.CE(), tmp_path / "first.ace", engine=StripEngine(), checkpoint=folder) == whole
+    for name in os.listdir(folder):
+        if any(name.endswith(f"-{t}.layers") for t in missing):
+            os.unlink(folder / name)
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=StripEngine(), checkpoint=folder) == whole
+    assert all(cut) and {x.cells for x in cut} == {cut[0].cells}
+
+
+def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    game, folder = large_game(horizon=9), tmp_path / "run"
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    with pytest.raises(Enough):
+        ace.solve(game, ace.CE(), checkpoint=folder, progress=stop_after(4))
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=StripEngine(), checkpoint=folder) == whole
+
+
+def test_strips_need_nothing_of_lower_ones(cut):
+    """Which is what lets a strip of several layers be one task; a task is given no more than it may need."""
+    asked = []
+
+    class Watched(Shuffled):
+        def run(self, function, shared, what, blocks=(), **options):
+            if function is solving.solve_parts:
+                asked.append(what)
+            return super().run(function, shared, what, blocks, **options)
+
+    engine = StripEngine()
+    engine.used = Watched(0, workers=3)
+    ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
+    assert len({what.t1 - what.t0 for what in asked}) > 1
+    for what in asked:
+        assert all(q > what.p for q in what.beside) and all(v // 2 >= what.p for v in what.values)
+
+
+# -- when there are strips ------------------------------------------------------------------------
+
+
+def planned(**options):
+    game = large_game(horizon=24, **options)
+    return plan(game, lattice(game), clip=True)
+
+
+def test_small_layers_are_cut_into_strips_and_large_ones_are_not():
+    space = planned(budget=40)
+    layer = space.totals.mean()
+    found = strips_of(space, layer, 2, BLOCK_CELLS)
+    assert found is not None and found.number == 6 and found.cells >= 2 * layer and found.slab >= 2
+    assert strips_of(space, layer / 10, 2, BLOCK_CELLS) is None, "a layer has enough for all"
+    assert strips_of(space, layer, 2, space.totals.max() - 1) is None, "a layer is explored in several blocks"
+    assert strips_of(space, layer, 30, BLOCK_CELLS) is None, "there are fewer slabs than workers"
+
+
+@pytest.mark.parametrize("name", ["electric_fleet", "net_zero", "drones"])
+def test_no_strips_where_a_total_can_fall(name):
+    """As a battery's does that is charged: a strip would need lower ones."""
+    game = ace.catalog.get(name)
+    space = plan(game, lattice(game), clip=True)
+    assert space.tables.cost[:, 0].min() < 0 and strips_of(space, LARGE, 1, BLOCK_CELLS) is None
+
+
+# -- beside a solve -------------------------------------------------------------------------------
+
+
+class Several(Shuffled):
+    """Tasks that another thread can ask for, too."""
+
+    asked_apart = None
+
+    def apart(self):
+        self.asked_apart = Several(5)
+        return self.asked_apart
+
+    def cancel(self):
+        self.cancelled = True
+
+
+class SeveralEngine(StripEngine):
+    def __init__(self):
+        super().__init__(block=40)
+        self.used = Several(1)
+
+
+def test_exact_pairs_are_explored_by_another_thread(tmp_path):
+    game = large_game()
+    whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine()
+    assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
+    assert engine.used.asked_apart.ran > 0 and threading.active_count() == 1
+
+
+def test_exact_pairs_that_take_more_than_is_always_allowed_are_explored_afterwards(tmp_path, monkeypatch):
+    game = large_game()
+    whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine()
+    monkeypatch.setattr(engine_module, "REACHED_BYTES", 1)
+    assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
+    assert engine.used.asked_apart is None
+
+
+def test_what_is_explored_beside_ends_with_a_solve_that_fails(monkeypatch):
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    engine = SeveralEngine()
+    with pytest.raises(Enough):
+        ace.solve(large_game(), ace.CE(), engine=engine, progress=stop_after(2))
+    assert engine.used.asked_apart.cancelled and threading.active_count() == 1
+
+
+def test_what_cannot_be_planned_exactly_is_not_explored(monkeypatch):
+    def refuse(*given, **options):
+        raise ace.TooLarge("too many")
+
+    game = large_game()
+    space = plan(game, lattice(game), clip=True)
+    monkeypatch.setattr("acegames.engines.cluster.explored.plan", refuse)
+    with Beside(Several(0), space, lattice(game), 10**9, None) as beside:
+        assert beside.space() is None and beside.tasks is None
