@@ -699,7 +699,8 @@ def test_a_fault_among_pairs_that_are_alike_is_found_in_all_of_them():
 def test_an_engine_without_threads_is_refused():
     game = bench.random_game(2, 2, 2)
     with pytest.raises(
-        ace.InvalidOption, match=r"engine: got 'fast', must be an engine such as LocalEngine\(\) or RayEngine"
+        ace.InvalidOption,
+        match=r"engine: got 'fast', must be an engine that verifies, such as LocalEngine\(\) or RayEngine",
     ):
         verify(game, ace.solve(game).policy, engine="fast")
 

@@ -64,12 +64,12 @@ def policy_of(given: Any) -> Any:
     return given if hasattr(given, "distribution") else getattr(given, "policy", given)
 
 
-def check_engine(engine: Any, *, fits: bool) -> None:
+def check_engine(engine: Any, *, fits: bool, what: str = "an engine") -> None:
     """Refuse what has not what an engine has (`fits`), and a class that was not called."""
     if fits and isinstance(engine, type):
         raise InvalidOption(f"engine: got the class {engine.__name__}, must be an engine; call it: {engine.__name__}()")
     if not fits:
-        raise InvalidOption(f"engine: got {engine!r:.60}, must be an engine such as LocalEngine() or RayEngine()")
+        raise InvalidOption(f"engine: got {engine!r:.60}, must be {what} such as LocalEngine() or RayEngine()")
 
 
 def check_function(

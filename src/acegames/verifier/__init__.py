@@ -239,7 +239,8 @@ def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) ->
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
     if engine is not None:
-        check_engine(engine, fits=hasattr(engine, "threads") or callable(getattr(engine, "tasks", None)))
+        fits = hasattr(engine, "threads") or callable(getattr(engine, "tasks", None))
+        check_engine(engine, fits=fits, what="an engine that verifies,")
     if callable(getattr(engine, "check_installed", None)):
         engine.check_installed()
     if not callable(getattr(policy, "distribution", None)):

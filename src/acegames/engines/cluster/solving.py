@@ -8,14 +8,9 @@ have ended is filed while others are solved.
 
 from __future__ import annotations
 
-import logging
-import os
-import re
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,9 +20,10 @@ import numpy as np
 from acegames.engines import OnProgress, Progress
 from acegames.engines.answers import Failure
 from acegames.engines.backward import missing
-from acegames.engines.checkpoint import Checkpoint, unwritable, write_alone
+from acegames.engines.checkpoint import Checkpoint, write_alone
 from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
+from acegames.engines.cluster.folder import Folder, remove_signs, sees
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
 from acegames.engines.cluster.parts import Setting, Told, Wanted, solve_parts
@@ -37,8 +33,6 @@ from acegames.engines.layer_store import LayerStore, SolvedLayer
 from acegames.model.arrays import Ints
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
-
-log = logging.getLogger("acegames")
 
 FILING = 2  # layers that wait to be filed at most, before no more parts are asked for
 
@@ -86,7 +80,7 @@ class Backward:
         self.resumed = self.pairs = sum(len(x.layer) for x in kept.values())
         self.layers = len(kept)
         if isinstance(self.store, Checkpoint):
-            _remove_signs(self.store.run)
+            remove_signs(self.store.run)
             self.folder = Folder(self.store) if len(kept) < H else None
         self.thread = ThreadPoolExecutor(1)
         try:
@@ -300,49 +294,3 @@ def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
     pieces = (block.fetch() for block in order.pieces)
     write_alone(path, digest, counted, form.shapes, partial(fill_layer, form, pieces))
     return ((order.t, True),)
-
-
-def sees(sign: str) -> bool:
-    """Whether this machine sees the folder of this file."""
-    return os.path.exists(sign)
-
-
-def _remove_signs(run: str) -> None:
-    """Remove the signs of solves of this folder that were killed."""
-    folder, own = os.path.split(os.path.abspath(run))
-    shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
-    for name in os.listdir(folder):
-        if shape.fullmatch(name):
-            with suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-
-
-class Folder:
-    """A checkpoint folder that other machines may see; they know it by a file in it."""
-
-    def __init__(self, store: Checkpoint) -> None:
-        self.store, self.run = store, os.path.abspath(store.run)
-        self.sign = f"{self.run}.{secrets.token_hex(8)}"
-        try:
-            with open(self.sign, "x"):
-                pass
-        except OSError as error:
-            raise unwritable(self.sign, error) from None
-
-    def file_of(self, t: int) -> str:
-        """The file of a layer, as all machines name it."""
-        return os.path.abspath(self.store.alone(t))
-
-    def tell_unseen(self) -> None:
-        """Say once that a machine does not see the folder."""
-        if not self.told:
-            self.told = True
-            told = "acegames: not all machines see %s; layers that they cannot write there come to this process, which writes them"
-            log.warning(told, os.path.dirname(self.run))
-
-    told = False
-
-    def close(self) -> None:
-        """Remove that file."""
-        with suppress(OSError):
-            os.unlink(self.sign)
