@@ -158,12 +158,29 @@ def answer(x):
 """
 
 
+FAR = """
+from acegames.verifier.lines import judge_lines
+from acegames.system.compiled import kernel
+
+@kernel
+def answer(x):
+    return x + 1
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "source"),
-    [("numerics.py", SOURCE), ("boxes.py", CALLING), ("records.py", CALLING), ("simplex.py", CALLING)],
+    [
+        ("numerics.py", SOURCE),
+        ("boxes.py", CALLING),
+        ("records.py", CALLING),
+        ("simplex.py", CALLING),
+        ("lines.py", FAR),
+        ("kernels.py", FAR),  # of the verifier, which `lines` calls
+    ],
 )
 def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name, source):
-    """The tolerances; and of the solver's kernels, where one is called, all files."""
+    """The tolerances; what is called, at any depth; and of the solver's kernels, where one is called, all files."""
     module(source).answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == name))
