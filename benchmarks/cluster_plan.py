@@ -173,8 +173,9 @@ def _paced(world, cells, cluster, each, size, filed):
         key: getattr(second, key) + more * (getattr(second, key) - getattr(first, key))
         for key in ("seconds", "driver", "network", "disk", "moved")
     }
+    work = each * world.pairs / (cluster.nodes * cluster.cores)
     told["seconds"] = max(
-        told[key] for key in ("seconds", "driver", "network", "disk")
+        work, *(told[key] for key in ("seconds", "driver", "network", "disk"))
     )  # few layers do not fill all queues
     return {**told, "tasks": K * world.horizon, "needs": sum(map(len, cutting.needs)) / K}
 
