@@ -63,6 +63,17 @@ def test_slabs_give_the_same_bytes(players, constraints, tmp_path):
         assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block)
 
 
+def test_a_time_that_nothing_reaches(tmp_path):
+    """No budget lasts until then: the layer has no cells at all, but the ones before and after it have."""
+    game = drawn(402)
+    cells = plan(game, lattice(game), clip=True).totals
+    assert cells[0] and not cells.all()
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    assert whole[0] is ace.Infeasible
+    for dense, block in itertools.product([True, False, None], [1, None]):
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense)) == whole
+
+
 def test_rounded_costs_give_the_same_bytes(tmp_path):
     game = large_game(unit=0.37)
     options = {"epsilon": 4.0}

@@ -95,7 +95,7 @@ def explore(
         TooLarge: when `safety.explore` would take more than `allowed` bytes; or, if that is None,
             when the driver has no room for what it holds.
     """
-    if (space.layer(0).locate(*space.roots, None) < 0).any():
+    if not space.totals.all() or (space.layer(0).locate(*space.roots, None) < 0).any():
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
     limit = UNLIMITED if allowed is None else allowed
     if space.dense is not True:
