@@ -119,6 +119,11 @@ class Cut:
         """(T,) the slab of each tile."""
         return (self.at - self.begin) // self.slab
 
+    @cached_property
+    def first_of_box(self) -> Ints:
+        """(B,) the first tile of each box."""
+        return self.of_box[:-1]
+
     def offsets(self, sizes: Ints) -> Ints:
         """(T,) where what a tile holds begins in its block; a tile holds so many things."""
         order = np.lexsort((np.arange(len(self.slot)), self.owner))

@@ -105,10 +105,8 @@ class InBlocks(ABC):
         store: LayerStore,
         beside: Beside,
     ) -> EngineResult | None:
-        part, strips = (
-            self._most(planned, concept, planned.totals, tasks.workers),
-            self._strips(planned, concept, tasks),
-        )
+        part = self._most(planned, concept, planned.totals, tasks.workers)
+        strips = self._strips(planned, concept, tasks)
         explored = explore(tasks, planned, None, self._explored, part, strips)
         space = explored.space
         if not space.feasible:

@@ -127,12 +127,8 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
 
 def tile_counts(explored: Explored) -> list[Ints]:
     """How many cells of each tile are reached, by time, where all cells are held."""
-    space, cuts = explored.space, explored.layout.cuts
-    marks = (cells.marks(int(total)) for cells, total in zip(space.cells[:-1], space.totals, strict=False))
-    return [
-        np.add.reduceat(own, cut.first[:-1], dtype=np.int64) if len(own) else np.zeros(0, np.int64)
-        for own, cut in zip(marks, cuts, strict=False)
-    ]
+    layers = zip(explored.space.cells[:-1], explored.layout.cuts[:-1], strict=True)
+    return [np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64) for cells, cut in layers]
 
 
 def _bits(layout: Layout, found: Marked, t: int) -> Cells:

@@ -132,8 +132,8 @@ class Told(NamedTuple):
 
 
 def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
-    """The edges of the times before t0 (where there are several times), the values of t0, and the
-    pieces of the policy of t1-1 .. t0.
+    """The edges of t1-1 .. t0+1 (where there are several times), the values of t0, and the pieces
+    of the policy of t1-1 .. t0.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
     (height maps, or cells), then values, then edges.

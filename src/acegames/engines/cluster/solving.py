@@ -113,7 +113,7 @@ class Backward:
     def _ask(self, stretch: Stretch, values: list[Block]) -> list[Block]:
         """Ask for the parts of the layers of a stretch; handles on the values of the first."""
         t0, t1 = stretch.t0, stretch.t1
-        times, number, workers = range(t1 - 1, t0 - 1, -1), self.setting.number(t0), max(self.tasks.workers, 1)
+        times, number, workers = range(t1 - 1, t0 - 1, -1), self.setting.number(t0), self.tasks.workers
         found, edges = dict[int, Block](), dict[int, Block]()
         self.asked |= {t: _Asked() for t in times}
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):

@@ -79,8 +79,7 @@ class Stretch:
         strip = np.searchsorted(self.bounds, slabs, side="right") - 1
         own = 2 * strip + 1
         own[slabs == self.bounds[strip]] -= 1
-        first = cut.of_box[:-1][np.diff(cut.of_box) > 0]
-        own[first] = 2 * strip[first]
+        own[cut.first_of_box] = 2 * strip[cut.first_of_box]
         order = np.argsort(own, kind="stable")
         return replace(cut, order=order, block=np.searchsorted(own[order], np.arange(2 * number + 1)))
 
@@ -95,8 +94,8 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
     each = [np.bincount(cut.slabs, weights=own, minlength=slabs) for cut, own in zip(cuts, number, strict=True)]
     bounds = _alike(np.sum(each, axis=0), strips.number)
-    held = [cut.slabs[cut.of_box[:-1][np.diff(cut.of_box) > 0]] for cut in cuts]  # where boxes begin
-    begins = [np.bincount(np.searchsorted(bounds, x, side="right") - 1, minlength=strips.number) > 0 for x in held]
+    firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts)
+    begins = [np.bincount(own, minlength=strips.number) > 0 for own in firsts]  # whether boxes begin in a strip
     times = batches(np.array([x.sum() for x in number]), int(strips.cells))
     return [
         Stretch(t0, t1, bounds, tuple(np.any(begins[t0 + 1 : t1], axis=0).tolist()) if t1 - t0 > 1 else ())
