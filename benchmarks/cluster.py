@@ -3,12 +3,14 @@
 Ray is needed (`pip install 'acegames[cluster]'`). For 1, 2 and 3 nodes of one processor each, `LocalEngine` with as many threads and
 `RayEngine` with blocks of several lengths solve the same games in turn, and medians are compared. Each answer is compared with that of
 `LocalEngine`, byte by byte in the solution file, and one of each game is verified. Writes cluster.json, and the tasks of some solves to
-cluster_tasks.json.gz, from which `cluster_plan.py` predicts larger clusters. `--turns 1` measures each once instead of three times. `--quick` takes a minute for the small game alone, and
-writes to quick.json and quick_tasks.json.gz.
+cluster_tasks.json.gz, from which `cluster_plan.py` predicts larger clusters (`--name` names both otherwise). `--turns 1` measures each
+once instead of three times; `--nodes 2,8 --games large` measures those alone. `--quick` takes a minute for the small game alone, and writes
+to quick.json and quick_tasks.json.gz.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import json
@@ -40,16 +42,16 @@ STORE = 2 * 2**30  # bytes of each node's object store
 
 def main():
     """Measure, and write what was found."""
-    quick, begun = "--quick" in sys.argv, time.perf_counter()
-    names, repeat, blocks = (["small"], 1, QUICK) if quick else (list(GAMES), _turns(), BLOCKS)
-    games = {name: Measuring(name) for name in names}
-    cluster, rows, runs = two_nodes.start(nodes=1, store=STORE), [], []
+    wanted, begun = _wanted(), time.perf_counter()
+    repeat, blocks = wanted.turns, QUICK if wanted.quick else BLOCKS
+    games = {name: Measuring(name) for name in wanted.games}
+    cluster, rows, runs, small = two_nodes.start(nodes=1, store=STORE), [], [], None
     try:
-        for nodes in (1, 2, 3):
+        for nodes in wanted.nodes:
             while len(cluster.list_all_nodes()) < nodes:
                 cluster.add_node(num_cpus=1, object_store_memory=STORE)
             cluster.wait_for_nodes()
-            if nodes == 2:
+            if small is None and nodes > 1:
                 small = costs(cluster.address)
                 print({key: f"{x:.3g}" for key, x in small.items()}, flush=True)
             for game in games.values():
@@ -75,16 +77,24 @@ def main():
         "minutes": (time.perf_counter() - begun) / 60,
         "runs": rows,
     }
-    name = "quick" if quick else "cluster"
-    (HERE / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
-    with gzip.GzipFile(HERE / f"{name}_tasks.json.gz", "wb", mtime=0) as file:
+    (HERE / f"{wanted.name}.json").write_text(json.dumps(told, indent=2) + "\n")
+    with gzip.GzipFile(HERE / f"{wanted.name}_tasks.json.gz", "wb", mtime=0) as file:
         file.write(json.dumps({"runs": runs}, separators=(",", ":"), default=float).encode())
     print(f"{(time.perf_counter() - begun) / 60:.1f} minutes on {facts}; load of the machine: {os.getloadavg()[0]:.1f}")
 
 
-def _turns():
-    """How often each is measured, after `--turns`."""
-    return int(sys.argv[sys.argv.index("--turns") + 1]) if "--turns" in sys.argv else 3
+def _wanted():
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="the small game alone, once")
+    parser.add_argument("--turns", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--nodes", type=lambda text: [int(x) for x in text.split(",")], default=[1, 2, 3])
+    parser.add_argument("--games", type=lambda text: text.split(","), default=list(GAMES))
+    parser.add_argument("--name", default="cluster", help="of the files that are written")
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.turns, wanted.games, wanted.name = 1, ["small"], "quick"
+    return wanted
 
 
 class Measuring:

@@ -66,8 +66,6 @@ class Recorder(OnRay):
         layer, pieces = (what.t0, what.t1 - what.t0) if function is solve_parts else (-1, 0)
         self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock()))
         handles = super().run(function, shared, what, blocks, made=made, told=told, at=at)
-        newest = next(reversed(self._under_way.values()))
-        newest.made.append(index)  # carried to `_count`
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()
@@ -87,9 +85,9 @@ class Recorder(OnRay):
         super()._wait()
         self.record.waited += time.perf_counter() - began
 
-    def _count(self, task, measured):
-        own = self.record.tasks[task.made.pop()]
-        super()._count(task, measured)
+    def _count(self, ended, measured):
+        own = self.record.tasks[ended.task.number]
+        super()._count(ended, measured)
         own.told, own.node, own.seconds, own.fetching = (
             self._clock(),
             measured.node[:8],

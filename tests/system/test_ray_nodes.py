@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acegames.system.ray_nodes import SLACK, Nodes
+from acegames.system.ray_nodes import AHEAD, Nodes
 from acegames.system.ray_worker import Place
 
 
@@ -26,14 +26,15 @@ def test_wherever_blocks_lie():
     assert (nodes.choose([there]), nodes.choose([there], 0.9)) == ("a", "b")
 
 
-def test_a_node_that_has_far_more_to_do_is_spared():
-    nodes = Nodes(Listed(a=1, b=1))
-    for _ in range(int(SLACK)):
-        nodes.asked("b")
-    assert nodes.choose([], 0.9) == "b"
-    nodes.asked("b")
-    assert nodes.choose([], 0.9) == "a"
+def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
+    nodes, chosen = Nodes(Listed(a=1, b=2)), ""
+    while nodes.room:
+        chosen += nodes.choose([Place("a", 10**9)], 0.9)
+        nodes.asked(chosen[-1])
+    assert chosen == "bba" + AHEAD * "b" + (AHEAD - 1) * "a"
+    nodes.ended("a")
+    assert nodes.room and nodes.choose([Place("b", 10**9)], 0.9) == "a"
 
 
 def test_no_node():
-    assert Nodes(Listed()).choose([], 0.5) is None
+    assert Nodes(Listed()).room and Nodes(Listed()).choose([], 0.5) is None

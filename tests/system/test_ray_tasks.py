@@ -29,6 +29,15 @@ def failure(tasks, function, what):
     return caught.value
 
 
+def until_idle(begun):
+    """Wait until nothing runs on the cluster."""
+    import ray
+
+    while ray.available_resources().get("CPU", 0) < 2:
+        assert time.monotonic() - begun < 60
+        time.sleep(0.1)
+
+
 def a_graph_makes_the_right_blocks(tasks):
     told = []
     with tasks:
@@ -104,8 +113,6 @@ def test_no_more_tasks_are_under_way_than_allowed_and_each_is_told_once(on_ray):
 
 
 def test_an_error_gives_up_the_other_tasks(on_ray):
-    import ray
-
     begun = time.monotonic()
     with pytest.raises(ace.NoEquilibrium), on_ray() as tasks:  # noqa: PT012
         shared = tasks.share(0)
@@ -113,10 +120,20 @@ def test_an_error_gives_up_the_other_tasks(on_ray):
         (slow,) = tasks.run(jobs.wait, shared, 600.0)
         tasks.run(jobs.wait, shared, 600.0, [slow])
         tasks.finish()
-    while ray.available_resources().get("CPU", 0) < 2:
-        assert time.monotonic() - begun < 60
-        time.sleep(0.1)
+    until_idle(begun)
     a_graph_makes_the_right_blocks(on_ray())
+
+
+@pytest.mark.parametrize("times", [1, 10**6])
+def test_a_task_that_does_not_notice_an_interrupt_is_given_up_too(on_ray, tmp_path, times):
+    begun, runs = time.monotonic(), tmp_path / "runs"
+    with pytest.raises(ace.NoEquilibrium), on_ray() as tasks:  # noqa: PT012
+        tasks.run(jobs.deaf, tasks.share(0), (str(runs), times))
+        while not runs.exists():
+            time.sleep(0.01)
+        tasks.run(jobs.fail, tasks.share(0), "a")
+        tasks.finish()
+    until_idle(begun)
 
 
 def test_errors_of_python_come_with_the_place_in_the_task(on_ray):

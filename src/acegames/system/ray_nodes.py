@@ -2,9 +2,8 @@
 
 Ray's own strategy sends a task to the node that holds most of its blocks, and learns a tenth of a
 second late which nodes are idle: with tasks of 50 ms it kept one of two nodes busy. Who asks for
-the tasks knows how many each node has before it, so the choice is made here: the node that holds
-most of the task's blocks, among those with hardly more to do than the idlest. Where a node is gone
-by then, Ray takes another.
+the tasks knows how many each node has before it, so the choice is made here, among the nodes that
+have room. Where a node is gone by then, Ray takes another.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from acegames.system.ray_worker import Place
 FRESH = 1.0
 """Seconds for which the list of nodes is believed."""
 
-SLACK = 2.0
-"""How many more tasks per CPU a node may have than the idlest one, for the sake of its blocks."""
+AHEAD = 2
+"""Tasks per CPU that a node is sent: one that runs, and one that follows it at once."""
 
 
 @dataclass
@@ -35,6 +34,11 @@ class Node:
     def load(self) -> float:
         """Tasks per CPU."""
         return self.tasks / self.cpus
+
+    @property
+    def room(self) -> bool:
+        """Whether it can be sent one more."""
+        return self.load < AHEAD
 
 
 class Nodes:
@@ -57,6 +61,11 @@ class Nodes:
         """How many nodes there are."""
         return len(self._known)
 
+    @property
+    def room(self) -> bool:
+        """Whether a task can be sent; without nodes Ray keeps it for those that come."""
+        return not self._known or any(node.room for node in self._known.values())
+
     def refresh(self) -> None:
         """Look which nodes there are, unless that was done a moment ago."""
         if monotonic() - self._seen < FRESH:
@@ -72,26 +81,21 @@ class Nodes:
     def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
         """The node for a task with blocks at these places, or None if there is no node.
 
-        With `at` it is the node whose share of the CPUs that is, unless it has far more to do than
-        others.
+        It is one with an idle CPU, or else one with room. Among these it is the node whose share of
+        the CPUs `at` is, or else the one that holds most of the blocks.
         """
         if not self._known:
             return None
+        nodes = list(self._known.values())
+        able = [x for x in nodes if x.load < 1] or [x for x in nodes if x.room] or nodes
+        if at is not None and (home := self._home(at)) in able:
+            return home.name
         known = [place.size for place in places if place.size is not None]
         typical = sum(known) // len(known) if known else 1  # size of those that are not made yet
         here: dict[str | None, int] = {}
         for place in places:
             here[place.node] = here.get(place.node, 0) + (typical if place.size is None else place.size)
-        nodes = self._known.values()
-        most = min(node.load for node in nodes) + SLACK
-        if at is not None:
-            home = self._home(at)
-            if home.load <= most:
-                return home.name
-        best = max(
-            (node for node in nodes if node.load <= most),
-            key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load),
-        )
+        best = max(able, key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load))
         self._last = best.name
         return best.name
 

@@ -23,6 +23,7 @@ from acegames.system.machine import bytes_said
 from acegames.system.ray_connection import connect
 from acegames.system.ray_errors import original
 from acegames.system.ray_nodes import Nodes
+from acegames.system.ray_queue import Asked, Queue
 from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
 from acegames.system.tasks import Block, Shared, Told
 
@@ -33,6 +34,13 @@ PER_CPU = 4
 
 PATIENCE = 1.0
 """Seconds after which waiting looks around for nodes that came or went."""
+
+
+INTERRUPTS = 6
+"""How often a task that is given up is told so."""
+
+GRACE = 0.5
+"""Seconds that it is given each time."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +58,12 @@ class RayStats:
 
 
 class UnderWay(NamedTuple):
-    """A task that has not ended."""
+    """A task that was sent and has not ended."""
 
     ref: Any  # of its numbers
     node: str | None
     given: list[Place]
-    made: list[Place]
-    told: Told | None
+    task: Asked
 
 
 class OnRay:
@@ -87,6 +94,7 @@ class OnRay:
         self._lonely = False  # whether it was said that there are no processors
         self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
         self._ways: dict[tuple[str | None, int], Any] = {}
+        self._queue, self._asked = Queue(), 0
         self._under_way: dict[Future[Any], UnderWay] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
         self._on_disk: dict[str, int] = {}  # the most of each node
@@ -139,23 +147,20 @@ class OnRay:
             ClusterError: the cluster lost more than it could make up for, or versions differ.
         """
         self._tell()
-        while len(self._under_way) >= self.in_flight:
+        while len(self._queue) + len(self._under_way) >= self.in_flight:
             self._wait()
         if self._over:
             raise RuntimeError("a task was asked for after all were given up")
-        given = [block.place for block in blocks]
-        node = self._nodes.choose(given, at)
-        first = {block.numbers for block in _blocks_in(what) if block.numbers is not None}
-        call = Call(shared, function, what, made, len(blocks))
-        refs = self._way(node, made).remote(call, *(block.ref for block in blocks), *first)
-        *found, numbers = refs if made else [refs]
-        handles = [RayBlock(ref, Place(node), numbers) for ref in found]
-        self._follow(UnderWay(numbers, node, given, [handle.place for handle in handles], told))
+        handles = [RayBlock(made=False, go_on=self._wait) for _ in range(made)]
+        call, inside = Call(shared, function, what, made, len(blocks)), list(_blocks_in(what))
+        self._queue.add(Asked(self._asked, call, blocks, inside, handles, told, at))
+        self._asked += 1
+        self._send()
         return list(handles)
 
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
-        while self._under_way:
+        while self._queue or self._under_way:
             self._wait()
 
     def account(self) -> str:
@@ -168,12 +173,19 @@ class OnRay:
         return f"{said} ({', '.join(told)})" if told else said
 
     def cancel(self) -> None:
-        """Give up every task that has not ended. Those that run are interrupted."""
+        """Give up every task that has not ended. Those that run are interrupted; one that begins at
+        this moment may not notice, so it is told again, and in the end its process is ended.
+        """
         self._over = True
-        under_way, self._under_way = self._under_way, {}
+        under_way, self._under_way, self._queue = self._under_way, {}, Queue()
         for task in under_way.values():
             self._nodes.ended(task.node)
-            self._ray.cancel(task.ref)
+        left = [task.ref for task in under_way.values()]
+        for turn in range(INTERRUPTS):
+            for ref in left:
+                self._ray.cancel(ref, force=turn == INTERRUPTS - 1)
+            if left:
+                left = self._ray.wait(left, num_returns=len(left), timeout=GRACE, fetch_local=False)[1]
 
     @property
     def total(self) -> RayStats:
@@ -181,6 +193,19 @@ class OnRay:
         each = [self.stats, *(x.total for x in self._apart)]
         total = {x.name: sum(getattr(one, x.name) for one in each) for x in fields(RayStats)}
         return RayStats(**{**total, "bytes_spilled": max(one.bytes_spilled for one in each)})
+
+    def _send(self) -> None:
+        """Send tasks to the nodes that have room for them."""
+        while self._nodes.room and (task := self._queue.first()) is not None:
+            places = [block.place for block in task.given]
+            node, made = self._nodes.choose(places, task.at), len(task.made)
+            first = {block.numbers for block in task.inside if block.numbers is not None}
+            refs = self._way(node, made).remote(task.call, *(block.ref for block in task.given), *first)
+            *found, numbers = refs if made else [refs]
+            for block, ref in zip(task.made, found, strict=True):
+                block.ref, block.numbers, block.place.node = ref, numbers, node
+            self._queue.sent(task)
+            self._follow(UnderWay(numbers, node, places, task))
 
     def _way(self, node: str | None, made: int) -> Any:
         """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
@@ -214,29 +239,31 @@ class OnRay:
         self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
         while not self._ended.empty():
             self._take(self._ended.get())
+        self._send()
 
     def _take(self, future: Future[Any]) -> None:
         """A task has ended.
 
         Raises: what it raised; all others are given up.
         """
-        task = self._under_way.pop(future, None)
-        if task is None:
+        ended = self._under_way.pop(future, None)
+        if ended is None:
             return  # given up before
-        self._nodes.ended(task.node)
+        self._nodes.ended(ended.node)
         error = future.exception()
         if error is not None:
             self.cancel()
             raise original(error, self._ray, self._retries) from None
         numbers, measured = future.result()
-        self._count(task, measured)
-        if task.told is not None:
-            task.told(numbers)
+        self._count(ended, measured)
+        self._queue.ended(ended.task)
+        if ended.task.told is not None:
+            ended.task.told(numbers)
 
-    def _count(self, task: UnderWay, measured: Measured) -> None:
+    def _count(self, ended: UnderWay, measured: Measured) -> None:
         """Keep what a task says of itself."""
-        for place, size in zip(task.made, measured.bytes_out, strict=True):
-            place.node, place.size = measured.node, size
+        for block, size in zip(ended.task.made, measured.bytes_out, strict=True):
+            block.place.node, block.place.size = measured.node, size
         self._on_disk[measured.node] = max(self._on_disk.get(measured.node, 0), measured.spilled)
         self.stats = RayStats(
             tasks=self.stats.tasks + 1,
@@ -245,7 +272,7 @@ class OnRay:
             fetching=self.stats.fetching + measured.fetching,
             bytes_in=self.stats.bytes_in + measured.bytes_in,
             bytes_out=self.stats.bytes_out + sum(measured.bytes_out),
-            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in task.given if x.node != measured.node),
+            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in ended.given if x.node != measured.node),
             bytes_spilled=sum(self._on_disk.values()),
         )
 

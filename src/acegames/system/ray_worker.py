@@ -73,9 +73,12 @@ class RayBlock:
     blocks if those are lost after all handles on it are gone: such tasks should make none.
     """
 
-    ref: Any
+    ref: Any = None  # None until its task is sent to a node
     place: Place = field(default_factory=Place)
     numbers: Any = None  # a reference to those of its task
+    made: bool = True
+    awaited: list[Any] = field(default_factory=list)  # tasks that wait until it is made
+    go_on: Callable[[], None] | None = None  # what brings its task nearer to a node
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RayBlock, (self.ref,)
@@ -88,6 +91,9 @@ class RayBlock:
         """
         begun = perf_counter()
         ray = _ray()
+        while self.ref is None:
+            assert self.go_on is not None
+            self.go_on()
         try:
             content = ray.get(self.ref, timeout=PATIENCE if _in_a_task(ray) else None)
         except ray.exceptions.GetTimeoutError:

@@ -19,11 +19,11 @@ import numpy as np
 
 from acegames.engines.cluster.cutting import Cut
 from acegames.model.arrays import Floats, Ints
-from acegames.safety.explore import batches
 from acegames.safety.space import Space
 
 STRIPS_EACH = 3  # for each worker
 SLABS_EACH = 4  # of a strip, so that strips can be made alike
+LARGEST = 1.5  # times as many cells as strips have on average, in the largest of a stretch
 STRETCHES = 4  # for each worker at least: the lowest strip of the first begins last
 
 
@@ -88,7 +88,8 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     """The stretches of a game, whose tiles have so many reached cells, the last times first.
 
     Strips are the same at all times, though their shares of a layer are not: so they never need
-    lower ones, and the highest run ahead.
+    lower ones, and the highest run ahead. At the first times and the last one strip has nearly all
+    cells: so stretches are cut by the largest of their strips, not by all of them.
     """
     cuts = cuts[:-1]
     slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
@@ -96,11 +97,23 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     bounds = _alike(np.sum(each, axis=0), strips.number)
     firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts)
     begins = [np.bincount(own, minlength=strips.number) > 0 for own in firsts]  # whether boxes begin in a strip
-    times = batches(np.array([x.sum() for x in number]), int(strips.cells))
+    strip = np.searchsorted(bounds, np.arange(slabs), side="right") - 1
+    by_strip = [np.bincount(strip, weights=own, minlength=strips.number) for own in each]
+    times = _cut(np.array(by_strip), LARGEST * strips.cells / strips.number)
     return [
         Stretch(t0, t1, bounds, tuple(np.any(begins[t0 + 1 : t1], axis=0).tolist()) if t1 - t0 > 1 else ())
         for t0, t1 in reversed(times)
     ]
+
+
+def _cut(cells: Floats, most: float) -> list[tuple[int, int]]:
+    """Cut times into runs t0 .. t1-1 with at most so many cells in a column, if it can be."""
+    found, t0 = list[tuple[int, int]](), 0
+    for t in range(1, len(cells)):
+        if cells[t0 : t + 1].sum(axis=0).max() > most:
+            found.append((t0, t))
+            t0 = t
+    return [*found, (t0, len(cells))]
 
 
 def _alike(sizes: Floats, number: int) -> Ints:
