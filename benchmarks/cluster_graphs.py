@@ -39,7 +39,8 @@ def from_record(record):
             pauses[k] = max(x.asked - told, 0.0)
         told = max(told, x.told)
     layer = np.array([x.layer for x in tasks])
-    return Graph(seconds, size, filed, needs, layer, pauses, max(record.wall - told, 0.0))
+    at = np.array([np.nan if x.at is None else x.at for x in tasks])
+    return Graph(seconds, size, filed, needs, layer, pauses, max(record.wall - told, 0.0), at)
 
 
 def _filed(task):
@@ -132,7 +133,8 @@ def layers_of(cutting, layers, nodes, each, size, filed):
     first = [np.sort(number[cutting.needs[p]]).tolist() for p in order]
     needs = [[]] * K + [[j + (t - 1) * K for j in needed] for t in range(1, layers) for needed in first]
     cells = np.tile(cutting.cells[order], layers).astype(float)
-    return Graph(cells * each, cells * size, cells * filed, needs, np.repeat(np.arange(layers), K))
+    at = np.tile((order + 0.5) / K, layers)
+    return Graph(cells * each, cells * size, cells * filed, needs, np.repeat(np.arange(layers), K), at=at)
 
 
 def measured(record, pairs):

@@ -3,9 +3,10 @@
 It follows `acegames.system.ray_tasks` and `acegames.engines.cluster.solving`:
 
 - One driver asks for the tasks in their order, each for some seconds of its own, and takes the numbers of those that ended. No more than
-  `in_flight` are under way. Where all tasks must end before the next is asked for (between the passes of exploration), it waits and
+  `in_flight` are asked for and not ended. Where all tasks must end before the next is asked for (between the passes of exploration), it waits and
   then works for `pause` seconds.
-- A task goes to the node that holds most of what it needs, among those with hardly more to do than the idlest (`SLACK`).
+- A task is sent when a node has room for it (`AHEAD`), in the order of the engine's own `Queue`: to the node of its place, or the one that
+  holds most of what it needs, idle ones first.
 - When all that it needs is made, what the node lacks is moved there: each node sends and receives one block at a time at `bandwidth`.
   Then it waits for a worker. There is no barrier between layers.
 - A layer whose parts have ended is filed: by a task on some node that fetches its pieces and writes them to a file system that all
@@ -24,8 +25,10 @@ from itertools import count
 
 import numpy as np
 
-from acegames.system.ray_nodes import SLACK
+from acegames.system.ray_nodes import AHEAD
+from acegames.system.ray_queue import Asked, Queue
 from acegames.system.ray_tasks import PER_CPU
+from acegames.system.ray_worker import RayBlock
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Graph:
         default_factory=dict
     )  # before this task all others must have ended, and the driver works so long
     end: float = 0.0  # seconds of the driver after the last one
+    at: np.ndarray | None = None  # (N,) the place of each, 0 .. 1; NaN: anywhere
 
     def __len__(self):
         return len(self.seconds)
@@ -97,14 +101,16 @@ class _Play:
     def __init__(self, graph, cluster):
         self.graph, self.cluster, n = graph, cluster, len(graph)
         self.events, self.order, self.now = [], count(), 0.0
-        self.home = np.full(n, -1)  # the node that a task was asked for at
+        self.home = np.full(n, -1)  # the node that a task was sent to
+        self.at = np.full(n, np.nan) if graph.at is None else graph.at
+        self.unsent, self.made = Queue(), [None] * n  # and what it makes, as that sees it
         self.here = [None] * n  # where its block is, and since when
         self.ended, self.missing = np.full(n, np.inf), [0] * n
         self.waiting = defaultdict(list)  # by task that has not ended: those that need it
         self.asked = self.heard = 0
         self.to_hear, self.to_file = deque(), deque()
         self.driver_free, self.driver_busy, self.idle = 0.0, 0.0, True
-        self.tasks = [0] * cluster.nodes  # asked for at each node and not heard of
+        self.tasks = [0] * cluster.nodes  # sent to each node and not heard of
         self.idlest = [(0, k) for k in range(cluster.nodes)]
         self.free = [cluster.cores] * cluster.nodes
         self.queue = [deque() for _ in range(cluster.nodes)]
@@ -150,13 +156,16 @@ class _Play:
             k = self.asked
             busy = self.graph.pauses.get(k, 0.0) + self.cluster.ask + self.cluster.ask_each * len(self.graph.needs[k])
             self.asked += 1
-            self._ask(k, self.now + busy)
+            needed = [self.made[j].made[0] for j in self.graph.needs[k]]
+            self.made[k] = Asked(k, None, needed, (), [RayBlock(made=False)], None, None)
+            self.unsent.add(self.made[k])
         else:
             self.idle = True
             return
         self.idle = False
         self.driver_busy += busy
         self.driver_free = self.now + busy
+        self._send(self.driver_free)
         self._at(self.driver_free, self._drive)
 
     def _may_ask(self):
@@ -178,6 +187,7 @@ class _Play:
             self.filing -= 1
             return
         self.heard += 1
+        self.unsent.ended(self.made[k])
         layer = int(self.graph.layer[k])
         if layer >= 0:
             self.left[layer] -= 1
@@ -192,17 +202,21 @@ class _Play:
         self.disk_free = max(self.disk_free, self.now) + took
         self.disk_busy += took
 
-    def _ask(self, k, time):
-        """A task is on its way to a node."""
-        node = self._choose(self.graph.needs[k])
-        self.home[k] = node
-        self._count(node)
-        open_needs = [j for j in self.graph.needs[k] if not np.isfinite(self.ended[j]) or self.ended[j] > time]
-        self.missing[k] = len(open_needs)
-        for j in open_needs:
-            self.waiting[j].append(k)
-        if not open_needs:
-            self._at(time + self.cluster.latency, self._fetch, k)
+    def _send(self, time):
+        """Tasks are on their way to nodes that have room for them."""
+        while self.tasks[self._least()] < AHEAD * self.cluster.cores and (task := self.unsent.first()) is not None:
+            k = task.number
+            task.made[0].ref = k
+            self.unsent.sent(task)
+            node = self._choose(k)
+            self.home[k] = node
+            self._count(node)
+            open_needs = [j for j in self.graph.needs[k] if not np.isfinite(self.ended[j]) or self.ended[j] > time]
+            self.missing[k] = len(open_needs)
+            for j in open_needs:
+                self.waiting[j].append(k)
+            if not open_needs:
+                self._at(time + self.cluster.latency, self._fetch, k)
 
     def _count(self, node):
         self.tasks[node] += 1
@@ -214,14 +228,16 @@ class _Play:
             heapq.heappop(self.idlest)
         return self.idlest[0][1]
 
-    def _choose(self, needs):
-        """The node with most of the bytes, among those with little to do."""
+    def _choose(self, k):
+        """The node of its place, or the one with most of the bytes, among idle ones or else those with room."""
+        idlest, cores = self._least(), self.cluster.cores
+        most = cores if self.tasks[idlest] < cores else AHEAD * cores
+        if np.isfinite(self.at[k]) and self.tasks[home := int(self.at[k] * self.cluster.nodes)] < most:
+            return home
         held = defaultdict(float)
-        for j in needs:
+        for j in self.graph.needs[k]:
             held[self.home[j]] += self.graph.size[j]
-        idlest = self._least()
-        most = self.tasks[idlest] + SLACK * self.cluster.cores
-        fine = [(held[k], -self.tasks[k], k) for k in held if self.tasks[k] <= most and held[k]]
+        fine = [(held[n], -self.tasks[n], n) for n in held if self.tasks[n] < most and held[n]]
         return max(fine)[2] if fine else idlest
 
     # -- the nodes

@@ -26,6 +26,7 @@ class Ran:
     layer: int  # the first time whose part it solves, or -1
     pieces: int  # of the policy, which it makes last
     asked: float  # seconds of the clock since the beginning
+    at: float | None = None  # its place
     told: float = 0.0
     node: str = ""
     seconds: float = 0.0  # of work
@@ -64,7 +65,7 @@ class Recorder(OnRay):
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
         layer, pieces = (what.t0, what.t1 - what.t0) if function is solve_parts else (-1, 0)
-        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock()))
+        self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock(), at))
         handles = super().run(function, shared, what, blocks, made=made, told=told, at=at)
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
