@@ -148,9 +148,9 @@ def test_costs_by_a_function_of_the_step():
 
 def test_a_random_environment_is_noticed_and_can_be_told():
     with pytest.raises(ace.InvalidOption, match=r"the cost was .*battery.* is random"):
-        pz.from_parallel_env(Rovers(gusts=0.25), **ROVERS)
+        pz.from_parallel_env(Rovers(gusts=0.25), **SHORT)
     with pytest.raises(ace.InvalidOption, match="is random"):
-        pz.from_parallel_env(Rovers(gusts=0.25), **ROVERS, set_state=set_cells)
+        pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, set_state=set_cells)
     windy = pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, chances=WIND)
     layer = windy.layer(0)
     assert sorted(set(layer.prob.tolist())) == [0.25, 0.75, 1.0]

@@ -326,6 +326,7 @@ def test_the_driver_says_when_it_cannot_hold_what_is_reached_and_never_gives_oth
     assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=BlockEngine(99, dense)) == whole
 
 
+@pytest.mark.slow
 def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
     from acegames.engines.cluster.explored import explore as explore_blocks
     from acegames.system.tasks import Here

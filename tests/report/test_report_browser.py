@@ -289,7 +289,7 @@ NARROW = {"width": 390, "dark": True}
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [*some(((name, NARROW) for name in SOLUTIONS), of=2), *some(((name, WIDE) for name in SOLUTIONS), of=6)],
+    [*some(((name, NARROW) for name in SOLUTIONS), of=4), *some(((name, WIDE) for name in SOLUTIONS), of=6)],
     ids=lambda value: value if isinstance(value, str) else str(value["width"]),
 )
 def test_opens_from_disk_with_the_network_off(opened, name, how):
@@ -302,7 +302,7 @@ def test_opens_from_disk_with_the_network_off(opened, name, how):
 
 
 @pytest.mark.parametrize(
-    "name", ["ce", "two budgets", "three budgets", "nash", "no budgets", "reservoirs", "a battery"]
+    "name", some(["two budgets", "a battery", "nash", "ce", "three budgets", "no budgets", "reservoirs"], of=3)
 )
 def test_the_keyboard_moves_every_control(opened, name):
     solution, page = opened(name)
