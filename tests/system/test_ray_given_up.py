@@ -35,7 +35,7 @@ def test_who_waits_for_tasks_that_another_thread_gives_up_goes_on(two_nodes):
     thread.start()
     assert asked.wait(60)
     time.sleep(0.5)
-    apart.cancel()
+    apart.interrupt()
     thread.join(20)
     assert not thread.is_alive() and ended
 
@@ -50,7 +50,7 @@ def test_the_queue_keeps_no_blocks_of_tasks_that_were_sent(width):
     rng, queue, running, before, number, refs = random.Random(0), Queue(), [], [], 0, []
 
     def send():
-        while len(running) < 4 and (task := queue.first()) is not None:
+        while len(running) < 4 and (task := queue.ready() or queue.following()) is not None:
             for block in task.made:
                 block.ref = Ref()
                 refs.append(weakref.ref(block.ref))

@@ -13,8 +13,8 @@ def asked(number, *needs, inside=()):
 
 
 def send(queue):
-    """Send the next task, and its number; or None."""
-    task = queue.first()
+    """Send the next task, if there is one."""
+    task = queue.ready() or queue.following()
     if task is not None:
         for block in task.made:
             block.ref = task.number
@@ -45,22 +45,27 @@ def test_a_task_waits_until_the_blocks_that_it_fetches_itself_are_being_made():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_task_is_sent_once_never_before_those_it_needs_and_ready_ones_first(seed):
-    rng, queue, tasks, running, order = random.Random(seed), Queue(), [], [], []
+    rng, queue, tasks, needed, running, order = random.Random(seed), Queue(), [], [], [], []
     while len(tasks) < 60 or queue or running:
         turn = rng.random()
         if turn < 0.4 and len(tasks) < 60:
             needs = [x.made[0] for x in rng.sample(tasks, min(len(tasks), rng.randrange(4)))]
+            needed.append(needs)
             tasks.append(asked(len(tasks), *needs, *needs[:1]))
             queue.add(tasks[-1])
-        elif turn < 0.7 and running:
-            queue.ended(running.pop(rng.randrange(len(running))))
+        elif turn < 0.7 and (able := [x for x in running if not x.unmade]):
+            ended = rng.choice(able)
+            running.remove(ended)
+            waited = [x for x in running if x.unmade and all(y.made or y in ended.made for y in needed[x.number])]
+            assert {x.number for x in queue.ended(ended)} == {x.number for x in waited}
         else:
-            ready = [x for x in tasks if not x.left and all(y.made for y in x.given)]
-            follow = [x for x in tasks if not x.left and all(y.ref is not None for y in x.given)]
+            unsent = [x for x in tasks if x.number not in order]
+            ready = [x for x in unsent if all(y.made for y in x.given)]
+            following = [x for x in unsent if x not in ready and all(y.ref is not None for y in x.given)]
+            assert (queue.ready(), queue.following()) == tuple((x or [None])[0] for x in (ready, following))
             task = send(queue)
-            assert task is (ready or follow or [None])[0]
             if task is not None:
                 running.append(task)
                 order.append(task.number)
     assert sorted(order) == list(range(60))
-    assert all(not x.given and x.left for x in tasks)
+    assert not any(x.given or x.unmade for x in tasks)

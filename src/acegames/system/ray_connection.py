@@ -20,6 +20,8 @@ OOM_RETRIES = 5
 
 START = "start one with `ray start --head` on one machine and `ray start --address=HOST:6379` on the others"
 
+_connecting = threading.Lock()  # Ray itself connects only once
+
 
 def connect(address: str | None) -> Any:
     """The module `ray`, connected: with the connection that this process has already, or a new one.
@@ -33,6 +35,11 @@ def connect(address: str | None) -> Any:
         MissingExtra: Ray is not installed.
     """
     ray = optional("ray", "clusters", "cluster")
+    with _connecting:
+        return _connected(ray, address)
+
+
+def _connected(ray: Any, address: str | None) -> Any:
     logging.getLogger("ray._private.worker").addFilter(_unheard)
     place = place_of(address)
     if ray.is_initialized():

@@ -36,11 +36,15 @@ PATIENCE = 1.0
 """Seconds after which waiting looks around for nodes that came or went."""
 
 
-INTERRUPTS = 6
-"""How often a task that is given up is told so."""
-
 GRACE = 0.5
-"""Seconds that it is given each time."""
+"""Seconds that tasks have to end by themselves when all are given up, and after an interrupt."""
+
+INTERRUPTS = 6
+"""How often they are interrupted."""
+
+
+class GivenUp(Exception):
+    """All tasks were given up by another thread."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,6 @@ class UnderWay(NamedTuple):
     """A task that was sent and has not ended."""
 
     ref: Any  # of its numbers
-    node: str | None
     given: list[Place]
     task: Asked
 
@@ -96,7 +99,7 @@ class OnRay:
         self._ways: dict[tuple[str | None, int], Any] = {}
         self._queue, self._asked = Queue(), 0
         self._under_way: dict[Future[Any], UnderWay] = {}
-        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._ended: SimpleQueue[Future[Any] | None] = SimpleQueue()  # None: look around
         self._on_disk: dict[str, int] = {}  # the most of each node
         self.stats = RayStats()
         self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
@@ -113,7 +116,7 @@ class OnRay:
         if error is None:
             self.finish()
         else:
-            self.cancel()
+            self._give_up()
 
     def apart(self) -> Self | None:
         """The same cluster for another thread."""
@@ -149,8 +152,6 @@ class OnRay:
         self._tell()
         while len(self._queue) + len(self._under_way) >= self.in_flight:
             self._wait()
-        if self._over:
-            raise RuntimeError("a task was asked for after all were given up")
         handles = [RayBlock(made=False, go_on=self._wait) for _ in range(made)]
         call, inside = Call(shared, function, what, made, len(blocks)), list(_blocks_in(what))
         self._queue.add(Asked(self._asked, call, blocks, inside, handles, told, at))
@@ -172,20 +173,32 @@ class OnRay:
         told += [f"{done.again:,} run again"] * bool(done.again)
         return f"{said} ({', '.join(told)})" if told else said
 
-    def cancel(self) -> None:
-        """Give up every task that has not ended. Those that run are interrupted; one that begins at
-        this moment may not notice, so it is told again, and in the end its process is ended.
+    def interrupt(self) -> None:
+        """Make the thread that waits for tasks here give them all up."""
+        self._over = True
+        self._ended.put(None)
+
+    def _give_up(self) -> None:
+        """Give up every task that has not ended.
+
+        Most end by themselves in a moment, and nothing else is sent. (Ray ends this whole process
+        if an interrupt and the end of a task cross each other.) The others are interrupted; one
+        that begins at this moment may not notice, so it is told again, and in the end its process
+        is ended.
         """
         self._over = True
-        under_way, self._under_way, self._queue = self._under_way, {}, Queue()
-        for task in under_way.values():
-            self._nodes.ended(task.node)
-        left = [task.ref for task in under_way.values()]
+        for apart in self._apart:
+            apart.interrupt()
+        left = [task.ref for task in self._under_way.values()]
+        self._under_way, self._queue = {}, Queue()
         for turn in range(INTERRUPTS):
-            for ref in left:
-                self._ray.cancel(ref, force=turn == INTERRUPTS - 1)
-            if left:
+            if not left:
+                return
+            try:
                 left = self._ray.wait(left, num_returns=len(left), timeout=GRACE, fetch_local=False)[1]
+            finally:  # a second Ctrl-C, too
+                for ref in left:
+                    self._ray.cancel(ref, force=turn == INTERRUPTS - 1)
 
     @property
     def total(self) -> RayStats:
@@ -196,16 +209,24 @@ class OnRay:
 
     def _send(self) -> None:
         """Send tasks to the nodes that have room for them."""
-        while self._nodes.room and (task := self._queue.first()) is not None:
-            places = [block.place for block in task.given]
-            node, made = self._nodes.choose(places, task.at), len(task.made)
-            first = {block.numbers for block in task.inside if block.numbers is not None}
-            refs = self._way(node, made).remote(task.call, *(block.ref for block in task.given), *first)
-            *found, numbers = refs if made else [refs]
-            for block, ref in zip(task.made, found, strict=True):
-                block.ref, block.numbers, block.place.node = ref, numbers, node
-            self._queue.sent(task)
-            self._follow(UnderWay(numbers, node, places, task))
+        while self._nodes.room() and (task := self._queue.ready()) is not None:
+            self._send_one(task)
+        while self._nodes.room(following=True) and (task := self._queue.following()) is not None:
+            self._send_one(task)
+
+    def _send_one(self, task: Asked) -> None:
+        places, made, following = [block.place for block in task.given], len(task.made), task.unmade > 0
+        task.node = self._nodes.choose(places, task.at, following=following)
+        first = {block.numbers for block in task.inside if block.numbers is not None}
+        refs = self._way(task.node, made).remote(task.call, *(block.ref for block in task.given), *first)
+        *found, numbers = refs if made else [refs]
+        for block, ref in zip(task.made, found, strict=True):
+            block.ref, block.numbers, block.place.node = ref, numbers, task.node
+        self._queue.sent(task)
+        self._nodes.asked(task.node, following=following)
+        future = numbers.future()
+        self._under_way[future] = UnderWay(numbers, places, task)
+        future.add_done_callback(self._ended.put)  # by a thread of Ray
 
     def _way(self, node: str | None, made: int) -> Any:
         """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
@@ -217,13 +238,6 @@ class OnRay:
             self._ways[node, made] = self._remote.options(**options)
         return self._ways[node, made]
 
-    def _follow(self, task: UnderWay) -> None:
-        """Hear of the end of a task, by a thread of Ray."""
-        future = task.ref.future()
-        self._under_way[future] = task
-        self._nodes.asked(task.node)
-        future.add_done_callback(self._ended.put)
-
     def _wait(self) -> None:
         """Wait until a task has ended or some time has passed, and tell of those that have."""
         with suppress(Empty):
@@ -234,29 +248,36 @@ class OnRay:
         self._tell()
 
     def _tell(self) -> None:
-        """Tell of the tasks that have ended by now, and see now and then which nodes there are."""
+        """Tell of the tasks that have ended by now, and see now and then which nodes there are.
+
+        Raises:
+            GivenUp: another thread gave up all tasks.
+        """
+        if self._over:
+            raise GivenUp
         self._nodes.refresh()
         self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
         while not self._ended.empty():
             self._take(self._ended.get())
         self._send()
 
-    def _take(self, future: Future[Any]) -> None:
+    def _take(self, future: Future[Any] | None) -> None:
         """A task has ended.
 
         Raises: what it raised; all others are given up.
         """
-        ended = self._under_way.pop(future, None)
-        if ended is None:
-            return  # given up before
-        self._nodes.ended(ended.node)
+        if future is None:
+            return
+        ended = self._under_way.pop(future)
+        self._nodes.ended(ended.task.node)
         error = future.exception()
         if error is not None:
-            self.cancel()
+            self._give_up()
             raise original(error, self._ray, self._retries) from None
         numbers, measured = future.result()
         self._count(ended, measured)
-        self._queue.ended(ended.task)
+        for task in self._queue.ended(ended.task):
+            self._nodes.gone_on(task.node)
         if ended.task.told is not None:
             ended.task.told(numbers)
 

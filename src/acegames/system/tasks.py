@@ -78,11 +78,11 @@ class Tasks(Protocol):
 
     def apart(self) -> Self | None:
         """The same place for another thread of this process, which asks for tasks of its own; None
-        where there is no such thing. What is done there counts here. Cancelling ends it.
+        where there is no such thing. What is done there counts here.
         """
 
-    def cancel(self) -> None:
-        """Give up every task that has not ended; no more may be asked for."""
+    def interrupt(self) -> None:
+        """Make the other thread that uses this give up: what it does here next raises something."""
 
     def account(self) -> str:
         """What was done so far, in words: "in 324 tasks on 2 machines"."""
@@ -144,8 +144,8 @@ class Here:
         """Tasks run one after the other."""
         return None
 
-    def cancel(self) -> None:
-        """Nothing is under way."""
+    def interrupt(self) -> None:
+        """No other thread uses this."""
 
     def account(self) -> str:
         """Nothing is worth telling."""

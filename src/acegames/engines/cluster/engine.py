@@ -116,7 +116,7 @@ class InBlocks(ABC):
         stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored)) if strips and space.dense else []
         setting = self._setting(tasks, explored, stretches, concept, store)
         failure = partial(_failed, space, lattice, concept)
-        solved = Backward(tasks, setting, explored, stretches, store, progress, failure).run()
+        solved = Backward(tasks, setting, explored, stretches, store, progress, failure, beside.check).run()
         counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
         layers = [x.layer for x in reversed(solved)]
         found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)

@@ -43,7 +43,7 @@ class Beside:
     """
 
     tasks: Tasks | None
-    found: Future[Explored] | None
+    found: Future[Space | None] | None
 
     def __init__(self, tasks: Tasks, planned: Space, lattice: Lattice, allowed: int, block: int | None) -> None:
         self.thread, self.tasks, self.found = ThreadPoolExecutor(1), None, None
@@ -54,22 +54,32 @@ class Beside:
         if not exact.same_boxes(planned) and dense_bytes(exact) <= allowed:
             self.tasks = tasks.apart()
         if self.tasks is not None:
-            self.found = self.thread.submit(explore, self.tasks, exact, allowed, block, at=0.75)
+            self.found = self.thread.submit(self._explore, self.tasks, exact, allowed, block)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.tasks is not None and error is not None:
-            self.tasks.cancel()
+        if self.tasks is not None:
+            self.tasks.interrupt()
         self.thread.shutdown()
+
+    @staticmethod
+    def _explore(tasks: Tasks, exact: Space, allowed: int, block: int | None) -> Space | None:
+        try:
+            with tasks:
+                return explore(tasks, exact, allowed, block, at=0.75).space
+        except TooLarge:
+            return None
+
+    def check(self) -> None:
+        """Raise what went wrong there, if anything did by now."""
+        if self.found is not None and self.found.done():
+            self.found.result()
 
     def space(self) -> Space | None:
         """What it found, waited for; None where it was not asked for, or takes more memory."""
-        try:
-            return None if self.found is None else self.found.result().space
-        except TooLarge:
-            return None
+        return None if self.found is None else self.found.result()
 
 
 class _Crowded(Exception):

@@ -60,7 +60,9 @@ class Backward:
         store: LayerStore,
         progress: OnProgress | None,
         failed: Callable[[int, Failure], Exception],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        self.check = check  # raises what went wrong beside it
         self.tasks, self.setting, self.explored, self.store, self.failed = tasks, setting, explored, store, failed
         self.stretches = stretches  # the last times first; none where each layer is a task or several
         self.shared: Shared = tasks.share(setting)
@@ -198,6 +200,7 @@ class Backward:
 
     def _file(self) -> None:
         """File the layers that are complete, the last time first."""
+        self.check()
         while self.following in self.asked and self.asked[self.following].ended == self.setting.number(self.following):
             t = self.following
             asked = self.asked.pop(t)
