@@ -145,10 +145,10 @@ def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
 
 def parts() -> None:
     """Where the time of a solve goes, by kernel; each is waited for."""
-    from acegames.engines.gpu import device
+    from acegames.system import cuda_card
 
     took: dict[str, float] = {}
-    launch, send = device.Card.launch, device.Card.send
+    launch, send = cuda_card.Card.launch, cuda_card.Card.send
 
     def timed_launch(self: Any, recipe: Any, blocks: int, given: Any) -> None:
         self.prepare(recipe, given)
@@ -165,7 +165,7 @@ def parts() -> None:
 
         return received
 
-    device.Card.launch, device.Card.send = timed_launch, timed_send
+    cuda_card.Card.launch, cuda_card.Card.send = timed_launch, timed_send
     for size, more in (((14, 100, 330), {}), ((10, 45, 1500), {"largest": 50})):
         for concept in (ace.CE(), ace.CCE()):
             try:
@@ -176,11 +176,11 @@ def parts() -> None:
                 say("   ", {name: f"{1e3 * x:.1f} ms" for name, x in sorted(took.items(), key=lambda y: -y[1])})
             except Exception:
                 traceback.print_exc(limit=6)
-    device.Card.launch, device.Card.send = launch, send
+    cuda_card.Card.launch, cuda_card.Card.send = launch, send
 
 
 if __name__ == "__main__":
-    from acegames.engines.gpu.device import open_card
+    from acegames.system.cuda_card import open_card
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")

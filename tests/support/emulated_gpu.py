@@ -131,7 +131,7 @@ def poison(room):
 
 
 class EmulatedCard:
-    """What `engines.gpu.device.Card` offers."""
+    """What `system.cuda_card.Card` offers."""
 
     name, capability, processors = "emulated", (0, 0), 1
     total = 2**34
@@ -195,5 +195,5 @@ class EmulatedGPU(GPUEngine):
 
     card: EmulatedCard | None = None
 
-    def _card(self):
+    def open_card(self):
         return EmulatedCard() if self.card is None else self.card

@@ -132,7 +132,7 @@ def _warn_moved(why: str) -> None:
     )
 
 
-def _stamp(function: Callable[..., Any]) -> str:
+def sources_stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
     called = (getattr(x, "py_func", None) for x in function.__globals__.values())
     files = {Path(f.__code__.co_filename) for f in (function, *called) if f is not None}
@@ -161,7 +161,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
+        stamp = (self._impl.locator.get_source_stamp(), sources_stamp(function))
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def holds_any(self) -> bool:
