@@ -1,6 +1,7 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
-The phases are those that a GPU runs (`kernels/phases.py`), compiled, and at full size. Blocks run
+The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
+full size. Blocks run
 one after the other, last first, and so do threads, so that nothing can rest on their order. What a
 GPU would leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
@@ -13,6 +14,7 @@ from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
 from acegames.system.compiled import kernel
+from acegames.verifier import phases as judging
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -119,6 +121,62 @@ def file_records(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
             phases.file_record_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_lead(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.lead_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_live(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.live_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_pack(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.pack_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_number(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.number_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_draw(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.draw_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_pick(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.pick_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_judge(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.judge_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_gain(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judging.gain_phase(thread, block, threads, blocks, shared, own, given)
 
 
 def poison(room):

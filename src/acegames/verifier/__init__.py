@@ -155,10 +155,14 @@ def verify(
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
+    if callable(getattr(engine, "open_card", None)):
+        from acegames.verifier.on_card import evaluate_on_card
+
+        elsewhere = evaluate_on_card(engine, counted, reader, concept, progress)
     if elsewhere is not None:
         found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
     else:
-        with Threads(getattr(engine, "threads", None)) as threads:
+        with Threads(getattr(getattr(engine, "host", engine), "threads", None)) as threads:
             found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
@@ -239,7 +243,8 @@ def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) ->
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
     if engine is not None:
-        check_engine(engine, fits=hasattr(engine, "threads") or callable(getattr(engine, "tasks", None)))
+        known = any(callable(getattr(engine, name, None)) for name in ("tasks", "open_card"))
+        check_engine(engine, fits=known or hasattr(engine, "threads"))
     if callable(getattr(engine, "check_installed", None)):
         engine.check_installed()
     if not callable(getattr(policy, "distribution", None)):
