@@ -12,10 +12,10 @@ from acegames.engines.gpu.recipes import Shape
 from acegames.kernels import phases
 from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps
 from acegames.system import cuda_code
+from gpu_code import CARD, resources
 
 pytest.importorskip("numba_cuda")
 pytestmark = pytest.mark.filterwarnings("ignore")  # numba-cuda's own
-CARD = (9, 0)
 SHAPE = Shape(9, 32, 2, 2, (3, 3), correlated=True)
 KERNELS = (
     *("heights", "reach", "pack", "bounds", "cells", "plain", "left"),
@@ -53,20 +53,6 @@ def given_to(name):
         "file_cells": filing,
         "file_records": filing,
     }[name]
-
-
-def resources(code):
-    """Registers and bytes of stack of a thread."""
-    from cuda.bindings import nvjitlink
-
-    options = ["-arch=sm_90", "-lto", "-fma=0", "-O3", "-Xptxas=-v", "-verbose"]
-    handle = nvjitlink.create(len(options), options)
-    nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
-    nvjitlink.complete(handle)
-    log = bytearray(nvjitlink.get_info_log_size(handle))
-    nvjitlink.get_info_log(handle, log)
-    nvjitlink.destroy(handle)
-    return int(re.search(rb"Used (\d+) registers", log)[1]), int(re.search(rb"(\d+) bytes stack frame", log)[1])
 
 
 @pytest.mark.slow

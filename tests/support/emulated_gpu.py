@@ -124,17 +124,10 @@ def file_records(threads, blocks, shared, own, given):
 
 
 @kernel
-def verify_lead(threads, blocks, shared, own, given):
+def verify_pass(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.lead_phase(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_live(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            judging.live_phase(thread, block, threads, blocks, shared, own, given)
+            judging.pass_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
@@ -156,13 +149,6 @@ def verify_draw(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
             judging.draw_phase(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_pick(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            judging.pick_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel

@@ -97,6 +97,18 @@ def test_imports_point_one_way(name):
             assert before, f"{name} imports {other}"
 
 
+APART = ("kernels", "safety", "stage", "engines", "approximate", "policy", "shield")
+
+
+def test_the_verifier_shares_no_code_with_the_solver():
+    """Not even what runs on a GPU: what is about CUDA is in `system`, which knows of neither."""
+    found = {(name, m) for name in MODULES if room(name) == "verifier" for m in imports(name) if room(m) in APART}
+    assert not found
+    assert not {
+        m for name in MODULES if room(name) == "system" for m in imports(name) if room(m) in (*APART, "verifier")
+    }
+
+
 def ancestors(module):
     """The packages that a module lies in, which are loaded before it."""
     parts = module.split(".")

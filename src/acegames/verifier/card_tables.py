@@ -68,7 +68,7 @@ def scratch_bytes(shape: Shape) -> int:
 def recipe(name: str, shape: Shape) -> Recipe:
     """A kernel; one object for each shape: cards know it by that."""
     phase = getattr(phases, f"{name}_phase")
-    own = {"lead": _room(shape).slack, "live": _room(shape).slack, "judge": _room(shape)}.get(name)
+    own = {"pass": _room(shape).slack, "judge": _room(shape)}.get(name)
     return Recipe(f"verify_{name}", (phase,), THREADS, None, own)
 
 
@@ -108,8 +108,9 @@ class GameTables:
         packed, worst = self._packed, self._worst[int(self.rows[t]) : int(self.rows[t + 1])]
         bound = self._bound[t : t + 1].reshape(len(packed.low))
         last = t == packed.game.horizon - 1
-        rules = self._rules[packed.game.layer_at[t]]
-        return Time(*rules, worst, bound, np.int64(packed.span), self._low, self._size, last)
+        row_ptr, out_ptr, jump = self._rules[packed.game.layer_at[t]]
+        span = np.int64(packed.span)
+        return Time(row_ptr, out_ptr, jump, worst, bound, span, self._low, self._size, last)
 
 
 # -- pairs ----------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class Pairs:
         stuck = np.flatnonzero(card.fetch(self._stuck))
         if len(stuck):
             for t in range(int(stuck[-1]), -1, -1):
-                self._pass("live", t, sure=t == stuck[-1])
+                self._pass(t, sure=t == stuck[-1], backwards=True)
                 self._pack(t)
             if card.fetch(self._of(self._counts, 0)).sum() < len(start):
                 raise Left("no policy keeps every budget")
@@ -172,11 +173,11 @@ class Pairs:
         self._card.zero(self._used)
         self._card.zero(self._stuck)
         for t in range(self._horizon):
-            self._pass("lead", t, sure=sure)
+            self._pass(t, sure=sure)
             if t + 1 < self._horizon:
                 self._pack(t + 1)
 
-    def _pass(self, name: str, t: int, *, sure: bool) -> None:
+    def _pass(self, t: int, *, sure: bool, backwards: bool = False) -> None:
         rows, after = self._tables.rows, min(t + 1, self._horizon - 1)
         self._card.zero(self._marks)
         given = Passing(
@@ -185,11 +186,12 @@ class Pairs:
             self._of(self._bits, t),
             self._of(self._bits, after),
             bool(sure),
+            backwards,
             self._marks,
             self._used[int(rows[t]) : int(rows[t + 1])],
             self._stuck[t : t + 1],
         )
-        launch(self._card, name, self._shape, self._packed.keys, given)
+        launch(self._card, "pass", self._shape, self._packed.keys, given)
 
     def _pack(self, t: int) -> None:
         given = Packing(self._marks, self._of(self._bits, t), self._of(self._counts, t))
@@ -231,5 +233,5 @@ class Rooms:
         self._card.write(room, whole)
         slots, *fields = there
         numbers = iter(fields)
-        placed = [next(numbers) if isinstance(x, np.ndarray) else x for x in boxes]
+        placed: Any = [next(numbers) if isinstance(x, np.ndarray) else x for x in boxes]
         return Tables(slots, Boxes(*placed))

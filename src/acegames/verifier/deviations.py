@@ -338,9 +338,7 @@ def reads_tables(pairs: int) -> bool:
     return pairs >= _MANY
 
 
-def compared(
-    packed: Packed, reader: Reader, t: int, stored: Stored | None, keys: Ints, numbers: Ints
-) -> Stored | None:
+def compared(packed: Packed, reader: Reader, t: int, stored: Stored | None, keys: Ints, numbers: Ints) -> Stored | None:
     """Compare what the policy says, and its tables, at these pairs, which have numbers there.
 
     Return the tables, or None where they or `lookup` have no answers at these.

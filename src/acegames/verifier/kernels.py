@@ -273,7 +273,7 @@ def extremes_of(i: Int, n: Int, values: Floats, begin: Int, end: Int) -> tuple[I
             most, largest = gain, np.int64(p)
         if not gain <= noise:
             stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
-            beyond = np.inf if np.isinf(stake) else (gain - noise) / stake
+            beyond = np.inf if stake == np.inf else (gain - noise) / stake
             if part == part and (share < 0 or not beyond <= part):
                 part, share = beyond, np.int64(p)
     return largest, share, off

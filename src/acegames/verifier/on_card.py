@@ -10,6 +10,7 @@ other way than by gains, because then words are to be found.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from acegames.verifier.deviations import (
     reads_tables,
 )
 from acegames.verifier.packed import Packed
-from acegames.verifier.phases import STRIP, WORD, Drawing, Gaining, Judging, Picking
+from acegames.verifier.phases import STRIP, WORD, Chunk, Drawing, Gaining, Judging
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Known, Played, Table
 from acegames.verifier.stored import Stored
@@ -121,7 +122,8 @@ class OnCard:
         each = 8 * 6 * self.n + 8 * width + 1
         fixed = GameTables.bytes(packed, self.tables.numbers) + Pairs.bytes(packed) + 8 * packed.keys
         fixed += most * (2 * each + 9) + strips * 8 * self.n * (3 + 12 * self.n) + 256 * len(packed.game.states)
-        room = (self.memory - fixed - packed.keys // 2) // (8 + 16 * packed.rows)  # tables are about half a byte per key
+        tables, entry = packed.keys // 2, 5 * (8 + 16 * packed.rows) // 4  # about, and at most
+        room = (self.memory - fixed - tables) // entry
         if room < LEAST_CHUNK:
             raise Left("the GPU's memory is too small")
         self.chunk = min(room, CHUNK)
@@ -149,10 +151,11 @@ class OnCard:
             raise Left("the policy shows no tables of this game")
         self._compare(t, stored, keys, count)
         table = Table(self.slots, self.number[(t + 1) % 2], np.int64(0))
-        if stored is None:
-            self._judge_singly(t, keys, table, following, found)
-        else:
-            self._judge(t, stored, keys, table, following, found)
+        time, numbers = self.tables.time(t), self.tables.numbers[self.packed.game.layer_at[t]]
+        game = (time, table, numbers, self.base[t : t + 1], 0 if time.last else len(time.worst))
+        for chunk in self._answers_of_pairs(t, keys) if stored is None else self._answers(stored):
+            given = Judging(keys, *game, bool(self.concept.told), following, found, self.wrong, chunk)
+            launch(self.card, "judge", self.shape, count, given)
         self._note_gains(t, keys, found)
         if self.card.fetch(self.wrong)[0]:
             raise Left("the policy is at fault, or its values overflow")
@@ -167,26 +170,23 @@ class OnCard:
         some = np.flatnonzero(drawn)
         bits = np.unpackbits(drawn[some].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").astype(bool)
         some = (some[:, None] * WORD + np.arange(WORD))[bits]
-        chosen, picked = (self.rooms.take(name, len(some), np.int64) for name in ("chosen", "picked"))
-        self.card.write(chosen, some)
-        launch(self.card, "pick", self.shape, len(some), Picking(keys, chosen, picked))
-        there = self.card.fetch(picked)
+        there = np.array([self.card.fetch(keys[p : p + 1])[0] for p in some.tolist()], dtype=np.int64)
         numbers = there[:0] if stored is None else stored.find(there, ALONE)
         if compared(self.packed, self.reader, t, stored, there, numbers) is not stored:
             raise Left("the policy's tables have no answers")
 
-    def _judge_singly(self, t: int, keys: Any, table: Table, following: Known, found: Known) -> None:
-        """Judge few pairs, at each of which the policy is asked."""
+    def _answers_of_pairs(self, t: int, keys: Any) -> Iterator[Chunk]:
+        """What the policy says at each pair, of which there are few."""
         here = self.card.fetch(keys)
         answers = self.reader.read(t, *self.packed.unpack(t, here), here[:0])
         if answers.faults:
             raise Left("the policy is at fault")
         played = self._uploaded([(answers.ptr, answers.row, answers.prob)])
         unused = self.rooms.tables("no table", None, len(self.packed.game.states))
-        self._launch(t, keys, (True, unused, unused, 0, len(here), played), table, following, found)
+        yield Chunk(True, unused, unused, 0, len(here), played)
 
-    def _judge(self, t: int, stored: Stored, keys: Any, table: Table, following: Known, found: Known) -> None:
-        """Judge pairs by the answers of the policy's tables, chunk by chunk."""
+    def _answers(self, stored: Stored) -> Iterator[Chunk]:
+        """The answers of the policy's tables; one chunk takes the room of the one before."""
         every = stored.every()
         if every is None:
             raise Left("the policy's tables are not in order")
@@ -199,8 +199,7 @@ class OnCard:
             parts = self.threads.each(lambda block: stored.read(state[block], number[block]), blocks)
             if any(part is None for part in parts):
                 raise Left("an answer of the policy is wrong")
-            answers = (False, first, second, begin, end, self._uploaded([part for part in parts if part]))
-            self._launch(t, keys, answers, table, following, found)
+            yield Chunk(False, first, second, begin, end, self._uploaded([part for part in parts if part]))
 
     def _uploaded(self, parts: list[tuple[Ints, Ints, Floats]]) -> Played:
         """Answers on the card, those of one part after the other."""
@@ -216,14 +215,6 @@ class OnCard:
             self.card.write(there.row[begin:end], row)
             self.card.write(there.prob[begin:end], prob)
         return there
-
-    def _launch(self, t: int, keys: Any, answers: Any, table: Table, following: Known, found: Known) -> None:
-        time, numbers = self.tables.time(t), self.tables.numbers[self.packed.game.layer_at[t]]
-        *answers, played = answers
-        ends = 0 if time.last else len(time.worst)
-        game = (time, table, numbers, self.base[t : t + 1], ends)
-        given = Judging(keys, *game, *answers, played, bool(self.concept.told), following, found, self.wrong)
-        launch(self.card, "judge", self.shape, len(keys), given)
 
     def _note_gains(self, t: int, keys: Any, found: Known) -> None:
         """Take note of the largest gains of a time."""

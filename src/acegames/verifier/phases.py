@@ -32,7 +32,8 @@ class Passing(NamedTuple):
     here: Words  # the pairs, and
     after: Words  # those of the next time that are alive
     sure: bool  # all are, where rows lead to that keep the budgets
-    marks: Bytes  # (keys,) zero before: of the next time what is led to; or of this time what is alive
+    backwards: bool
+    marks: Bytes  # (keys,) zero before: of the next time what is led to; backwards, of this what is alive
     used: Bytes  # (R,) rows that are safe at some pair
     stuck: Ints  # (1,) 1: some pair has no safe row
 
@@ -64,14 +65,6 @@ class Drawing(NamedTuple):
     drawn: Words
 
 
-class Picking(NamedTuple):
-    """Keys of some pairs."""
-
-    keys: Ints
-    chosen: Ints
-    found: Ints
-
-
 class Tables(NamedTuple):
     """A policy's table."""
 
@@ -79,8 +72,19 @@ class Tables(NamedTuple):
     boxes: Boxes
 
 
+class Chunk(NamedTuple):
+    """Some of the policy's answers of one time."""
+
+    by_pair: bool  # they are of the pairs themselves, in order; else of the cells present in tables
+    first: Tables
+    second: Tables  # that must have a pair, too
+    begin: int  # those of cells begin .. end-1
+    end: int
+    played: Played
+
+
 class Judging(NamedTuple):
-    """The pairs of one time, judged by those of the policy's answers that are on the card."""
+    """The pairs of one time, of which those are judged whose answers are on the card."""
 
     keys: Ints
     time: Time
@@ -88,16 +92,11 @@ class Judging(NamedTuple):
     numbers: Numbers
     base: Floats  # (1, N)
     ends: int
-    by_pair: bool  # answers are those of the pairs themselves, in order; else of the tables' cells
-    first: Tables
-    second: Tables
-    begin: int  # of the answers that are here, counted in cells present
-    end: int
-    played: Played
     told: bool
     following: Known
     found: Known
     wrong: Ints  # (1,) 1: a pair has no answer, is at fault, or has a number that is not finite
+    chunk: Chunk
 
 
 class Gaining(NamedTuple):
@@ -153,8 +152,8 @@ def _is_safe(row: Int, within: Int, slack: Ints, given: Passing) -> bool:
 
 
 @inner
-def lead_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Ints, given: Passing) -> None:
-    """Mark the rows that are safe at a pair, and where they lead."""
+def pass_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Ints, given: Passing) -> None:
+    """Mark the rows that are safe at a pair, and where they lead; or the pair, if it has one."""
     key, time = block * threads + thread, given.time
     if key >= len(given.marks) or not _is_in(given.here, key):
         return
@@ -163,24 +162,15 @@ def lead_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, 
     for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
         if _is_safe(row, within, own, given):
             stuck = False
-            given.used[row] = 1
+            if given.backwards:
+                given.marks[key] = 1
+                break
+            if given.used[row] == 0:  # threads would wait for each other's writes
+                given.used[row] = 1
             for k in range(time.out_ptr[row], time.out_ptr[row] if time.last else time.out_ptr[row + 1]):
                 given.marks[_settled(within + time.jump[k], given.mirrors)] = 1
     if stuck:
         given.stuck[0] = 1
-
-
-@inner
-def live_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Ints, given: Passing) -> None:
-    """Mark a pair that has a safe row."""
-    key, time = block * threads + thread, given.time
-    if key >= len(given.marks) or not _is_in(given.here, key):
-        return
-    state, within = _unpack(key, time.span, time.low, time.size, time.bound, own)
-    for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
-        if _is_safe(row, within, own, given):
-            given.marks[key] = 1
-            return
 
 
 @inner
@@ -225,14 +215,6 @@ def draw_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, 
         given.drawn[at] = word
 
 
-@inner
-def pick_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, given: Picking) -> None:
-    """Copy one key."""
-    at = block * threads + thread
-    if at < len(given.chosen):
-        given.found[at] = given.keys[given.chosen[at]]
-
-
 @inlined
 def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
     """The number of a pair among the cells present in a policy's table, or -1."""
@@ -248,7 +230,7 @@ def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
 @inlined
 def _answer(p: Int, spent: Ints, given: Judging) -> Int:
     """The number of a pair's answer, or -1."""
-    if given.by_pair:
+    if given.chunk.by_pair:
         return p
     low, size, rest = given.time.low, given.time.size, given.keys[p]
     for back in range(len(low)):
@@ -256,26 +238,26 @@ def _answer(p: Int, spent: Ints, given: Judging) -> Int:
         above = rest // size[m]
         spent[m] = rest - above * size[m] + low[m]
         rest = above
-    found = _cell(rest, spent, given.first)
-    return found if found < 0 or _cell(rest, spent, given.second) >= 0 else np.int64(-1)
+    found = _cell(rest, spent, given.chunk.first)
+    return found if found < 0 or _cell(rest, spent, given.chunk.second) >= 0 else np.int64(-1)
 
 
 @inner
 def judge_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: OwnPair, given: Judging) -> None:
     """Judge a pair whose answer is here."""
-    p = block * threads + thread
+    p, chunk = block * threads + thread, given.chunk
     if p >= len(given.keys):
         return
     at = _answer(p, own.spent, given)
-    if not given.begin <= at < given.end:
+    if not chunk.begin <= at < chunk.end:
         if at < 0:
             given.wrong[0] = 1
         return
     for own_action in range(len(own.scratch.asked)):
         own.scratch.asked[own_action] = 0
-    begin, end = given.played.ptr[at - given.begin], given.played.ptr[at - given.begin + 1]
+    begin, end = chunk.played.ptr[at - chunk.begin], chunk.played.ptr[at - chunk.begin + 1]
     outside = judge_pair(
-        p, given.keys[p], begin, end, given.time, given.table, given.numbers, given.base, given.ends, given.played,
+        p, given.keys[p], begin, end, given.time, given.table, given.numbers, given.base, given.ends, chunk.played,
         given.told, given.following, given.found, own.scratch, own.slack,
     )  # fmt: skip
     fine = outside < 0

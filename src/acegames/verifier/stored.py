@@ -73,7 +73,7 @@ class Stored:
             and (len(cells) == 0 or (table.base[0] <= cells[0] and cells[-1] < table.base[-1]))
             and (table.listed or np.array_equal(table.counts[: len(before)], before))
             and all(
-                bool((np.diff(x.states) > 0).all() and ((0 <= x.states) & (x.states < states)).all())
+                bool((np.diff(x.states) > 0).all() and ((x.states >= 0) & (x.states < states)).all())
                 for x in self._tables
             )
         )

@@ -1,9 +1,10 @@
 """The engine for NVIDIA GPUs: layers are explored and solved on a card, to the processor's bits.
 
-The solver is that of `kernels/`, compiled for the card (`recipes`, `system.cuda_code`). What a card does
-not do well the local engine does, silently, because the answer is the same to the last byte: Nash
-equilibria, one player, listed cells, large stage games and small games. `EngineResult.ran` says
-which it was.
+The solver is that of `kernels/`, compiled for the card (`recipes`; what is about CUDA is in
+`system.cuda_code` and `system.cuda_card`). What a card does not do well the local engine does,
+silently, because the answer is the same to the last byte: Nash equilibria, one player, listed
+cells, large stage games and small games. `EngineResult.ran` says which it was. Policies are
+verified on a card too, by the verifier's own code (`verifier.on_card`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
 
 @dataclass(frozen=True)
 class GPUEngine:
-    """Solves on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
+    """Solves and verifies on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
 
     Args:
         memory: bytes of the card that may be used; by default what is free. Layers that do not fit
@@ -47,7 +48,8 @@ class GPUEngine:
             TooLarge beforehand.
         device: the number of the card, counted from 0.
         host: the local engine, with its limits, for what the card does not do.
-        smallest: games with fewer stage games are left to the local engine, which is faster there.
+        smallest: games with fewer stage games are left to the local engine, which is faster there;
+            0 leaves none.
 
     Raises:
         MissingExtra: a package of `acegames[gpu]`, the driver or a card is missing.
