@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from acegames.cli.bench import random_game
 from acegames.model.record import with_fields
 from acegames.safety.cells import Cells
 from acegames.verifier import on_card
+from declaring import Declares
 from elsewhere import Drawn, Safe, Wavering, assert_equal
 from emulated_gpu import EmulatedCard, EmulatedGPU
 from random_games import changing_game
@@ -179,10 +181,55 @@ def test_policies_at_fault(on_both, dense):
     halved = replace(policy, layers=tuple(less if x is layer else x for x in policy.layers))
     found, where = on_both(game, halved)
     assert "must sum to 1" in str(found) and where.startswith("verifying on the processors")
-    empty = replace(policy.layers[4].space, cells=Cells.from_keys(np.zeros(0, dtype=np.int64)))
-    missing = replace(policy.layers[4], space=empty)
-    found, where = on_both(game, replace(policy, layers=(*policy.layers[:4], missing, *policy.layers[5:])))
+
+
+@pytest.mark.parametrize("t", [1, 4])
+@pytest.mark.parametrize("kept", ["answers", "reached"])
+def test_pairs_that_are_missing(on_both, monkeypatch, dense, kept, t):
+    """In the table of answers, or in the other one that must have them too: all but the first of one time."""
+    monkeypatch.setattr(MANY, 0)
+    monkeypatch.setattr("acegames.verifier.reading._COMPARED", 0)  # so that hardly any is asked for before
+    monkeypatch.setattr("acegames.verifier.reading._EVERY", 2**32)
+    game, policies = dense
+    policy = policies[CE()]
+    layers = list(policy.layers if kept == "answers" else policy.reached.layers)
+    space = layers[t].space if kept == "answers" else layers[t]
+    fewer = replace(space, cells=Cells.from_keys(space.cells.listed(space.total)[:1]))
+    layers[t] = replace(layers[t], space=fewer) if kept == "answers" else fewer
+    changed = {"layers": tuple(layers)} if kept == "answers" else {"reached": replace(policy.reached, layers=layers)}
+    found, where = on_both(game, replace(policy, **changed))
     assert not found.ok and where.startswith("verifying on the processors")
+
+
+class Shows(Declares):
+    """Shows the tables of a solved policy; at some pairs they say something else than `lookup`."""
+
+    thread_safe = True
+
+    def distribution(self, t, state, spent):
+        return super().distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        return super().lookup(t, state, total)
+
+    def numbering(self, t):
+        return self.policy.numbering(t)
+
+    def answers(self, t, state, pair):
+        ptr, row, prob = self.policy.answers(t, state, pair)
+        prob = prob.copy()
+        for begin, end in pairwise(ptr):
+            prob[begin:end] = prob[begin:end][::-1]
+        return ptr, row, prob
+
+
+def test_tables_that_contradict_the_policy(on_both, monkeypatch, dense):
+    """What they say is judged, and the sentence is about the same pair."""
+    monkeypatch.setattr(MANY, 0)
+    monkeypatch.setattr("acegames.verifier.reading._COMPARED", 400)
+    game, policies = dense
+    found, where = on_both(game, Shows(policies[CE()]))
+    assert where == ON_CARD and "`answers` do not say what its `lookup` says" in str(found)
 
 
 def test_values_that_overflow(on_both, dense):
