@@ -14,7 +14,7 @@ from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
 from acegames.system.compiled import kernel
-from acegames.verifier import phases as judging
+from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -127,42 +127,42 @@ def file_records(threads, blocks, shared, own, given):
 def verify_pass(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.pass_phase(thread, block, threads, blocks, shared, own, given)
+            pass_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_pack(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.pack_phase(thread, block, threads, blocks, shared, own, given)
+            pack_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_number(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.number_phase(thread, block, threads, blocks, shared, own, given)
+            number_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_draw(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.draw_phase(thread, block, threads, blocks, shared, own, given)
+            draw_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_judge(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.judge_phase(thread, block, threads, blocks, shared, own, given)
+            judge_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_gain(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judging.gain_phase(thread, block, threads, blocks, shared, own, given)
+            gain_phase(thread, block, threads, blocks, shared, own, given)
 
 
 def poison(room):

@@ -4,9 +4,9 @@ processes and for hurt folders.
 Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder,
 or where `NUMBA_CACHE_DIR` says. Changed here:
 
-- A kernel is compiled again when `acegames.numerics` changed, a file whose kernels it calls, or, of
-  the solver's own, any file of `acegames.kernels`: they are part of the machine code, but numba
-  looks at the kernel's own file only.
+- A kernel is compiled again when `acegames.numerics` changed, a file whose functions it calls, they
+  or those that they call, or, of the solver's own, any file of `acegames.kernels`: these are part
+  of the machine code, but numba looks at the kernel's own file only.
 - The data is written before the index that names it, so that no index ever names the machine code
   of older sources, whoever else compiles at the time or is killed.
 - Both files end with a checksum, and the data names what it was compiled from and for: nothing is
@@ -53,6 +53,7 @@ with contextlib.suppress(ImportError):
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
 CHECKSUM = 32  # bytes of SHA-256
+_SOLVER = str(Path(numerics.__file__).parent / "kernels" / "_")[:-1]  # the folder of its kernels
 UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
@@ -134,16 +135,22 @@ def _warn_moved(why: str) -> None:
 
 def sources_stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
-    called = (getattr(x, "py_func", None) for x in function.__globals__.values())
-    files = {Path(f.__code__.co_filename) for f in (function, *called) if f is not None}
-    return hashlib.sha256("".join(sorted(map(source_digest, files))).encode()).hexdigest()
+    files, waiting = set[str](), [function]
+    while waiting:
+        last = waiting.pop()
+        if (name := last.__code__.co_filename) not in files:
+            files.add(name)
+            if name.startswith(_SOLVER):  # which counts as a whole
+                continue
+            called = (getattr(x, "py_func", None) for x in last.__globals__.values())
+            waiting += [f for f in called if f is not None and f.__globals__ is not last.__globals__]
+    return hashlib.sha256("".join(sorted(source_digest(Path(x)) for x in files)).encode()).hexdigest()
 
 
 @cache
 def source_digest(file: Path) -> str:
     """A digest of a source and the tolerances; of all the solver's kernels if it is one."""
-    package = Path(numerics.__file__).parent / "kernels"
-    sources = sorted(package.rglob("*.py")) if package in file.parents else [file]
+    sources = sorted(Path(_SOLVER).rglob("*.py")) if str(file).startswith(_SOLVER) else [file]
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
 
 
