@@ -12,13 +12,14 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import device, exploring, solving
+from acegames.engines.gpu import exploring, solving
 from acegames.engines.gpu.recipes import Shape
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
 from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
+from acegames.system import cuda_card
 from emulated_gpu import EmulatedCard, EmulatedGPU
 from oracle import random_game
 from random_games import changing_game
@@ -242,9 +243,9 @@ def not_loaded():
     ],
 )
 def test_no_card(answers, words, monkeypatch):
-    monkeypatch.setattr(device, "optional", lambda module, *_: driver(**answers))
+    monkeypatch.setattr(cuda_card, "optional", lambda module, *_: driver(**answers))
     with pytest.raises(ace.MissingExtra, match=words):
-        device.open_card.__wrapped__(5)
+        cuda_card.open_card.__wrapped__(5)
 
 
 def test_an_old_card_and_a_full_one(monkeypatch):
@@ -262,8 +263,8 @@ def test_an_old_card_and_a_full_one(monkeypatch):
         cuDeviceGetName=lambda n, k: (0, b"GeForce GTX 1080\0\0"),
     )
     with pytest.raises(ace.MissingExtra, match=r"compute capability 7.5 or newer, the GeForce GTX 1080 has 6.1"):
-        device.Card(0, old)
-    card = object.__new__(device.Card)
+        cuda_card.Card(0, old)
+    card = object.__new__(cuda_card.Card)
     card.driver = driver(cuMemGetInfo=lambda: (0, 2**20, 2**34), cuMemAlloc=lambda n: (2, 0))
     with pytest.raises(ace.TooLarge, match="the GPU has no more memory"):
         card.allocate(100)

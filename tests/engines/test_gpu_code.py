@@ -7,14 +7,15 @@ import re
 import numpy as np
 import pytest
 
-from acegames.engines.gpu import compiling, recipes
+from acegames.engines.gpu import recipes
 from acegames.engines.gpu.recipes import Shape
 from acegames.kernels import phases
 from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps
+from acegames.system import cuda_code
+from gpu_code import CARD, resources
 
 pytest.importorskip("numba_cuda")
 pytestmark = pytest.mark.filterwarnings("ignore")  # numba-cuda's own
-CARD = (9, 0)
 SHAPE = Shape(9, 32, 2, 2, (3, 3), correlated=True)
 KERNELS = (
     *("heights", "reach", "pack", "bounds", "cells", "plain", "left"),
@@ -54,27 +55,13 @@ def given_to(name):
     }[name]
 
 
-def resources(code):
-    """Registers and bytes of stack of a thread."""
-    from cuda.bindings import nvjitlink
-
-    options = ["-arch=sm_90", "-lto", "-fma=0", "-O3", "-Xptxas=-v", "-verbose"]
-    handle = nvjitlink.create(len(options), options)
-    nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
-    nvjitlink.complete(handle)
-    log = bytearray(nvjitlink.get_info_log_size(handle))
-    nvjitlink.get_info_log(handle, log)
-    nvjitlink.destroy(handle)
-    return int(re.search(rb"Used (\d+) registers", log)[1]), int(re.search(rb"(\d+) bytes stack frame", log)[1])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_nothing_is_fused(name):
     """Multiplications and additions are rounded one by one; registers and stack are within limits."""
     recipe = getattr(recipes, name)(SHAPE)
-    code = compiling.compile_ltoir(recipe, given_to(name), CARD)
-    ptx = compiling.link(code, CARD, ptx=True).decode(errors="replace")
+    code = cuda_code.compile_ltoir(recipe, given_to(name), CARD)
+    ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx
     assert not re.search(r"\bfma\.rn\.f64|\bmad\.f64", ptx)
     registers, stack = resources(code)
@@ -89,7 +76,7 @@ def test_fused_operations_would_be_found():
     def kernel(x):
         x[0] = x[1] * x[2] + x[3]
 
-    with compiling._compiling_for(CARD):
+    with cuda_code._compiling_for(CARD):
         ptx, _ = cuda.compile(kernel, types.void(float64[::1]), device=False, abi="numba", cc=CARD, output="ptx")
     assert "fma.rn.f64" in ptx
 
@@ -97,22 +84,22 @@ def test_fused_operations_would_be_found():
 @pytest.mark.slow
 def test_kernels_are_kept(tmp_path, monkeypatch):
     """The second time nothing is compiled; a damaged file costs a compilation."""
-    monkeypatch.setattr(compiling, "_kept_in", lambda *_: tmp_path / "kept.cubin")
+    monkeypatch.setattr(cuda_code, "_kept_in", lambda *_: tmp_path / "kept.cubin")
     recipe = recipes.pack(SHAPE)
-    name, code = compiling.cubin(recipe, given_to("pack"), CARD)
+    name, code = cuda_code.cubin(recipe, given_to("pack"), CARD)
     compiled = []
-    real = compiling.compile_ltoir
-    monkeypatch.setattr(compiling, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
-    assert compiling.cubin(recipe, given_to("pack"), CARD) == (name, code) and not compiled
+    real = cuda_code.compile_ltoir
+    monkeypatch.setattr(cuda_code, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
+    assert cuda_code.cubin(recipe, given_to("pack"), CARD) == (name, code) and not compiled
     (tmp_path / "kept.cubin").write_bytes(b"damaged" * 100)
-    assert compiling.cubin(recipe, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
+    assert cuda_code.cubin(recipe, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
 
 
 def test_a_key_for_each_kernel():
     """Shapes, cards and types have kernels of their own."""
     recipe, given = recipes.cells(SHAPE), given_to("cells")
-    usual = compiling._kept_in(recipe, given, CARD)
+    usual = cuda_code._kept_in(recipe, given, CARD)
     wider = recipes.cells(Shape(16, 32, 2, 2, (4, 4), correlated=True))
     others = (recipe, given, (8, 0)), (wider, given, CARD), (recipe, given._replace(first=0.5), CARD)
-    assert len({usual, *(compiling._kept_in(*x) for x in others)}) == 4
-    assert compiling._kept_in(recipes.cells(SHAPE), given_to("cells"), CARD) == usual
+    assert len({usual, *(cuda_code._kept_in(*x) for x in others)}) == 4
+    assert cuda_code._kept_in(recipes.cells(SHAPE), given_to("cells"), CARD) == usual

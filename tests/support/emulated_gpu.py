@@ -1,6 +1,7 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
-The phases are those that a GPU runs (`kernels/phases.py`), compiled, and at full size. Blocks run
+The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
+full size. Blocks run
 one after the other, last first, and so do threads, so that nothing can rest on their order. What a
 GPU would leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
@@ -13,6 +14,7 @@ from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
 from acegames.system.compiled import kernel
+from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -121,6 +123,48 @@ def file_records(threads, blocks, shared, own, given):
             phases.file_record_phase(thread, block, threads, blocks, shared, own, given)
 
 
+@kernel
+def verify_pass(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            pass_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_pack(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            pack_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_number(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            number_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_draw(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            draw_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_judge(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judge_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_gain(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            gain_phase(thread, block, threads, blocks, shared, own, given)
+
+
 def poison(room):
     """Fill arrays with what no computation may use."""
     if isinstance(room, np.ndarray):
@@ -131,7 +175,7 @@ def poison(room):
 
 
 class EmulatedCard:
-    """What `engines.gpu.device.Card` offers."""
+    """What `system.cuda_card.Card` offers."""
 
     name, capability, processors = "emulated", (0, 0), 1
     total = 2**34
@@ -195,5 +239,5 @@ class EmulatedGPU(GPUEngine):
 
     card: EmulatedCard | None = None
 
-    def _card(self):
+    def open_card(self):
         return EmulatedCard() if self.card is None else self.card

@@ -51,6 +51,7 @@ class _ChoiceModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 lanes, choice = LanesType(), ChoiceType()
+ALONE = ((LanesType, ir.DoubleType()), (ChoiceType, ir.IntType(1)))  # what they are on a GPU
 
 
 def _alone(context: Any) -> bool:

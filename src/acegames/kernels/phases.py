@@ -1,7 +1,7 @@
 """What the threads of a GPU do, in phases; between two of a kernel they wait for each other.
 
 Phases are plain functions of the thread and its block: on a GPU they are compiled around nothing
-else (`engines/gpu/compiling.py`), and the tests drive the very same functions on the processor, at
+else (`system/cuda_code.py`), and the tests drive the very same functions on the processor, at
 full size. What happens in a cell, a line or a stage game is the solver's own code.
 
 A *piece* is a run of up to SEGMENT cells of one line: a block works on a piece, a thread on a cell.

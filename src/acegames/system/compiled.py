@@ -133,7 +133,7 @@ def _warn_moved(why: str) -> None:
     )
 
 
-def _stamp(function: Callable[..., Any]) -> str:
+def sources_stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
     files, waiting = set[str](), [function]
     while waiting:
@@ -168,7 +168,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
+        stamp = (self._impl.locator.get_source_stamp(), sources_stamp(function))
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def holds_any(self) -> bool:

@@ -1,9 +1,10 @@
 """The engine for NVIDIA GPUs: layers are explored and solved on a card, to the processor's bits.
 
-The solver is that of `kernels/`, compiled for the card (`compiling`, `recipes`). What a card does
-not do well the local engine does, silently, because the answer is the same to the last byte: Nash
-equilibria, one player, listed cells, large stage games and small games. `EngineResult.ran` says
-which it was.
+The solver is that of `kernels/`, compiled for the card (`recipes`; what is about CUDA is in
+`system.cuda_code` and `system.cuda_card`). What a card does not do well the local engine does,
+silently, because the answer is the same to the last byte: Nash equilibria, one player, listed
+cells, large stage games and small games. `EngineResult.ran` says which it was. Policies are
+verified on a card too, by the verifier's own code (`verifier.on_card`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
 
 @dataclass(frozen=True)
 class GPUEngine:
-    """Solves on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
+    """Solves and verifies on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
 
     Args:
         memory: bytes of the card that may be used; by default what is free. Layers that do not fit
@@ -47,7 +48,8 @@ class GPUEngine:
             TooLarge beforehand.
         device: the number of the card, counted from 0.
         host: the local engine, with its limits, for what the card does not do.
-        smallest: games with fewer stage games are left to the local engine, which is faster there.
+        smallest: games with fewer stage games are left to the local engine, which is faster there;
+            0 leaves none.
 
     Raises:
         MissingExtra: a package of `acegames[gpu]`, the driver or a card is missing.
@@ -82,18 +84,20 @@ class GPUEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        card = self._card()
-        card.enter()
+        card = self.open_card()
         host = self.host
         limits = (host.threads, host.memory, host.seconds, host.dense)
         solving = _WithCard(*limits, card=card, limit=self.memory, smallest=int(self.smallest))
         found = solving.solve(game, lattice, concept, progress, store)
         return found if found is None else replace(found, ran=", ".join(solving.ran))
 
-    def _card(self) -> Any:
-        from acegames.engines.gpu.device import open_card
+    def open_card(self) -> Any:
+        """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""
+        from acegames.system.cuda_card import open_card
 
-        return open_card(int(self.device))
+        card = open_card(int(self.device))
+        card.enter()
+        return card
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,9 @@ class _WithCard(LocalEngine):
 
     def _allowed(self) -> int:
         """Bytes of the card that may be used."""
-        from acegames.engines.gpu.device import RESERVED
+        from acegames.system.cuda_card import usable
 
-        free = max(int(self.card.free) - RESERVED, 0)
-        return free if self.limit is None else min(int(self.limit), free)
+        return usable(self.card, self.limit)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         def boxes(space: Space, roots: Ints, allowed: int, team: Team) -> Space:

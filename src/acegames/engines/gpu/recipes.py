@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.engines.gpu.compiling import Recipe
 from acegames.kernels import phases
 from acegames.kernels.dense import SEGMENT, empty_line
+from acegames.kernels.lanes import ALONE
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.safety.space import Space
+from acegames.system.cuda_code import Recipe
 
 GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
@@ -112,16 +113,15 @@ def cells(shape: Shape) -> Recipe:
 def plain(shape: Shape) -> Recipe:
     """Plain stage games are solved."""
     own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
-    held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",))
+    held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",), ALONE)
     return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
 
 
 def left(shape: Shape) -> Recipe:
     """All other stage games are solved."""
     work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
-    return Recipe(
-        "left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
-    )
+    own = OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
+    return Recipe("left", (phases.left_phase,), GAMES, None, own, single=ALONE)
 
 
 def read_open(shape: Shape) -> Recipe:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.engines.gpu.compiling import Recipe, cubin
 from acegames.errors import MissingExtra, TooLarge
+from acegames.system.cuda_code import Recipe, cubin
 from acegames.system.extras import optional
 from acegames.system.machine import bytes_said
 
@@ -90,7 +90,7 @@ class Card:
         self.name = self._called(driver.cuDeviceGetName(128, device)).split(b"\0")[0].decode()
         if self.capability < OLDEST:
             raise MissingExtra(
-                f"GPU solves need a card of compute capability {OLDEST[0]}.{OLDEST[1]} or newer, the {self.name} has "
+                f"GPU engines need a card of compute capability {OLDEST[0]}.{OLDEST[1]} or newer, the {self.name} has "
                 f"{self.capability[0]}.{self.capability[1]}"
             )
         flag = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -105,7 +105,7 @@ class Card:
             if error == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
                 raise TooLarge(
                     f"the GPU has no more memory: {bytes_said(self.free)} of {bytes_said(self.total)} are free; close other programs "
-                    "that use it, allow less with GPUEngine(memory=...), or solve with LocalEngine()"
+                    "that use it, allow less with GPUEngine(memory=...), or use LocalEngine()"
                 )
             words = self.driver.cuGetErrorString(error)[1]
             raise RuntimeError(f"the GPU's driver says: {words.decode() if words else error}")
@@ -267,6 +267,12 @@ def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
     return words
 
 
+def usable(card: Any, limit: int | float | None) -> int:
+    """Bytes of a card that may be used, of which the user allows so many."""
+    free = max(int(card.free) - RESERVED, 0)
+    return free if limit is None else min(int(limit), free)
+
+
 @cache
 def open_card(number: int) -> Card:
     """The card of that number.
@@ -274,18 +280,18 @@ def open_card(number: int) -> Card:
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.
     """
-    optional("numba_cuda", "GPU solves", "gpu")
-    driver = optional("cuda.bindings.driver", "GPU solves", "gpu")
+    optional("numba_cuda", "GPU engines", "gpu")
+    driver = optional("cuda.bindings.driver", "GPU engines", "gpu")
     try:
         error = driver.cuInit(0)[0]
     except RuntimeError as missing:  # the library of the driver is not there
-        raise MissingExtra(f"GPU solves need NVIDIA's driver, which is not installed here ({missing})") from None
+        raise MissingExtra(f"GPU engines need NVIDIA's driver, which is not installed here ({missing})") from None
     names = driver.CUresult
     if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
-        raise MissingExtra("GPU solves need an NVIDIA GPU, and the driver finds none")
+        raise MissingExtra("GPU engines need an NVIDIA GPU, and the driver finds none")
     if error != names.CUDA_SUCCESS:
         words = driver.cuGetErrorString(error)[1]
-        raise MissingExtra(f"GPU solves need a working driver, which says: {words.decode() if words else error}")
+        raise MissingExtra(f"GPU engines need a working driver, which says: {words.decode() if words else error}")
     count = driver.cuDeviceGetCount()[1]
     if not 0 <= number < count:
         raise MissingExtra(
