@@ -224,10 +224,11 @@ def is_certified(program, x, y, barred):
             return False
         if y[r] != 0.0:
             over = -b[r]
+            own = 0.0
             for j in range(program.columns):
                 over += A[r, j] * x[j]
-                lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
-            lever += abs(y[r]) * max(over, 0.0)
+                own += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
+            lever += own + abs(y[r]) * max(over, 0.0)
     if lever > LEVER and program.R <= STRICT:
         return False
     gap = -np.inf
