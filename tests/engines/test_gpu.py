@@ -41,6 +41,18 @@ def same(game, concept, tmp_path, **options):
     return there
 
 
+def wide_game(actions, states=4, horizon=5, budget=12):
+    """Random rewards, half of them whole numbers, of players with so many actions; the first joint action is free."""
+    rng = np.random.default_rng(len(actions))
+    shape = (states, *actions)
+    transition = rng.dirichlet(np.ones(states), size=shape)
+    cost = rng.integers(0, 6, size=(*shape, 2))
+    cost[(slice(None), *(0,) * len(actions))] = 0
+    reward = rng.normal(size=(*shape, len(actions)))
+    reward[: states // 2] = rng.integers(-2, 3, size=reward[: states // 2].shape)
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon)
+
+
 # -- bytes ----------------------------------------------------------------------------------------
 
 
@@ -76,6 +88,17 @@ def test_a_game_of_many_pieces(concept, tmp_path):
     """Several lines and blocks, pure, plain and other stage games, and repairs."""
     found = same(bench_game(4, 12, 24), concept, tmp_path)
     assert found.stats.programs > 5_000 and (found.stats.repaired > 0) == (concept.objective == "fair")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("actions", [(2, 2), (4, 4), (5, 5), (3, 3, 3), (2, 9), (6, 6)], ids=str)
+def test_teams_of_threads(actions, concept, tmp_path):
+    """Stage games of many shapes, in which some joint actions are infeasible; ties, and whole numbers."""
+    card = EmulatedCard()
+    found = same(wide_game(actions), concept, tmp_path, card=card)
+    assert "GPU" in found.stats.where and found.stats.programs > 30
+    assert card.launched.count("plain") == card.launched.count("left") > 0
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from acegames.kernels import plain as phase
 from acegames.kernels.lanes import LANES, anywhere, get, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
-from acegames.kernels.teams import seat_of, seats, wait
+from acegames.kernels.teams import SCANNING, seat_of, seats, wait
 from acegames.numerics import LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
 from acegames.system.compiled import inlined, inner, making
 
@@ -52,13 +52,12 @@ class Group(NamedTuple):
     c: int  # (joint actions,)
     size: int  # (variables,): joint actions, slacks, and the one that stands for none
     x: int
-    y: int
+    y: int  # the same; before there are prices, the pivot's column
     spare: int
-    column: int  # (rows + 2,) the pivot's column
     doubt: int  # (seats,) 1 where a seat has found that a game is not plain
     bound: int  # (seats,) the least ratio that a seat has found
-    lowest: int  # (seats, 2) the lowest right side, and its row
-    largest: int  # (seats, 2) the largest pivot, and its column
+    lowest: int  # (scanners, 2) the lowest right side, and its row
+    largest: int  # (scanners, 2) the largest pivot, and its column
     row: int  # (joint actions + 1,) the pivot's row, in `table`
     ratio: int  # (joint actions,) reduced costs over the pivot's row, in `table`
     basic: int  # in `whole`
@@ -78,6 +77,7 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
     if rows * n > TOGETHER:
         rows, n = np.int64(0), np.int64(0)
     chairs = 1 if team is None else team.size
+    scanners = max(chairs // SCANNING, 1)
     variables = n + rows + 1
     gross, v = N * n, 2 * N * n
     player = v + N * n
@@ -86,16 +86,16 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
     scale = A + rows * n
     c = scale + rows
     size = c + n
-    x, y, spare, column = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
-    doubt = column + rows + 2
-    bound, lowest, largest, end = doubt + chairs, doubt + 2 * chairs, doubt + 4 * chairs, doubt + 6 * chairs
+    x, y, spare, doubt = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    bound, lowest = doubt + chairs, doubt + 2 * chairs
+    largest, end = lowest + 2 * scanners, lowest + 4 * scanners
     row = (rows + 2) * (n + 1)
     memory, table = np.zeros((end, lanes)), np.zeros((row + 2 * n + 1, lanes))
     place = rows + 1 + n
     whole = np.zeros((place + 2 * chairs, lanes), np.int64)
     games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
     programs = gross, v, player, feasible, A, scale, c, size, x, y, spare
-    pivots = column, doubt, bound, lowest, largest, row, row + n + 1, np.int64(0), rows + 1, place
+    pivots = doubt, bound, lowest, largest, row, row + n + 1, np.int64(0), rows + 1, place
     return Group(memory, table, whole, games, owner, np.empty(n), team, N, np.int64(0), *programs, *pivots)
 
 

@@ -290,7 +290,7 @@ def set_apart(seat, busy, r, j, size, n, count, group):
         scatter(T, whole, line, k, where(busy, 0.0, before))
     for i in mine(seat, count + 1):
         before = gather(T, whole, column, i * width)
-        put(group.memory, group.column + i, where(busy & (r == i), -1.0, where(busy, before, 0.0)))
+        put(group.memory, group.y + i, where(busy & (r == i), -1.0, where(busy, before, 0.0)))
         scatter(T, whole, column, i * width, where(busy, 0.0, before))
     if leads(seat):
         put(whole, line, where(busy, r, -1.0))
@@ -305,7 +305,7 @@ def eliminate(seat, n, count, group):
     """Subtract the pivot's row from all rows, as often as its column says."""
     T, width = group.table, n + 1
     for i in my_rows(seat, count + 1):
-        factor = get(group.memory, group.column + i)
+        factor = get(group.memory, group.y + i)
         for k in my_columns(seat, width):
             put(T, i * width + k, get(T, i * width + k) - factor * get(T, group.row + k))
 

@@ -26,6 +26,7 @@ from acegames.kernels.lanes import WHOLE, on_gpu
 from acegames.system.compiled import inlined
 
 WARP = 32  # threads of a GPU that go the same way, or wait
+SCANNING = 4  # one seat of so many looks through a list
 SEAT = types.UniTuple(types.int64, 3)  # its number, and size and width of its team
 
 
@@ -137,7 +138,7 @@ _column = _number(0, lambda builder, number, size, across: builder.and_(number, 
 _across = _number(1, lambda builder, number, size, across: across)
 _row = _number(0, lambda builder, number, size, across: builder.udiv(number, across))
 _down = _number(1, lambda builder, number, size, across: builder.udiv(size, across))
-_scanning = _number(1, lambda builder, number, size, across: builder.udiv(size, WHOLE(4)))
+_scanning = _number(1, lambda builder, number, size, across: builder.udiv(size, WHOLE(SCANNING)))
 
 
 @inlined

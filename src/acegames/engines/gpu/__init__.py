@@ -32,8 +32,6 @@ from acegames.system.machine import bytes_said
 from acegames.system.threads import Team
 
 SMALLEST = 100_000  # cells, or stage games, below which the processors are as fast
-MOST_ROWS = 16  # joint actions of a state up to which a thread of the card solves a stage game
-MOST_NUMBERS = 512  # and numbers of its incentive rows
 MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
 
 
@@ -105,11 +103,11 @@ class _WithCard(LocalEngine):
     smallest: int = SMALLEST
     ran: list[str] = field(default_factory=list)
 
-    def _allowed(self) -> int:
-        """Bytes of the card that may be used."""
+    def _allowed(self, own: int = 0) -> int:
+        """Bytes of the card that may be used; `own` more go to the threads of a multiprocessor."""
         from acegames.engines.gpu.device import RESERVED
 
-        free = max(int(self.card.free) - RESERVED, 0)
+        free = max(int(self.card.free) - RESERVED - own * int(self.card.processors), 0)
         return free if self.limit is None else min(int(self.limit), free)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
@@ -135,7 +133,8 @@ class _WithCard(LocalEngine):
         from acegames.engines.gpu.recipes import Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
-        allowed = self._allowed()
+        shape = Shape.of(space, concept)
+        allowed = self._allowed(shape.own_bytes)
         chunk = chunk_cells(space, allowed)
         if not chunk:
             needed = fixed_bytes(space) + cell_bytes(space) * min(int(space.totals.max()), 2**14)
@@ -147,12 +146,11 @@ class _WithCard(LocalEngine):
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
-        shape = Shape.of(space, concept)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
         """Why a solve is left to the processors; None where it is not."""
-        from acegames.engines.gpu.recipes import Shape
+        from acegames.engines.gpu.recipes import ALONE, Shape
 
         shape = Shape.of(space, concept)
         if shape.players == 1:
@@ -163,7 +161,8 @@ class _WithCard(LocalEngine):
             return "cells are listed"
         if space.pairs < self.smallest:
             return "a small game"
-        large = shape.rows > MOST_ROWS or shape.rows * shape.incentives > MOST_NUMBERS
-        if large or shape.outcomes > MOST_OUTCOMES:
+        fits = shape.fits(self.card.capability, comparing=concept.criterion.compares)
+        short = shape.rows > ALONE and 2 * shape.own_bytes * self.card.processors > self.card.free
+        if not fits or short or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

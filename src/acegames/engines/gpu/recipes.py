@@ -16,11 +16,18 @@ from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Written
 from acegames.kernels.stage import pure_room, workspace
+from acegames.kernels.teams import WARP, Team, best_across
 from acegames.safety.space import Space
 
 GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
-MOST_SHARED = 96 * 1024  # bytes of such a block for tables; with more, a multiprocessor would have one block only
+TEAMS = {4: 4, 9: 8, 16: 16}  # threads that solve a plain game of so many joint actions together; else a warp
+MOST_ROWS = 64  # joint actions of a state: a bit for each
+ALONE = 16  # joint actions up to which one thread solves any game as fast as a processor
+MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
+SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
+LEAST_SHARED = 99  # KB of a block of other cards
+RESIDENT = 2048  # threads of a multiprocessor, at most: the driver keeps each one's own memory
 NUMBERING = 1024  # threads of the block that numbers strips
 
 
@@ -34,6 +41,7 @@ class Shape:
     players: int
     actions: tuple[int, ...]
     correlated: bool
+    team: int = 1  # threads that solve a plain game together
 
     @staticmethod
     def of(space: Space, concept: Concept | None = None) -> Shape:
@@ -43,7 +51,8 @@ class Shape:
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         players, most = len(space.game.players), max(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
-        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told)
+        team = TEAMS.get(rows, WARP)
+        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told, team)
 
     @property
     def incentives(self) -> int:
@@ -63,12 +72,26 @@ class Shape:
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
-        return _plain(group_room)(self.rows, self.players, np.array(self.actions), self.correlated, 1)
+        across = best_across(self.team, self.incentives + 2, self.rows + 1)
+        team = Team(self.team, across, 0) if self.team > 1 else None
+        return _plain(group_room)(self.rows, self.players, np.array(self.actions), self.correlated, 1, team)
 
     @property
     def together(self) -> bool:
         """Whether plain games are solved apart."""
         return bool(len(self.group.sigma))
+
+    def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
+        """Whether cards solve such games, and faster than processors."""
+        most = 1024 * SHARED.get(capability, LEAST_SHARED)
+        if self.rows <= ALONE:
+            return plain(self).shared_bytes <= most
+        return self.rows <= MOST_ROWS and self.together and not comparing and plain(self).shared_bytes <= most
+
+    @cached_property
+    def own_bytes(self) -> int:
+        """Memory that a multiprocessor's threads need for games that are not plain."""
+        return RESIDENT * left(self).stack_bytes
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
@@ -110,8 +133,10 @@ def cells(shape: Shape) -> Recipe:
 
 
 def plain(shape: Shape) -> Recipe:
-    """Plain stage games are solved."""
+    """Plain stage games are solved, by a thread or by a team."""
     own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
+    if shape.team > 1:
+        return Recipe("plain", (phases.plain_phase,), WARP, None, own, team=shape.team)
     held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",))
     return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
 
