@@ -3,6 +3,7 @@
     PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
+    PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, by shape and size of teams
 
 Needs a GPU and `acegames[gpu]`, and nothing of the command line.
 """
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpu_programs
 import numpy as np
 
 import acegames as ace
@@ -184,5 +186,12 @@ if __name__ == "__main__":
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")
+    what = {
+        "check": check,
+        "time": lambda: times(large=False),
+        "large": lambda: times(large=True),
+        "parts": parts,
+        "programs": lambda: gpu_programs.programs(card, say),
+    }
     for word in sys.argv[1:]:
-        {"check": check, "time": lambda: times(large=False), "large": lambda: times(large=True), "parts": parts}[word]()
+        what[word]()

@@ -23,7 +23,7 @@ from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following,
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
 from acegames.kernels.teams import WARP, leads, seat_of, seats, size_of, wait
-from acegames.kernels.written import file_pure, solve_each, solve_in_lanes
+from acegames.kernels.written import file_pure, solve_alone, solve_in_lanes
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
@@ -410,7 +410,8 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
         for j in range(R):
             for i in range(written.utility.shape[1]):
                 written.utility[j, i] = waiting.utility[j, i, at]
-        mixed, bad, _ = solve_each(written, 1, given.choices, given.goal, own.work, _answers(at, own, given))
+        how = given.choices, given.goal, own.work, np.int64(0), np.int64(0)
+        mixed, bad = solve_alone(0, written, *how, _answers(at, own, given))
         if mixed > 0:
             waiting.size[at] = own.mixed_ptr[1]
         if bad > 0:

@@ -127,7 +127,7 @@ def _objective(j, terms, n, group):
 
 @inner
 def weigh(seat, terms, span, n, group):
-    """Fill the objective in units of `span`, and look for utilities that are equal but for rounding."""
+    """Fill the objective in units of `span`; look for utilities that are equal but for rounding."""
     m = group.memory
     for j in mine(seat, n):
         put(m, group.c + j, 0.0)

@@ -22,27 +22,35 @@ def solve_written(written, count, choices, goal, widest, answers):
     """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
-    return solve_each(written, count, choices, goal, work, answers)
+    return _solve_each(written, count, choices, goal, work, answers)
 
 
 @inner
-def solve_each(written, count, choices, goal, work, answers):
+def _solve_each(written, count, choices, goal, work, answers):
     mixed = bad = programs = np.int64(0)  # typed at once: a literal would be compiled again
     answers.mixed_ptr[0] = 0
     for g in range(count):
-        status = PURE
-        if not is_pure(g, written, choices, goal, work):
-            status = solve_by_programs(g, written, choices, goal, work)
-            programs += 1
-        if status == PURE:
+        if is_pure(g, written, choices, goal, work):
             file_pure(None, g, written, work.chosen[0], answers)
-        elif status == MIXED:
-            _file_mixed(None, g, written, work.sigma, mixed, answers)
-            mixed += 1
         else:
-            answers.open[bad] = written.cell[g]
-            bad += 1
+            mixed, bad = solve_alone(g, written, choices, goal, work, mixed, bad, answers)
+            programs += 1
     return mixed, bad, programs
+
+
+@inner
+def solve_alone(g, written, choices, goal, work, mixed, bad, answers):
+    """Solve a game that is not pure; returns how many are mixed and open in all."""
+    status = solve_by_programs(g, written, choices, goal, work)
+    if status == PURE:
+        file_pure(None, g, written, work.chosen[0], answers)
+    elif status == MIXED:
+        _file_mixed(None, g, written, work.sigma, mixed, answers)
+        mixed += 1
+    else:
+        answers.open[bad] = written.cell[g]
+        bad += 1
+    return mixed, bad
 
 
 # -- what is plain --------------------------------------------------------------------------------

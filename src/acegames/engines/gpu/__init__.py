@@ -112,6 +112,7 @@ class _WithCard(LocalEngine):
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         def boxes(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+            from acegames.engines.gpu.ahead import EXPLORING, compile_together
             from acegames.engines.gpu.exploring import explore_on, exploring_bytes
             from acegames.engines.gpu.recipes import Shape
 
@@ -119,6 +120,7 @@ class _WithCard(LocalEngine):
             small = space.total < self.smallest or shape.outcomes > MOST_OUTCOMES
             if small or exploring_bytes(space) > self._allowed():
                 return explore_dense(space, roots, allowed, team)
+            compile_together(EXPLORING, shape, self.card.capability)
             return explore_on(self.card, space, shape, roots, allowed)
 
         return explore(space, memory, team, boxes)
@@ -130,6 +132,7 @@ class _WithCard(LocalEngine):
         if why is not None:
             self.ran.append(f"on the processors ({why})")
             return solver_of(space, lattice, concept, base, team)
+        from acegames.engines.gpu.ahead import SOLVING, compile_together
         from acegames.engines.gpu.recipes import Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
@@ -146,11 +149,12 @@ class _WithCard(LocalEngine):
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
+        compile_together(SOLVING, shape, self.card.capability)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
         """Why a solve is left to the processors; None where it is not."""
-        from acegames.engines.gpu.recipes import ALONE, Shape
+        from acegames.engines.gpu.recipes import FEW, Shape
 
         shape = Shape.of(space, concept)
         if shape.players == 1:
@@ -162,7 +166,7 @@ class _WithCard(LocalEngine):
         if space.pairs < self.smallest:
             return "a small game"
         fits = shape.fits(self.card.capability, comparing=concept.criterion.compares)
-        short = shape.rows > ALONE and 2 * shape.own_bytes * self.card.processors > self.card.free
+        short = shape.rows > FEW and 2 * shape.own_bytes * self.card.processors > self.card.free
         if not fits or short or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

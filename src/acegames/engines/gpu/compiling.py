@@ -26,6 +26,7 @@ from acegames.kernels import lanes
 from acegames.kernels.phases import cell_phase
 from acegames.system.atomic import write_parts
 from acegames.system.compiled import KernelCache, source_digest, whole_file
+from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
@@ -48,7 +49,9 @@ class Recipe:
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
         together = [x.nbytes for _, x in _arrays(self.shared)]
-        return sum(map(_aligned, together + [self.owners * x.nbytes for f, x in _arrays(self.own) if self.is_beside(f)]))
+        return sum(
+            map(_aligned, together + [self.owners * x.nbytes for f, x in _arrays(self.own) if self.is_beside(f)])
+        )
 
     @property
     def stack_bytes(self) -> int:
@@ -112,6 +115,12 @@ def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str,
     return found[1].decode(), code
 
 
+def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
+    """Whether a kernel need not be compiled, or could not be kept."""
+    file = _kept_in(recipe, given, capability)
+    return file is None or file.exists()
+
+
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
     """The file of a kernel; None where none can be kept."""
     try:
@@ -149,7 +158,7 @@ def _linker_version() -> str:
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
     """The code of a kernel before it is linked."""
-    with _compiling_for(capability) as cuda:
+    with compiling(), _compiling_for(capability) as cuda:
         function = _assembled(cuda, recipe)
         signature = types.void(kind_of(given))
         how = {"device": False, "abi": "numba", "cc": capability, "output": "ltoir", "opt": True}

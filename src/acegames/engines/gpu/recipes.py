@@ -1,4 +1,4 @@
-"""The kernels that a game needs, for the shape of its stage games."""
+"""The kernels that a game needs, for the shape of its stage games, and what they are given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acegames.kernels import phases
 from acegames.kernels.dense import SEGMENT, empty_line
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
-from acegames.kernels.records import Written
+from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.kernels.teams import WARP, Team, best_across
 from acegames.safety.space import Space
@@ -23,7 +23,7 @@ GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
 TEAMS = {4: 4, 9: 8, 16: 16}  # threads that solve a plain game of so many joint actions together; else a warp
 MOST_ROWS = 64  # joint actions of a state: a bit for each
-ALONE = 16  # joint actions up to which one thread solves any game as fast as a processor
+FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
@@ -84,7 +84,7 @@ class Shape:
     def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
         """Whether cards solve such games, and faster than processors."""
         most = 1024 * SHARED.get(capability, LEAST_SHARED)
-        if self.rows <= ALONE:
+        if self.rows <= FEW:
             return plain(self).shared_bytes <= most
         return self.rows <= MOST_ROWS and self.together and not comparing and plain(self).shared_bytes <= most
 
@@ -178,3 +178,30 @@ def file_cells(shape: Shape) -> Recipe:
 def file_records(shape: Shape) -> Recipe:
     """Mixed answers as a policy holds them."""
     return Recipe("file_records", (phases.file_record_phase,), SEGMENT)
+
+
+def given_to(name: str) -> Any:
+    """Arrays of the types that a kernel is given."""
+    whole, floats, small, byte, code = (np.zeros(1, t) for t in (np.int64, float, np.int32, np.uint8, np.uint16))
+    wholes, floats2, smalls, bytes2 = (np.zeros((1, 1), t) for t in (np.int64, float, np.int32, np.uint8))
+    step = Steps(whole, whole, small, wholes, floats, whole)
+    after = Following(small, wholes, wholes, whole, whole, small, wholes, wholes)
+    layer = phases.Layer(Boxes(whole, wholes, wholes, whole, whole), whole, byte, step, after)
+    found = (np.zeros((1, 1, 1)), small, bytes2, floats2, small, small, smalls)
+    waiting = phases.Waiting(whole, small, whole, small, whole, *found)
+    if name == "heights":
+        return phases.Heights(layer, small)
+    if name == "reach":
+        return phases.Reaching(layer, 0, byte, byte)
+    if name in ("pack", "bounds"):
+        return phases.Packing(byte, byte, 0, 0, byte, floats2, floats2)
+    if name in ("cells", "plain", "left"):
+        asked = Choices(smalls, smalls, whole), Goal(True, 1.0, 0, floats), True
+        return phases.Solving(layer, 0, 0, floats2, floats2, *asked, floats2, code, waiting)
+    if name in ("read_open", "mend"):
+        answers = (np.zeros((1, 1, 1)), floats2, code, small, bytes2, floats2, floats2, code)
+        return phases.Mending(waiting, 0, whole, whole, whole, *answers)
+    if name in ("strips", "numbers"):
+        return phases.Counting(waiting, 0, smalls)
+    filed = (smalls, floats2, code, floats2, byte, byte, byte, floats)
+    return phases.Filing(waiting, 0, 0, True, 0, np.zeros(1, np.uint64), whole, *filed)
