@@ -13,7 +13,9 @@ import pytest
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
 from acegames.engines.gpu import device, exploring, solving
-from acegames.engines.gpu.recipes import Shape
+from acegames.engines.gpu.ahead import EXPLORING, SOLVING
+from acegames.engines.gpu.compiling import kind_of
+from acegames.engines.gpu.recipes import Shape, given_to
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
 from acegames.model.record import with_fields
@@ -197,6 +199,55 @@ def test_pieces_follow_each_other():
         assert set(space.layer(t).base.tolist()) <= set(cells)
         longest.append(lengths.max())
     assert max(longest) == 128 > min(longest)
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def pairs_of(actions, *, correlated=True, team=32):
+    return Shape(int(np.prod(actions)), 32, 2, len(actions), actions, correlated, team)
+
+
+def test_what_fits_a_card():
+    """Shared memory bounds stage games, and one thread alone those that compare players."""
+    large, small = (9, 0), (8, 6)
+    assert all(pairs_of((n, n)).fits(large, comparing=False) for n in (5, 6, 7, 8))
+    assert [pairs_of((n, n)).fits(small, comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
+    assert not pairs_of((9, 9), correlated=False).fits(large, comparing=False), "there is a bit for each row"
+    assert pairs_of((4, 4)).fits(small, comparing=True) and not pairs_of((5, 5)).fits(large, comparing=True)
+    assert pairs_of((3, 3, 3)).fits(small, comparing=False)
+
+
+def test_stage_games_that_compare_players_in_many_joint_actions():
+    card = EmulatedCard()
+    found = ace.solve(wide_game((5, 5)), ace.CE("fair"), engine=EmulatedGPU(smallest=0, card=card))
+    assert "large stage games" in found.stats.where and "cells" not in card.launched
+
+
+@pytest.mark.slow
+def test_a_card_without_room_for_what_threads_hold():
+    """Each thread of a card needs memory for a large stage game that is not plain."""
+    needed = 2 * pairs_of((5, 5)).own_bytes
+    for free, where in ((2 * needed + 2**30, "GPU"), (needed - 1, "large stage games")):
+        card = EmulatedCard(free=free)
+        found = ace.solve(wide_game((5, 5)), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
+        assert where in found.stats.where
+
+
+class TypedCard(EmulatedCard):
+    """Sees that kernels are given the types for which they are compiled ahead."""
+
+    def launch(self, recipe, blocks, given):
+        assert kind_of(given) == kind_of(given_to(recipe.name)), recipe.name
+        super().launch(recipe, blocks, given)
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_for_what_they_are_given(tmp_path):
+    card = TypedCard()
+    assert same(bench_game(3, 8, 12, constraints=3), ace.CE("fair"), tmp_path, card=card).stats.repaired > 0
+    same(bench_game(4, 8, 16), ace.CE(), tmp_path, card=card)
+    assert {*EXPLORING, *SOLVING} == set(card.launched)
 
 
 # -- what is left to the processors ---------------------------------------------------------------
