@@ -204,7 +204,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
     }
-    compiling = ("system.compiled", "system.linking", "kernels.lanes", "kernels.sharing", "engines.gpu.compiling")
+    compiling = ("system.compiled", "system.linking", "engines.gpu.compiling")
+    compiling += tuple(f"kernels.{name}" for name in ("hints", "lanes", "sharing", "teams"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name in MODULES:
         top = {
