@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import acegames as ace
-from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, plain
+from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, recipe
 from acegames.engines.gpu.solving import BLOCKS, COUNTS
 from acegames.kernels.phases import LEFT
 from acegames.kernels.records import Answers, Choices, Written
@@ -47,10 +47,10 @@ def time_programs(
 ) -> tuple[bool, str]:
     """Time one shape that teams of this size solve: whether answers agree, and a sentence."""
     shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), team)
-    recipe = plain(shape)
+    made = recipe("plain", shape)
     name = f"{'x'.join(map(str, actions))} {type(concept).__name__}, team of {team:2d}"
-    if recipe.shared_bytes > 1024 * SHARED.get(card.capability, LEAST_SHARED):
-        return True, f"{name}: {recipe.shared_bytes:,} bytes of shared memory are too many"
+    if made.shared_bytes > 1024 * SHARED.get(card.capability, LEAST_SHARED):
+        return True, f"{name}: {made.shared_bytes:,} bytes of shared memory are too many"
     written, choices, goal = some_games(actions, concept, games)
     given = waiting_games(card, shape, written, choices, goal)
     seconds = list[float]()
@@ -59,13 +59,13 @@ def time_programs(
         card.zero(given.waiting.size)
         card.synchronise()
         began = time.perf_counter()
-        card.launch(recipe, BLOCKS * card.processors, given)
+        card.launch(made, BLOCKS * card.processors, given)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
     left = card.fetch(given.waiting.left)[: int(card.fetch(given.waiting.counts)[LEFT])]
     same = agrees(card, given, written, choices, goal, left, compared)
     speed = f"{games / min(seconds):.3g} programs/s, {len(left) / games:.1%} not plain"
-    room = f"{recipe.shared_bytes:,} bytes of shared memory a block"
+    room = f"{made.shared_bytes:,} bytes of shared memory a block"
     return same, f"{name}: {speed}, {room}: {'same' if same else 'DIFFERENT'}"
 
 

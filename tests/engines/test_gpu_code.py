@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from acegames.engines.gpu import compiling, recipes
-from acegames.engines.gpu.ahead import EXPLORING, SOLVING
-from acegames.engines.gpu.recipes import Shape, given_to
+from acegames.engines.gpu import compiling
+from acegames.engines.gpu.recipes import KERNELS, Shape, given_to, recipe
 
 pytest.importorskip("numba_cuda")
 pytestmark = pytest.mark.filterwarnings("ignore")  # numba-cuda's own
@@ -39,22 +38,22 @@ def resources(code):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [*((name, "3x3") for name in (*EXPLORING, *SOLVING)), *((name, x) for name in ("plain", "left") for x in SHAPES)],
+    [*((name, "3x3") for name in KERNELS), *((name, x) for name in ("plain", "left") for x in SHAPES)],
 )
 def test_nothing_is_fused(name, shape):
     """Multiplications and additions are rounded one by one; registers and stack are within limits."""
-    recipe = getattr(recipes, name)(SHAPES[shape])
-    code = compiling.compile_ltoir(recipe, given_to(name), CARD)
+    made = recipe(name, SHAPES[shape])
+    code = compiling.compile_ltoir(made, given_to(name), CARD)
     ptx = compiling.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx
     assert not re.search(r"\bfma\.rn\.f64|\bmad\.f64", ptx)
     registers, stack = resources(code)
     spilled = {"cells": 512, "plain": 1024, "left": 2048}.get(name, 64)
-    assert registers <= 255 and stack <= recipe.stack_bytes + spilled
-    assert recipe.shared_bytes * 2 <= 227 * 1024
-    assert ("bar.warp.sync" in ptx) == (recipe.team > 1), "teams wait for each other"
+    assert registers <= 255 and stack <= made.stack_bytes + spilled
+    assert made.shared_bytes * 2 <= 227 * 1024
+    assert ("bar.warp.sync" in ptx) == (made.team > 1), "teams wait for each other"
     assert len(re.findall(r"\.func[^;{]*pivot[^;{]*\{", ptx)) == (name == "left"), "what is large is there once"
-    if recipe.team > 1:
+    if made.team > 1:
         assert "ld.shared" in ptx and ".local" not in ptx, "a team works in shared memory"
 
 
@@ -74,21 +73,21 @@ def test_fused_operations_would_be_found():
 def test_kernels_are_kept(tmp_path, monkeypatch):
     """The second time nothing is compiled; a damaged file costs a compilation."""
     monkeypatch.setattr(compiling, "_kept_in", lambda *_: tmp_path / "kept.cubin")
-    recipe = recipes.pack(SHAPE)
-    name, code = compiling.cubin(recipe, given_to("pack"), CARD)
+    made = recipe("pack", SHAPE)
+    name, code = compiling.cubin(made, given_to("pack"), CARD)
     compiled = []
     real = compiling.compile_ltoir
     monkeypatch.setattr(compiling, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
-    assert compiling.cubin(recipe, given_to("pack"), CARD) == (name, code) and not compiled
+    assert compiling.cubin(made, given_to("pack"), CARD) == (name, code) and not compiled
     (tmp_path / "kept.cubin").write_bytes(b"damaged" * 100)
-    assert compiling.cubin(recipe, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
+    assert compiling.cubin(made, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
 
 
 def test_a_key_for_each_kernel():
     """Shapes, cards and types have kernels of their own."""
-    recipe, given = recipes.cells(SHAPE), given_to("cells")
-    usual = compiling._kept_in(recipe, given, CARD)
-    wider = recipes.cells(Shape(16, 32, 2, 2, (4, 4), correlated=True))
-    others = (recipe, given, (8, 0)), (wider, given, CARD), (recipe, given._replace(first=0.5), CARD)
+    made, given = recipe("cells", SHAPE), given_to("cells")
+    usual = compiling._kept_in(made, given, CARD)
+    wider = recipe("cells", Shape(16, 32, 2, 2, (4, 4), correlated=True))
+    others = (made, given, (8, 0)), (wider, given, CARD), (made, given._replace(first=0.5), CARD)
     assert len({usual, *(compiling._kept_in(*x) for x in others)}) == 4
-    assert compiling._kept_in(recipes.cells(SHAPE), given_to("cells"), CARD) == usual
+    assert compiling._kept_in(recipe("cells", SHAPE), given_to("cells"), CARD) == usual

@@ -112,9 +112,9 @@ class _WithCard(LocalEngine):
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         def boxes(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
-            from acegames.engines.gpu.ahead import EXPLORING, compile_together
+            from acegames.engines.gpu.ahead import compile_together
             from acegames.engines.gpu.exploring import explore_on, exploring_bytes
-            from acegames.engines.gpu.recipes import Shape
+            from acegames.engines.gpu.recipes import EXPLORING, Shape
 
             shape = Shape.of(space)
             small = space.total < self.smallest or shape.outcomes > MOST_OUTCOMES
@@ -132,8 +132,8 @@ class _WithCard(LocalEngine):
         if why is not None:
             self.ran.append(f"on the processors ({why})")
             return solver_of(space, lattice, concept, base, team)
-        from acegames.engines.gpu.ahead import SOLVING, compile_together
-        from acegames.engines.gpu.recipes import Shape
+        from acegames.engines.gpu.ahead import compile_together
+        from acegames.engines.gpu.recipes import SOLVING, Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
         shape = Shape.of(space, concept)
@@ -154,7 +154,7 @@ class _WithCard(LocalEngine):
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
         """Why a solve is left to the processors; None where it is not."""
-        from acegames.engines.gpu.recipes import FEW, Shape
+        from acegames.engines.gpu.recipes import Shape
 
         shape = Shape.of(space, concept)
         if shape.players == 1:
@@ -166,7 +166,7 @@ class _WithCard(LocalEngine):
         if space.pairs < self.smallest:
             return "a small game"
         fits = shape.fits(self.card.capability, comparing=concept.criterion.compares)
-        short = shape.rows > FEW and 2 * shape.own_bytes * self.card.processors > self.card.free
+        short = 2 * shape.own_bytes * self.card.processors > self.card.free
         if not fits or short or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from acegames import numerics
 from acegames.engines.gpu.compiling import cubin, is_kept
-from acegames.engines.gpu.recipes import Shape, given_to
-from acegames.engines.gpu.tables import recipe
+from acegames.engines.gpu.recipes import Shape, given_to, recipe
 from acegames.system.compiling import compiling
 from acegames.system.machine import processors
 
-EXPLORING = ("reach", "heights", "bounds", "pack")
-SOLVING = ("left", "cells", "plain", "numbers", "file_cells", "file_records", "strips", "read_open", "mend")
 NO_CODE = (0, 0)  # compute capability of a card that runs the processor's code: one that tests stand in for
 MOST = 4  # processes: the longest takes about as long as all others together on the remaining ones
 
 
-def compile_together(names: Sequence[str], shape: Shape, capability: tuple[int, int]) -> None:
+def compile_together(names: Iterable[str], shape: Shape, capability: tuple[int, int]) -> None:
     """Compile those of the kernels, the longest first, that are not kept on disk.
 
     What fails here is compiled again where it is needed, and fails there, with its error.

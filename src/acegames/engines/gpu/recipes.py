@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,25 @@ SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 
 LEAST_SHARED = 99  # KB of a block of other cards
 RESIDENT = 2048  # threads of a multiprocessor, at most: the driver keeps each one's own memory
 NUMBERING = 1024  # threads of the block that numbers strips
+
+EXPLORING: dict[str, tuple[Any, ...]] = {
+    "heights": (phases.height_phase,),
+    "reach": (phases.reached_rows_phase, phases.reach_phase),
+    "pack": (phases.pack_phase,),
+    "bounds": (phases.bound_phase, phases.join_bounds_phase),
+}
+SOLVING: dict[str, tuple[Any, ...]] = {  # those first that take longest to compile
+    "left": (phases.left_phase,),
+    "cells": (phases.cell_rows_phase, phases.cell_phase),
+    "plain": (phases.plain_phase,),
+    "read_open": (phases.read_open_phase,),
+    "mend": (phases.mend_phase,),
+    "strips": (phases.strip_phase,),
+    "numbers": (phases.sum_phase, phases.join_sums_phase, phases.number_phase),
+    "file_cells": (phases.file_cell_phase,),
+    "file_records": (phases.file_record_phase,),
+}
+KERNELS = EXPLORING | SOLVING
 
 
 @dataclass(frozen=True)
@@ -84,14 +103,13 @@ class Shape:
     def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
         """Whether cards solve such games, and faster than processors."""
         most = 1024 * SHARED.get(capability, LEAST_SHARED)
-        if self.rows <= FEW:
-            return plain(self).shared_bytes <= most
-        return self.rows <= MOST_ROWS and self.together and not comparing and plain(self).shared_bytes <= most
+        large = self.rows > FEW and (self.rows > MOST_ROWS or comparing or not self.together)
+        return not large and recipe("plain", self).shared_bytes <= most
 
     @cached_property
     def own_bytes(self) -> int:
         """Memory that a multiprocessor's threads need for games that are not plain."""
-        return RESIDENT * left(self).stack_bytes
+        return RESIDENT * recipe("left", self).stack_bytes
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
@@ -104,80 +122,32 @@ def _plain(making: Any) -> Any:
     return making.py_func
 
 
-def heights(shape: Shape) -> Recipe:
-    """The height map of a layer."""
-    return Recipe("heights", (phases.height_phase,), SEGMENT, None, shape.totals)
-
-
-def reach(shape: Shape) -> Recipe:
-    """The cells of the next layer that are reached."""
-    return Recipe("reach", (phases.reached_rows_phase, phases.reach_phase), SEGMENT, shape.line, shape.totals)
-
-
-def pack(shape: Shape) -> Recipe:
-    """Marks as bits."""
-    return Recipe("pack", (phases.pack_phase,), SEGMENT)
-
-
-def bounds(shape: Shape) -> Recipe:
-    """Bounds of the rewards of what is played."""
-    return Recipe("bounds", (phases.bound_phase, phases.join_bounds_phase), SEGMENT, np.empty((2, SEGMENT)))
-
-
-def cells(shape: Shape) -> Recipe:
-    """Stage games are written out, and the pure ones filed."""
-    own = OwnCell(
-        shape.totals, shape.written(utility=True), np.empty(2, np.int64), _plain(pure_room)(shape.rows, shape.players)
-    )
-    return Recipe("cells", (phases.cell_rows_phase, phases.cell_phase), SEGMENT, shape.line, own)
-
-
-def plain(shape: Shape) -> Recipe:
-    """Plain stage games are solved, by a thread or by a team."""
-    own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
-    if shape.team > 1:
-        return Recipe("plain", (phases.plain_phase,), WARP, None, own, team=shape.team)
-    held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",))
-    return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
-
-
-def left(shape: Shape) -> Recipe:
-    """All other stage games are solved."""
-    work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
-    return Recipe(
-        "left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
-    )
-
-
-def read_open(shape: Shape) -> Recipe:
-    """Games without an answer go to the host."""
-    return Recipe("read_open", (phases.read_open_phase,), GAMES)
-
-
-def mend(shape: Shape) -> Recipe:
-    """The host's answers come back."""
-    return Recipe("mend", (phases.mend_phase,), GAMES)
-
-
-def strips(shape: Shape) -> Recipe:
-    """Mixed answers are counted."""
-    return Recipe("strips", (phases.strip_phase,), SEGMENT)
-
-
-def numbers(shape: Shape) -> Recipe:
-    """Mixed answers are numbered."""
-    steps = (phases.sum_phase, phases.join_sums_phase, phases.number_phase)
-    return Recipe("numbers", steps, NUMBERING, np.empty((2, NUMBERING), np.int64))
-
-
-def file_cells(shape: Shape) -> Recipe:
-    """Codes and values as a policy holds them."""
-    return Recipe("file_cells", (phases.file_cell_phase,), SEGMENT)
-
-
-def file_records(shape: Shape) -> Recipe:
-    """Mixed answers as a policy holds them."""
-    return Recipe("file_records", (phases.file_record_phase,), SEGMENT)
+@cache
+def recipe(name: str, shape: Shape) -> Recipe:
+    """A kernel for a shape; always the same object: cards know it by that."""
+    threads = {"left": GAMES, "read_open": GAMES, "mend": GAMES, "numbers": NUMBERING}.get(name, SEGMENT)
+    made, ends = Recipe(name, KERNELS[name], threads), np.empty(2, np.int64)
+    if name == "heights":
+        return replace(made, own=shape.totals)
+    if name == "reach":
+        return replace(made, shared=shape.line, own=shape.totals)
+    if name == "bounds":
+        return replace(made, shared=np.empty((2, threads)))
+    if name == "numbers":
+        return replace(made, shared=np.empty((2, threads), np.int64))
+    if name == "cells":
+        pure = _plain(pure_room)(shape.rows, shape.players)
+        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written(utility=True), ends, pure))
+    if name == "left":
+        work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
+        return replace(made, own=OwnWork(shape.written(utility=True), ends, work))
+    if name == "plain":
+        own = OwnGroup(shape.written(utility=False), ends, shape.group)
+        if shape.team > 1:
+            return replace(made, threads=WARP, own=own, team=shape.team)
+        held = replace(made, threads=GAMES, own=own, beside=("group.table",))
+        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
+    return made
 
 
 def given_to(name: str) -> Any:
