@@ -3,6 +3,7 @@
     PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
+    PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, by shape and size of teams
     PYTHONPATH=src python benchmarks/gpu.py verify      certificates, field by field, and how long they take;
                                                         `verify-large` adds the largest game
 
@@ -11,11 +12,11 @@ Needs a GPU and `acegames[gpu]`, and nothing of the command line.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import hashlib
 import importlib.util
 import logging
-import sys
 import tempfile
 import time
 import traceback
@@ -25,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpu_programs
 import numpy as np
 
 import acegames as ace
@@ -231,18 +233,28 @@ def compare_certificates(name: Any, game: Any, policy: Any) -> None:
     say(f"    GPU {second:.3f} s ({here.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Do what the command line names, in its order."""
+    todo: dict[str, Callable[[Any], Any]] = {
+        "check": lambda card: check(),
+        "programs": lambda card: gpu_programs.programs(card, say),
+        "time": lambda card: times(large=False),
+        "large": lambda card: times(large=True),
+        "parts": lambda card: parts(),
+        "verify": lambda card: verify(large=False),
+        "verify-large": lambda card: verify(large=True),
+    }
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("what", nargs="+", choices=todo)
+    words = parser.parse_args().what
     from acegames.system.cuda_card import open_card
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")
-    todo = {
-        "check": check,
-        "time": partial(times, large=False),
-        "large": partial(times, large=True),
-        "parts": parts,
-        "verify": partial(verify, large=False),
-        "verify-large": partial(verify, large=True),
-    }
-    for word in sys.argv[1:]:
-        todo[word]()
+    for word in words:
+        todo[word](card)
+
+
+if __name__ == "__main__":
+    main()

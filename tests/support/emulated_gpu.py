@@ -1,9 +1,10 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
 The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
-full size. Blocks run
-one after the other, last first, and so do threads, so that nothing can rest on their order. What a
-GPU would leave undefined is poisoned, and what travels to the host is copied as late as possible.
+full size. Blocks run one after the other, last first, and so do threads, so that nothing can rest
+on their order. A team of threads is one thread here, which goes through all seats between two
+barriers, in an order that changes from kernel to kernel (`kernels/teams.py`). What a GPU would
+leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
+from acegames.kernels.teams import size_of
 from acegames.system.compiled import kernel
 from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
@@ -65,8 +67,12 @@ def cells(threads, blocks, shared, own, given):
 
 @kernel
 def plain(threads, blocks, shared, own, given):
+    size = size_of(own.group.team)
     for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
+        for thread in range(threads - size, -1, -size):
+            own.group.memory[:] = np.nan
+            own.group.table[:] = np.nan
+            own.group.whole[:] = -1
             phases.plain_phase(thread, block, threads, blocks, shared, own, given)
 
 
@@ -181,7 +187,7 @@ class EmulatedCard:
     total = 2**34
 
     def __init__(self, free=2**34):
-        self.free, self.launched = free, []
+        self.free, self.launched, self.rng = free, [], np.random.default_rng(0)
 
     def enter(self):
         pass
@@ -212,13 +218,19 @@ class EmulatedCard:
             return
         own, shared = recipe.own, recipe.shared
         if recipe.name == "plain":  # processors have eight lanes
-            shape = recipe.own.group
-            own = own._replace(group=eight_lanes(shape, given))
+            own = own._replace(group=self.eight_lanes(recipe.own.group, given))
         poison(own)
         poison(shared)
         nothing = np.int64(0)
         drive = globals()[recipe.name]
         drive(recipe.threads, blocks, nothing if shared is None else shared, nothing if own is None else own, given)
+
+    def eight_lanes(self, group, given):
+        """The same room for a processor, whose order of seats is another one each time."""
+        actions, team = np.diff(given.choices.first_action), group.team
+        if team is not None:
+            team = team._replace(order=int(self.rng.integers(team.size)))
+        return group_room.py_func(len(group.sigma), len(actions), actions, given.goal.correlated, team=team)
 
     def send(self, parts):
         def receive():
@@ -226,11 +238,6 @@ class EmulatedCard:
                 here[...] = there
 
         return receive
-
-
-def eight_lanes(group, given):
-    actions = np.diff(given.choices.first_action)
-    return group_room.py_func(len(group.sigma), len(actions), actions, given.goal.correlated)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from acegames.kernels.lockstep import Group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
-from acegames.kernels.written import file_pure, solve_each, solve_in_lanes
+from acegames.kernels.teams import WARP, leads, seat_of, seats, size_of, wait
+from acegames.kernels.written import file_pure, solve_alone, solve_in_lanes
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
 WAITING, LEFT, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
-WARP = 32  # threads that go the same way, or wait
 FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
 BLOCK = 512  # cells between two stored counts of reached cells
@@ -303,7 +303,7 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
     if _is_reached(cell, given.layer.bits):
         feasible = _write_game(cell, k, here.states[a], shared, own.written, given)
         if is_pure(0, own.written, given.choices, given.goal, own.pure):
-            file_pure(0, own.written, own.pure.chosen[0], _answers(0, own, given))
+            file_pure(None, 0, own.written, own.pure.chosen[0], _answers(0, own, given))
         else:
             at = _let_wait(cell, feasible, own.written, given.waiting)
     else:
@@ -373,20 +373,25 @@ def _enter_waiting(at, written, mixed_ptr, waiting):
 
 @inner
 def plain_phase(thread, block, threads, blocks, shared, own, given):
-    """Solve those of the waiting games that are plain."""
-    waiting, written = given.waiting, own.written
-    for at in range(block * threads + thread, waiting.counts[WAITING], blocks * threads):
-        _enter_waiting(at, written, own.mixed_ptr, waiting)
+    """Solve those of the waiting games that are plain; one with each team."""
+    waiting, written, team = given.waiting, own.written, own.group.team
+    size, n = size_of(team), len(own.group.sigma)  # n is known when this is compiled
+    for at in range((block * threads + thread) // size, waiting.counts[WAITING], blocks * threads // size):
+        for k in range(seats(team)):
+            if leads(seat_of(k, team)):
+                _enter_waiting(at, written, own.mixed_ptr, waiting)
+                own.group.games[0] = 0
+        wait(team)
         game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
-        one, nothing, n = np.int64(1), np.int64(0), len(own.group.sigma)  # n is known when this is compiled
-        own.group.games[0] = 0
-        answers = _answers(at, own, given)
-        how = given.choices, given.goal, own.group, nothing, nothing, answers
+        one, nothing = np.int64(1), np.int64(0)
+        how = given.choices, given.goal, own.group, nothing, nothing, _answers(at, own, given)
         mixed, left = solve_in_lanes(one, n, game, *how)
-        if mixed > 0:
-            waiting.size[at] = own.mixed_ptr[1]
-        if left > 0:
-            waiting.left[take(waiting.counts[LEFT:], 1)] = at
+        wait(team)
+        for k in range(seats(team)):
+            if leads(seat_of(k, team)) and mixed > 0:
+                waiting.size[at] = own.mixed_ptr[1]
+            if leads(seat_of(k, team)) and left > 0:
+                waiting.left[take(waiting.counts[LEFT:], 1)] = at
 
 
 @inner
@@ -405,7 +410,8 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
         for j in range(R):
             for i in range(written.utility.shape[1]):
                 written.utility[j, i] = waiting.utility[j, i, at]
-        mixed, bad, _ = solve_each(written, 1, given.choices, given.goal, own.work, _answers(at, own, given))
+        how = given.choices, given.goal, own.work, np.int64(0), np.int64(0)
+        mixed, bad = solve_alone(0, written, *how, _answers(at, own, given))
         if mixed > 0:
             waiting.size[at] = own.mixed_ptr[1]
         if bad > 0:

@@ -26,6 +26,7 @@ OLDEST = (7, 5)  # compute capability that the compiler still knows
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
 COPIERS = 8  # threads that copy from there
 SHARED_COPY = 2**20  # bytes from which on they share
+RESIDENT = 2048  # threads of a multiprocessor, at most: the driver keeps each one's own memory
 RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
 
 
@@ -267,9 +268,12 @@ def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
     return words
 
 
-def usable(card: Any, limit: int | float | None) -> int:
-    """Bytes of a card that may be used, of which the user allows so many."""
-    free = max(int(card.free) - RESERVED, 0)
+def usable(card: Any, limit: int | float | None, own: int = 0) -> int:
+    """Bytes of a card that may be used: no more than `limit`, which the user allows.
+
+    `own` more go to the threads of each multiprocessor.
+    """
+    free = max(int(card.free) - RESERVED - own * int(card.processors), 0)
     return free if limit is None else min(int(limit), free)
 
 

@@ -25,6 +25,7 @@ from numba import types
 
 from acegames.system.atomic import write_parts
 from acegames.system.compiled import KernelCache, sources_stamp, whole_file
+from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
@@ -42,14 +43,29 @@ class Recipe:
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
+    team: int = 1  # threads that have `own` in common; then all of it is `beside`
 
     @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
         together = [x.nbytes for _, x in _arrays(self.shared)]
         return sum(
-            map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
+            map(_aligned, together + [self.owners * x.nbytes for f, x in _arrays(self.own) if self.is_beside(f)])
         )
+
+    @property
+    def stack_bytes(self) -> int:
+        """Memory of its own that a thread needs at least."""
+        return sum(x.nbytes for field, x in _arrays(self.own) if not self.is_beside(field))
+
+    @property
+    def owners(self) -> int:
+        """Threads, or teams of threads, of a block."""
+        return self.threads // self.team
+
+    def is_beside(self, field: str) -> bool:
+        """Whether a field of `own` lies in shared memory."""
+        return self.team > 1 or field in self.beside
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -99,6 +115,12 @@ def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str,
     return found[1].decode(), code
 
 
+def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
+    """Whether a kernel need not be compiled, or could not be kept."""
+    file = _kept_in(recipe, given, capability)
+    return file is None or file.exists()
+
+
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
     """The file of a kernel; None where none can be kept."""
     phases = [phase.py_func for phase in recipe.phases]
@@ -108,7 +130,7 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.team))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
@@ -131,7 +153,7 @@ def _linker_version() -> str:
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
     """The code of a kernel before it is linked."""
-    with _compiling_for(capability) as cuda:
+    with compiling(), _compiling_for(capability) as cuda:
         for kind, number in recipe.single:
             _make_single(kind, number)
         function = _assembled(cuda, recipe)
@@ -250,18 +272,18 @@ class _Places:
         """A function for kernels that makes arrays like those of the pattern."""
         from numba.cuda.extending import intrinsic
 
-        beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
+        beside = {name for name, _ in _arrays(pattern) if not shared and self.recipe.is_beside(name)}
         kind = kind_of(0 if pattern is None else pattern, dict.fromkeys(beside, "A"))
         offsets = dict[str, int]()
         for name, x in _arrays(pattern):
             if shared or name in beside:
                 offsets[name] = self.used
-                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.threads))
+                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.owners))
 
         @intrinsic
         def make(context):  # type: ignore[no-untyped-def]
             def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
-                return _Emitting(context, builder, offsets, beside, self.recipe.threads).value("", pattern, kind)
+                return _Emitting(context, builder, offsets, beside, self.recipe).value("", pattern, kind)
 
             return kind(), emit
 
@@ -276,7 +298,7 @@ class _Emitting:
     builder: Any
     offsets: dict[str, int]  # of arrays in shared memory
     beside: set[str]
-    threads: int
+    recipe: Recipe
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
         """An array, a number, or a record of these."""
@@ -295,7 +317,7 @@ class _Emitting:
         item = self.context.get_data_type(kind.dtype)
         many, strides = 1, pattern.strides
         if name in self.offsets:
-            many = self.threads if name in self.beside else 1
+            many = self.recipe.owners if name in self.beside else 1
             data = self._shared(self.offsets[name], pattern.itemsize if many > 1 else 0)
         else:
             data = cgutils.alloca_once(self.builder, ir.ArrayType(item, max(pattern.size, 1)))
@@ -312,7 +334,7 @@ class _Emitting:
         return array._getvalue()
 
     def _shared(self, offset: int, each: int) -> Any:
-        """A place in shared memory; `each` thread has its own, this far from the one before."""
+        """A place in shared memory; `each` owner has its own, this far from the one before."""
         from numba.cuda import nvvmutils
 
         byte, module = ir.IntType(8), self.builder.module
@@ -325,5 +347,6 @@ class _Emitting:
         place = ir.IntType(64)(offset)
         if each:
             thread = self.builder.zext(nvvmutils.SRegBuilder(self.builder).tid("x"), ir.IntType(64))
-            place = self.builder.add(place, self.builder.mul(thread, ir.IntType(64)(each)))
+            owner = self.builder.udiv(thread, ir.IntType(64)(self.recipe.team))
+            place = self.builder.add(place, self.builder.mul(owner, ir.IntType(64)(each)))
         return self.builder.gep(at, [place])

@@ -17,7 +17,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
-from acegames.system.cuda_card import usable
+from acegames.system.cuda_card import RESIDENT, usable
 from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.arrays import Floats, Ints, offsets
 from acegames.verifier.card_tables import GameTables, Left, Pairs, Rooms, Shape, launch, scratch_bytes
@@ -60,7 +60,8 @@ def evaluate_on_card(
     try:
         packed = _fitting(counted.game, reader, concept, int(engine.smallest))
         with Threads(engine.host.threads if reader.thread_safe else 1) as threads:
-            found = OnCard(card, packed, reader, concept, threads, usable(card, engine.memory)).evaluate(progress)
+            memory = usable(card, engine.memory, RESIDENT * scratch_bytes(Shape.of(packed)))
+            found = OnCard(card, packed, reader, concept, threads, memory).evaluate(progress)
     except Left as why:
         log.info(f"acegames: verifying on the processors: {why}")
         return None

@@ -33,8 +33,6 @@ from acegames.system.machine import bytes_said
 from acegames.system.threads import Team
 
 SMALLEST = 100_000  # cells, or stage games, below which the processors are as fast
-MOST_ROWS = 16  # joint actions of a state up to which a thread of the card solves a stage game
-MOST_NUMBERS = 512  # and numbers of its incentive rows
 MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
 
 
@@ -109,21 +107,23 @@ class _WithCard(LocalEngine):
     smallest: int = SMALLEST
     ran: list[str] = field(default_factory=list)
 
-    def _allowed(self) -> int:
-        """Bytes of the card that may be used."""
+    def _allowed(self, own: int = 0) -> int:
+        """Bytes of the card that may be used; `own` more go to the threads of a multiprocessor."""
         from acegames.system.cuda_card import usable
 
-        return usable(self.card, self.limit)
+        return usable(self.card, self.limit, own)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         def boxes(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+            from acegames.engines.gpu.ahead import compile_together
             from acegames.engines.gpu.exploring import explore_on, exploring_bytes
-            from acegames.engines.gpu.recipes import Shape
+            from acegames.engines.gpu.recipes import EXPLORING, Shape
 
             shape = Shape.of(space)
             small = space.total < self.smallest or shape.outcomes > MOST_OUTCOMES
             if small or exploring_bytes(space) > self._allowed():
                 return explore_dense(space, roots, allowed, team)
+            compile_together(EXPLORING, shape, self.card.capability)
             return explore_on(self.card, space, shape, roots, allowed)
 
         return explore(space, memory, team, boxes)
@@ -135,10 +135,12 @@ class _WithCard(LocalEngine):
         if why is not None:
             self.ran.append(f"on the processors ({why})")
             return solver_of(space, lattice, concept, base, team)
-        from acegames.engines.gpu.recipes import Shape
+        from acegames.engines.gpu.ahead import compile_together
+        from acegames.engines.gpu.recipes import SOLVING, Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
-        allowed = self._allowed()
+        shape = Shape.of(space, concept)
+        allowed = self._allowed(shape.own_bytes)
         chunk = chunk_cells(space, allowed)
         if not chunk:
             needed = fixed_bytes(space) + cell_bytes(space) * min(int(space.totals.max()), 2**14)
@@ -150,7 +152,7 @@ class _WithCard(LocalEngine):
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
-        shape = Shape.of(space, concept)
+        compile_together(SOLVING, shape, self.card.capability)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
@@ -166,7 +168,8 @@ class _WithCard(LocalEngine):
             return "cells are listed"
         if space.pairs < self.smallest:
             return "a small game"
-        large = shape.rows > MOST_ROWS or shape.rows * shape.incentives > MOST_NUMBERS
-        if large or shape.outcomes > MOST_OUTCOMES:
+        fits = shape.fits(self.card.capability, comparing=concept.criterion.compares)
+        short = 2 * shape.own_bytes * self.card.processors > self.card.free
+        if not fits or short or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, OpenStage
 from acegames.engines.baseline import Baseline, with_gross
-from acegames.engines.gpu.recipes import GAMES, Shape
-from acegames.engines.gpu.tables import OnCard, recipe
+from acegames.engines.gpu.recipes import GAMES, Shape, recipe
+from acegames.engines.gpu.tables import OnCard
 from acegames.engines.layer_store import SolvedLayer
 from acegames.engines.repair import repair
 from acegames.engines.stages import Programs
@@ -41,7 +41,7 @@ COUNTS = 8  # room for what is counted
 
 
 class Filed(NamedTuple):
-    """Room on the card for a chunk as it is filed."""
+    """A chunk as it is filed, on the card or on the host."""
 
     values: Any
     codes: Any
@@ -157,14 +157,14 @@ class CardSolver:
         columns = (2 if self.keep_gross else 1) * self.shape.players
         code, value = np.empty(filed, np.uint8), np.empty((filed, columns))
         given = self._given(t0, after)
-        parts, programs, repaired, number = list[_Part](), 0, 0, 0
+        parts, programs, repaired, number = list[Filed](), 0, 0, 0
         known = dict[bytes, Floats]()
         for first, count in self.on.chunks(t0, self.chunk):
             begin, end = self.on.cell_of(t0, first), self.on.cell_of(t0, first + count)
             chunk = given._replace(first=first, begin=begin)
             counts = self._solved(chunk, count, end - begin, t0, known)
             own = end - begin if filed == total else _reached_before(cells, end) - number
-            part = _Part(value[number : number + own], code[number : number + own], *_records(counts))
+            part = Filed(value[number : number + own], code[number : number + own], *_records(counts))
             self._file(t0, chunk, end, counts, part, number, by_cell=filed == total)
             parts.append(part)
             programs, repaired, number = programs + int(counts[WAITING]), repaired + int(counts[OPEN]), number + own
@@ -173,7 +173,7 @@ class CardSolver:
         def arrived() -> Answers:
             for way in sent:
                 way.receive()
-            mixed = parts[0] if len(parts) == 1 else _Part(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+            mixed = parts[0] if len(parts) == 1 else Filed(*(np.concatenate(x) for x in zip(*parts, strict=True)))
             # in the order of cells; where they are played, the codes say
             at = np.broadcast_to(np.int64(0), (len(mixed.size),))
             size: Any = mixed.size
@@ -272,7 +272,7 @@ class CardSolver:
             card.write(there, here)
         card.launch(self._recipe("mend"), -(-count // GAMES), mending)
 
-    def _file(self, t: int, given: Solving, end: int, counts: Ints, part: _Part, number: int, *, by_cell: bool) -> None:
+    def _file(self, t: int, given: Solving, end: int, counts: Ints, part: Filed, number: int, *, by_cell: bool) -> None:
         """File a chunk on the card, and let it travel to its part of the layer's arrays."""
         cells = end - given.begin
         if len(self.sent) >= 2:
@@ -302,7 +302,7 @@ class CardSolver:
         self.card.launch(self._recipe("file_records"), -(-int(counts[WAITING]) // SEGMENT), filing)
         self.sent.append(_Sent(self.card.send(list(zip(room, part, strict=True)))))
 
-    def _filed_room(self, part: _Part) -> Filed:
+    def _filed_room(self, part: Filed) -> Filed:
         """Room on the card for a chunk, one of two in turn; it grows where it must."""
         rooms = self.filed[0]
         self.filed.reverse()
@@ -314,16 +314,6 @@ class CardSolver:
                 rooms[name] = held = self.card.empty(max(array.size + array.size // 4, 1), array.dtype)
             found.append(held[: array.size].reshape(*array.shape))
         return Filed(*found)
-
-
-class _Part(NamedTuple):
-    """A chunk on the host, in the order of `Filed`."""
-
-    values: Floats
-    codes: NDArray[np.uint8]
-    size: NDArray[np.uint8]
-    row: NDArray[np.uint8]
-    prob: Floats
 
 
 def _records(counts: Ints) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Floats]:
