@@ -3,7 +3,7 @@
     PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
-    PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, by shape and size of teams
+    PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, with a thread or a warp each
     PYTHONPATH=src python benchmarks/gpu.py verify      certificates, field by field, and how long they take;
                                                         `verify-large` adds the largest game
 

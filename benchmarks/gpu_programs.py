@@ -1,4 +1,4 @@
-"""How many plain stage programs a second a GPU solves, by their shape and by the size of teams.
+"""How many plain stage programs a second a GPU solves, with a thread or a warp for each.
 
 `benchmarks/gpu.py programs` runs this. Every answer that is looked at must be the processor's.
 """
@@ -22,18 +22,24 @@ from acegames.kernels.written import solve_written
 from acegames.model.arrays import pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
 
-SHAPES = (((3, 3), ace.CE()), ((3, 3), ace.CCE()), ((5, 5), ace.CE()), ((3, 3, 3), ace.CCE()))
-TEAMS = (1, 2, 4, 8, 16, 32)
+SHAPES = (
+    ((3, 3), ace.CE()),
+    ((3, 3), ace.CCE()),
+    ((4, 4), ace.CE()),
+    ((5, 5), ace.CE()),
+    ((3, 3, 3), ace.CE()),
+    ((3, 3, 3), ace.CCE()),
+)
 REPEATS = 5
 
 
 def programs(card: Any, say: Callable[[str], None], *, games: int = 2**19, compared: int = 2**14) -> bool:
-    """Time all shapes with teams of all sizes; whether all answers are the processor's."""
+    """Time all shapes; whether all answers are the processor's."""
     good = True
     for actions, concept in SHAPES:
-        for team in TEAMS:
+        for warp in (False, True):
             try:
-                same, words = time_programs(card, actions, concept, team, games, min(compared, games))
+                same, words = time_programs(card, actions, concept, warp, games, min(compared, games))
                 say(words)
                 good &= same
             except Exception:
@@ -43,12 +49,12 @@ def programs(card: Any, say: Callable[[str], None], *, games: int = 2**19, compa
 
 
 def time_programs(
-    card: Any, actions: tuple[int, ...], concept: Any, team: int, games: int, compared: int
+    card: Any, actions: tuple[int, ...], concept: Any, warp: bool, games: int, compared: int
 ) -> tuple[bool, str]:
-    """Time one shape that teams of this size solve: whether answers agree, and a sentence."""
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), team)
+    """Time one shape: whether answers agree, and a sentence."""
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp)
     made = recipe("plain", shape)
-    name = f"{'x'.join(map(str, actions))} {type(concept).__name__}, team of {team:2d}"
+    name = f"{'x'.join(map(str, actions))} {type(concept).__name__}, a {'warp' if warp else 'thread'} each"
     if made.shared_bytes > 1024 * SHARED.get(card.capability, LEAST_SHARED):
         return True, f"{name}: {made.shared_bytes:,} bytes of shared memory are too many"
     written, choices, goal = some_games(actions, concept, games)

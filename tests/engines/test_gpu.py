@@ -204,18 +204,19 @@ def test_pieces_follow_each_other():
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-def pairs_of(actions, *, correlated=True, team=32):
-    return Shape(int(np.prod(actions)), 32, 2, len(actions), actions, correlated, team)
+def shape_of(actions, *, correlated=True):
+    rows = int(np.prod(actions))
+    return Shape(rows, 32, 2, len(actions), actions, correlated, warp=correlated and rows > 16)
 
 
 def test_what_fits_a_card():
     """Shared memory bounds stage games, and one thread alone those that compare players."""
     large, small = (9, 0), (8, 6)
-    assert all(pairs_of((n, n)).fits(large, comparing=False) for n in (5, 6, 7, 8))
-    assert [pairs_of((n, n)).fits(small, comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
-    assert not pairs_of((9, 9), correlated=False).fits(large, comparing=False), "there is a bit for each row"
-    assert pairs_of((4, 4)).fits(small, comparing=True) and not pairs_of((5, 5)).fits(large, comparing=True)
-    assert pairs_of((3, 3, 3)).fits(small, comparing=False)
+    assert all(shape_of((n, n)).fits(large, comparing=False) for n in (5, 6, 7, 8))
+    assert [shape_of((n, n)).fits(small, comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
+    assert not shape_of((9, 9), correlated=False).fits(large, comparing=False), "there is a bit for each row"
+    assert shape_of((4, 4)).fits(small, comparing=True) and not shape_of((5, 5)).fits(large, comparing=True)
+    assert shape_of((3, 3, 3)).fits(small, comparing=False)
 
 
 def test_stage_games_that_compare_players_in_many_joint_actions():
@@ -227,7 +228,7 @@ def test_stage_games_that_compare_players_in_many_joint_actions():
 @pytest.mark.slow
 def test_a_card_without_room_for_what_threads_hold():
     """Each thread of a card needs memory for a large stage game that is not plain."""
-    needed = 2 * pairs_of((5, 5)).own_bytes
+    needed = 2 * shape_of((5, 5)).own_bytes
     for free, where in ((2 * needed + 2**30, "GPU"), (needed - 1, "large stage games")):
         card = EmulatedCard(free=free)
         found = ace.solve(wide_game((5, 5)), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # numba-cuda's own
 SHAPE = Shape(9, 32, 2, 2, (3, 3), correlated=True)
 SHAPES = {
     "3x3": SHAPE,
-    "3x3 in teams": Shape(9, 32, 2, 2, (3, 3), correlated=True, team=8),
-    "5x5": Shape(25, 32, 2, 2, (5, 5), correlated=True, team=32),
-    "3x3x3": Shape(27, 32, 2, 3, (3, 3, 3), correlated=False, team=32),
+    "5x5": Shape(25, 32, 2, 2, (5, 5), correlated=True, warp=True),
+    "3x3x3": Shape(27, 32, 2, 3, (3, 3, 3), correlated=False),
 }
 
 
@@ -37,11 +36,12 @@ def test_nothing_is_fused(name, shape):
     spilled = {"cells": 512, "plain": 1024, "left": 2048}.get(name, 64)
     assert registers <= 255 and stack <= made.stack_bytes + spilled
     assert made.shared_bytes * 2 <= 227 * 1024
-    assert ("bar.warp.sync" in ptx) == (made.team > 1), "teams wait for each other"
+    waits, warp = re.findall(r"bar\.warp\.sync\s+(\S+);", ptx), name == "plain" and SHAPES[shape].warp
+    assert set(waits) == ({"-1"} if warp else set()), "all threads of a warp wait for each other"
     pivots = len(re.findall(r"\.func[^;{]*pivot[^;{]*\{", ptx))
     assert pivots in ((1, 2) if name == "left" else (0,)), "what is large is not copied to its calls"
-    if made.team > 1:
-        assert "ld.shared" in ptx and ".local" not in ptx, "a team works in shared memory"
+    if warp:
+        assert "ld.shared" in ptx and ".local" not in ptx, "a warp works in shared memory"
 
 
 @pytest.mark.slow

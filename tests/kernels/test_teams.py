@@ -1,4 +1,4 @@
-"""Seats of a team share work: each thing is in one share, whatever the team's size and width."""
+"""Seats of a team share work: each thing is in one share."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from acegames.kernels.teams import (
+    SCANNERS,
+    WARP,
     Team,
-    best_across,
     is_mine,
     leads,
     mine,
@@ -36,29 +37,16 @@ def shares(team, list_of, table, leaders, ranks):
         leaders[0] += leads(seat)
         ranks[k] = rank(seat)
     wait(team)
-    return size_of(team), scanners(seat_of(0, team))
+    return size_of(team), scanners(team)
 
 
-SIZES = (1, 2, 4, 8, 16, 32)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_everything_is_in_one_share(size):
-    rng = np.random.default_rng(size)
-    for across in (x for x in SIZES if x <= size):
-        team = Team(size, across, int(rng.integers(size))) if size > 1 else None
-        list_of, table = np.zeros(int(rng.integers(1, 70)), int), np.zeros((14, 10), int)
+@pytest.mark.parametrize("order", [None, 0, 1, 21, 31])
+def test_everything_is_in_one_share(order):
+    rng, size = np.random.default_rng(order), 1 if order is None else WARP
+    for _ in range(20):
+        list_of, table = np.zeros(int(rng.integers(1, 70)), int), np.zeros(rng.integers(1, 50, size=2), int)
         leaders, ranks = np.zeros(1, int), np.zeros(size, int)
-        found = shares(team, list_of, table, leaders, ranks)
-        assert found == (size, max(size // 4, 1))
+        found = shares(None if order is None else Team(order), list_of, table, leaders, ranks)
+        assert found == ((1, 1) if order is None else (WARP, SCANNERS))
         assert (list_of == 1).all() and (table == 1).all() and leaders[0] == 1
-        assert sorted(ranks.tolist()) == list(range(size)) and (team is None or ranks[0] == team.order)
-
-
-@pytest.mark.parametrize("rows", [6, 14, 42])
-@pytest.mark.parametrize("width", [5, 10, 26, 28])
-@pytest.mark.parametrize("size", SIZES)
-def test_the_best_width(size, width, rows):
-    """No other width ends a table sooner."""
-    longest = {across: -(-width // across) * -(-rows // (size // across)) for across in SIZES if across <= size}
-    assert longest[best_across(size, rows, width)] == min(longest.values())
+        assert sorted(ranks.tolist()) == list(range(size)) and ranks[0] == (order or 0)

@@ -2,8 +2,8 @@
 
 The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
 full size. Blocks run one after the other, last first, and so do threads, so that nothing can rest
-on their order. A team of threads is one thread here, which goes through all seats between two
-barriers, in an order that changes from kernel to kernel (`kernels/teams.py`). What a GPU would
+on their order. A warp that works together is one thread here, which goes through all seats between
+two barriers, in an order that changes from kernel to kernel (`kernels/teams.py`). What a GPU would
 leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
-from acegames.kernels.teams import size_of
+from acegames.kernels.teams import WARP, Team
 from acegames.system.compiled import kernel
 from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
@@ -67,13 +67,21 @@ def cells(threads, blocks, shared, own, given):
 
 @kernel
 def plain(threads, blocks, shared, own, given):
-    size = size_of(own.group.team)
     for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - size, -1, -size):
+        for thread in range(threads - 1, -1, -1):
             own.group.memory[:] = np.nan
             own.group.table[:] = np.nan
             own.group.whole[:] = -1
             phases.plain_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def warp(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        shared.group.memory[:] = np.nan
+        shared.group.table[:] = np.nan
+        shared.group.whole[:] = -1
+        phases.warp_phase(0, block, threads, blocks, shared, own, given)
 
 
 @kernel
@@ -216,21 +224,21 @@ class EmulatedCard:
         self.launched.append(recipe.name)
         if blocks <= 0:
             return
-        own, shared = recipe.own, recipe.shared
-        if recipe.name == "plain":  # processors have eight lanes
-            own = own._replace(group=self.eight_lanes(recipe.own.group, given))
+        own, shared, drive = recipe.own, recipe.shared, globals()[recipe.name]
+        if recipe.name == "plain":
+            if shared is None:
+                own = self.eight_lanes(own, given, None)
+            else:
+                order = Team(int(self.rng.integers(WARP)))
+                shared, drive = self.eight_lanes(shared, given, order), warp
         poison(own)
         poison(shared)
-        nothing = np.int64(0)
-        drive = globals()[recipe.name]
-        drive(recipe.threads, blocks, nothing if shared is None else shared, nothing if own is None else own, given)
+        drive(recipe.threads, blocks, shared, own, given)
 
-    def eight_lanes(self, group, given):
-        """The same room for a processor, whose order of seats is another one each time."""
-        actions, team = np.diff(given.choices.first_action), group.team
-        if team is not None:
-            team = team._replace(order=int(self.rng.integers(team.size)))
-        return group_room.py_func(len(group.sigma), len(actions), actions, given.goal.correlated, team=team)
+    def eight_lanes(self, room, given, team):
+        """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
+        actions, n = np.diff(given.choices.first_action), len(room.group.sigma)
+        return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, team=team))
 
     def send(self, parts):
         def receive():

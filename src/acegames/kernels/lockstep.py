@@ -8,8 +8,8 @@ The games of a group share their table of deviations. In a lane, joint actions t
 have columns of zeros, which never enter, and so has the one where it starts; deviations that cannot
 bind have rows of zeros, which never leave. None of these changes what becomes of the others.
 
-On a GPU a group is one game, and a team of threads may work on it (`teams`). This module says in
-which order the phases of `plain` follow each other, and what each makes of what is found so far.
+On a GPU a group is one game, and the threads of a warp may work on it (`teams`). This module says
+in which order the phases of `plain` follow each other, and what each makes of what is found so far.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from acegames.kernels import plain as phase
 from acegames.kernels.lanes import LANES, anywhere, get, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
-from acegames.kernels.teams import SCANNING, seat_of, seats, wait
+from acegames.kernels.teams import SCANNERS, WARP, seat_of, seats, wait
 from acegames.numerics import LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
 from acegames.system.compiled import inlined, inner, making
 
@@ -40,7 +40,7 @@ class Group(NamedTuple):
     games: Ints  # (8,)
     owner: Ints  # (rows,) whose deviation
     sigma: Floats  # (joint actions,) room for one lane's answer
-    team: Any  # that works on it; None: one thread alone
+    team: Any  # that works on it; None: one thread
     N: int
     utility: int  # (N, joint actions)
     gross: int  # the same
@@ -53,13 +53,12 @@ class Group(NamedTuple):
     size: int  # (variables,): joint actions, slacks, and the one that stands for none
     x: int
     y: int  # the same; before there are prices, the pivot's column
-    spare: int
+    spare: int  # the same; in between, reduced costs over the pivot's row
     doubt: int  # (seats,) 1 where a seat has found that a game is not plain
     bound: int  # (seats,) the least ratio that a seat has found
     lowest: int  # (scanners, 2) the lowest right side, and its row
     largest: int  # (scanners, 2) the largest pivot, and its column
     row: int  # (joint actions + 1,) the pivot's row, in `table`
-    ratio: int  # (joint actions,) reduced costs over the pivot's row, in `table`
     basic: int  # in `whole`
     other: int
     place: int  # (seats, 2) where the pivot's row begins, and its column
@@ -76,8 +75,7 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
         rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
     if rows * n > TOGETHER:
         rows, n = np.int64(0), np.int64(0)
-    chairs = 1 if team is None else team.size
-    scanners = max(chairs // SCANNING, 1)
+    chairs, scanners = (1, 1) if team is None else (WARP, SCANNERS)
     variables = n + rows + 1
     gross, v = N * n, 2 * N * n
     player = v + N * n
@@ -90,12 +88,12 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
     bound, lowest = doubt + chairs, doubt + 2 * chairs
     largest, end = lowest + 2 * scanners, lowest + 4 * scanners
     row = (rows + 2) * (n + 1)
-    memory, table = np.zeros((end, lanes)), np.zeros((row + 2 * n + 1, lanes))
+    memory, table = np.zeros((end, lanes)), np.zeros((row + n + 1, lanes))
     place = rows + 1 + n
     whole = np.zeros((place + 2 * chairs, lanes), np.int64)
     games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
     programs = gross, v, player, feasible, A, scale, c, size, x, y, spare
-    pivots = doubt, bound, lowest, largest, row, row + n + 1, np.int64(0), rows + 1, place
+    pivots = doubt, bound, lowest, largest, row, np.int64(0), rows + 1, place
     return Group(memory, table, whole, games, owner, np.empty(n), team, N, np.int64(0), *programs, *pivots)
 
 

@@ -22,7 +22,7 @@ from acegames.kernels.lockstep import Group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
-from acegames.kernels.teams import WARP, leads, seat_of, seats, size_of, wait
+from acegames.kernels.teams import WARP, leads, seat_of, seats, wait
 from acegames.kernels.written import file_pure, solve_alone, solve_in_lanes
 from acegames.system.compiled import inlined, inner
 
@@ -155,7 +155,7 @@ class OwnCell(NamedTuple):
 
     c: Ints  # (D,)
     written: Written
-    mixed_ptr: Ints  # (2,)
+    mixed_ptr: Ints  # (3,) one place more than pointers
     pure: PureRoom
 
 
@@ -315,9 +315,9 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _answers(at, own, given):
-    """Where the answer of a game goes, mixed or not."""
-    row, prob = given.waiting.row[:, at], given.waiting.prob[:, at]
-    return Answers(given.value, given.code, own.written.cell, own.mixed_ptr, row, prob, own.written.cell)
+    """Where the answer of a game goes, mixed or not; its cell goes where nobody looks."""
+    row, prob, nowhere = given.waiting.row[:, at], given.waiting.prob[:, at], own.mixed_ptr[2:]
+    return Answers(given.value, given.code, nowhere, own.mixed_ptr, row, prob, nowhere)
 
 
 @inlined
@@ -373,23 +373,33 @@ def _enter_waiting(at, written, mixed_ptr, waiting):
 
 @inner
 def plain_phase(thread, block, threads, blocks, shared, own, given):
-    """Solve those of the waiting games that are plain; one with each team."""
-    waiting, written, team = given.waiting, own.written, own.group.team
-    size, n = size_of(team), len(own.group.sigma)  # n is known when this is compiled
-    for at in range((block * threads + thread) // size, waiting.counts[WAITING], blocks * threads // size):
+    """Solve those of the waiting games that are plain, one with each thread."""
+    _solve_plain(block * threads + thread, blocks * threads, own, given)
+
+
+@inner
+def warp_phase(thread, block, threads, blocks, shared, own, given):
+    """The same, one with each block, which is a warp."""
+    _solve_plain(block, blocks, shared, given)
+
+
+@inlined
+def _solve_plain(first, step, room, given):
+    waiting, written, team = given.waiting, room.written, room.group.team
+    n = len(room.group.sigma)  # known when this is compiled
+    for at in range(first, waiting.counts[WAITING], step):
         for k in range(seats(team)):
             if leads(seat_of(k, team)):
-                _enter_waiting(at, written, own.mixed_ptr, waiting)
-                own.group.games[0] = 0
-        wait(team)
+                _enter_waiting(at, written, room.mixed_ptr, waiting)
+                room.group.games[0] = 0  # read after the next wait
         game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
         one, nothing = np.int64(1), np.int64(0)
-        how = given.choices, given.goal, own.group, nothing, nothing, _answers(at, own, given)
+        how = given.choices, given.goal, room.group, nothing, nothing, _answers(at, room, given)
         mixed, left = solve_in_lanes(one, n, game, *how)
         wait(team)
         for k in range(seats(team)):
             if leads(seat_of(k, team)) and mixed > 0:
-                waiting.size[at] = own.mixed_ptr[1]
+                waiting.size[at] = room.mixed_ptr[1]
             if leads(seat_of(k, team)) and left > 0:
                 waiting.left[take(waiting.counts[LEFT:], 1)] = at
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from acegames.kernels.lanes import anywhere, gather, get, lane_count, put, scatter, spread, where
 from acegames.kernels.records import ANY
-from acegames.kernels.teams import is_mine, leads, mine, my_columns, my_rows, rank, scanners, seat_of, size_of
+from acegames.kernels.teams import is_mine, leads, mine, my_columns, my_rows, rank, scanners, size_of
 from acegames.numerics import COARSE, HARRIS, HIGH_PRICE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
 from acegames.system.compiled import inlined, inner
 
@@ -222,7 +222,7 @@ def lowest_of_seats(group):
     """The row of the lowest of all; -1: there is none."""
     m, place = group.memory, group.lowest
     lowest, r = get(m, place), get(m, place + 1)
-    for k in range(1, scanners(seat_of(0, group.team))):
+    for k in range(1, scanners(group.team)):
         b, i = get(m, place + 2 * k), get(m, place + 2 * k + 1)
         lower = (b < lowest) | ((b == lowest) & (i < r))
         lowest, r = where(lower, b, lowest), where(lower, i, r)
@@ -239,7 +239,7 @@ def find_bound(seat, r, n, count, group):
         a = 0.0 - gather(T, group.whole, line, k)
         d = max(get(T, count * width + k), 0.0)
         put(T, group.row + k, a)
-        put(T, group.ratio + k, d / a)
+        put(group.memory, group.spare + k, d / a)
         bound = where(a > PIVOT, min(bound, (d + HARRIS) / a), bound)
     put(group.memory, group.bound + rank(seat), bound)
 
@@ -255,7 +255,7 @@ def find_largest(seat, n, group):
         j, size = spread(-1.0), spread(PIVOT)
         for k in range(rank(seat), n, scanners(seat)):
             a = get(T, group.row + k)
-            better = (a > size) & (get(T, group.ratio + k) <= bound)
+            better = (a > size) & (get(m, group.spare + k) <= bound)
             j, size = where(better, k, j), where(better, a, size)
         put(m, group.largest + 2 * rank(seat), size)
         put(m, group.largest + 2 * rank(seat) + 1, j)
@@ -266,7 +266,7 @@ def largest_of_seats(group):
     """The column of the largest pivot of all, -1: there is none; and its size."""
     m, place = group.memory, group.largest
     size, j = get(m, place), get(m, place + 1)
-    for k in range(1, scanners(seat_of(0, group.team))):
+    for k in range(1, scanners(group.team)):
         a, i = get(m, place + 2 * k), get(m, place + 2 * k + 1)
         better = (a > size) | ((a == size) & (i < j))
         size, j = where(better, a, size), where(better, i, j)
@@ -278,16 +278,19 @@ def set_apart(seat, busy, r, j, size, n, count, group):
     """Take row r and column j out of the table, where a lane is busy; the pivot is `size`.
 
     They count as zero in the table, the row is scaled, and of its own row -1 times that is
-    subtracted. The variables change places.
+    subtracted. Where they meet, the column is taken out. The variables change places.
     """
     T, whole, width = group.table, group.whole, n + 1
     line, column = group.place + 2 * rank(seat) + LINE, group.place + 2 * rank(seat) + COLUMN
     inverse = where(busy, 1.0 / size, 0.0)
     put(whole, column, max(j, 0.0))
     for k in mine(seat, width):
-        before = gather(T, whole, line, k)
-        put(T, group.row + k, where(busy & (j == k), inverse, where(busy, before * inverse, 0.0)))
-        scatter(T, whole, line, k, where(busy, 0.0, before))
+        meet = busy & (j == k)
+        put(T, group.row + k, inverse)
+        if anywhere(~meet):
+            before = gather(T, whole, line, k)
+            put(T, group.row + k, where(meet, inverse, where(busy, before * inverse, 0.0)))
+            scatter(T, whole, line, k, where(busy, 0.0, before))
     for i in mine(seat, count + 1):
         before = gather(T, whole, column, i * width)
         put(group.memory, group.y + i, where(busy & (r == i), -1.0, where(busy, before, 0.0)))

@@ -1,16 +1,22 @@
-"""Threads that solve a stage program together, each in its seat.
+"""The threads of a warp that solve a stage program together, each in its seat.
 
-Work is cut into *phases*. A phase runs once in every seat and does the seat's share: no seat reads
-what another one writes in the same phase. What stands between phases only reads, and every thread
-runs it alike, so that all go the same way. A phase `f` of a `team` is written
+Work is cut into *phases*. A phase runs once in every seat and does the seat's share; what one seat
+writes in a phase, no other one reads or writes in it. What stands between phases only reads, and
+every thread runs it alike, so that all go the same way. A phase `f` of a `team` is written
 
     for k in range(seats(team)):
         f(seat_of(k, team), ...)
     wait(team)
 
+and a `wait` more stands before a phase that writes what was read since the last one (`lockstep`,
+`written`, `phases`). That is all that a GPU asks for: where two threads come to one place and one
+of them writes, both have waited in between; and all threads of the warp, which is a block of its
+own, come to every `wait`. `tests/kernels/test_races.py` watches each access, and sees that no
+`wait` can be left out.
+
 On a processor a program has one seat, `team` is None and all this costs nothing. On a GPU each
-thread of a `Team` has a seat, and they wait for each other. A processor that stands for a team, in
-tests, goes through all its seats, in any order.
+thread of a `Team` has a seat. A processor that stands for a team, in tests, goes through all its
+seats, in any order.
 """
 
 from __future__ import annotations
@@ -22,35 +28,23 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from acegames.kernels.lanes import WHOLE, on_gpu
+from acegames.kernels.lanes import INDEX, WHOLE, on_gpu
 from acegames.system.compiled import inlined
 
 WARP = 32  # threads of a GPU that go the same way, or wait
-SCANNING = 4  # one seat of so many looks through a list
-SEAT = types.UniTuple(types.int64, 3)  # its number, and size and width of its team
+ACROSS = 8  # of them side by side along the rows of a table, the others below
+SCANNERS = 8  # that look through a list; fewer than all, because all look at what these find
 
 
 class Team(NamedTuple):
-    """How many work on a program; powers of two."""
+    """A warp."""
 
-    size: int  # up to WARP
-    across: int  # of them side by side along the rows of a table, the others below
-    order: int  # less than size: in which a processor goes through the seats
+    order: int  # less than WARP: in which a processor goes through the seats
 
 
-def best_across(size: int, rows: int, width: int) -> int:
-    """The width of a team with which it is done first with a table."""
-    widths = [1 << k for k in range(size.bit_length())]
-    return min(reversed(widths), key=lambda across: -(-width // across) * -(-rows // (size // across)))
-
-
-def _is_team(kind: Any) -> bool:
-    return isinstance(kind, types.BaseTuple)
-
-
-def _thread(builder: Any) -> Any:
-    """The number of a GPU's thread in its block."""
-    return builder.zext(_called(builder, "llvm.nvvm.read.ptx.sreg.tid.x", ir.IntType(32)), WHOLE)
+def _is_shared(kind: Any) -> bool:
+    """Whether a team, or a seat, is one of a warp."""
+    return isinstance(kind, (types.BaseTuple, types.Integer))
 
 
 def _called(builder: Any, name: str, result: Any, *values: Any) -> Any:
@@ -65,21 +59,11 @@ def _called(builder: Any, name: str, result: Any, *values: Any) -> Any:
 
 
 @intrinsic
-def size_of(context, team):
-    """How many threads a team has."""
-
-    def emit(context, builder, signature, values):
-        return builder.extract_value(values[0], 0) if _is_team(team) else WHOLE(1)
-
-    return types.int64(team), emit
-
-
-@intrinsic
 def seats(context, team):
     """How many seats this thread goes through."""
 
     def emit(context, builder, signature, values):
-        return builder.extract_value(values[0], 0) if _is_team(team) and not on_gpu(context) else WHOLE(1)
+        return WHOLE(WARP if _is_shared(team) and not on_gpu(context) else 1)
 
     return types.int64(team), emit
 
@@ -89,27 +73,23 @@ def seat_of(context, k, team):
     """The k-th of these."""
 
     def emit(context, builder, signature, values):
-        if not _is_team(team):
+        if not _is_shared(team):
             return context.get_dummy_value()
-        size, across, order = (builder.extract_value(values[1], field) for field in range(3))
-        number = builder.xor(context.cast(builder, values[0], k, types.int64), order)
         if on_gpu(context):
-            number = builder.and_(_thread(builder), builder.sub(size, WHOLE(1)))
-        return context.make_tuple(builder, SEAT, [number, size, across])
+            return builder.zext(_called(builder, "llvm.nvvm.read.ptx.sreg.tid.x", INDEX), WHOLE)
+        return builder.xor(context.cast(builder, values[0], k, types.int64), builder.extract_value(values[1], 0))
 
-    return (SEAT if _is_team(team) else types.none)(k, team), emit
+    return (types.int64 if _is_shared(team) else types.none)(k, team), emit
 
 
 @intrinsic
 def wait(context, team):
-    """Go on once all threads of the team are here, and see what they have written."""
+    """Go on once all threads of the warp are here, and see what they have written."""
 
     def emit(context, builder, signature, values):
-        if _is_team(team) and on_gpu(context):
-            size, one = builder.extract_value(values[0], 0), WHOLE(1)
-            first = builder.and_(_thread(builder), builder.sub(WHOLE(WARP), size))
-            all_of_them = builder.shl(builder.sub(builder.shl(one, size), one), first)
-            _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), builder.trunc(all_of_them, ir.IntType(32)))
+        if _is_shared(team) and on_gpu(context):
+            builder.function.attributes.add("convergent")  # its calls stay where all threads come to
+            _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), INDEX(-1))
         return context.get_dummy_value()
 
     return types.none(team), emit
@@ -118,39 +98,37 @@ def wait(context, team):
 # -- seats ----------------------------------------------------------------------------------------
 
 
-def _number(alone: int, emit: Callable[..., Any]) -> Any:
-    """A number of a seat, known beforehand where there is only one."""
+def _number(alone: int, shared: Callable[..., Any]) -> Any:
+    """A number of a seat or a team, known beforehand where there is only one seat."""
 
     def typed(context, seat):
-        def lower(context, builder, signature, values):
-            if not _is_team(seat):
-                return WHOLE(alone)
-            return emit(builder, *(builder.extract_value(values[0], field) for field in range(3)))
+        def emit(context, builder, signature, values):
+            return shared(builder, values[0]) if _is_shared(seat) else WHOLE(alone)
 
-        return types.int64(seat), lower
+        return types.int64(seat), emit
 
     return intrinsic(typed)
 
 
-rank = _number(0, lambda builder, number, size, across: number)
-_step = _number(1, lambda builder, number, size, across: size)
-_column = _number(0, lambda builder, number, size, across: builder.and_(number, builder.sub(across, WHOLE(1))))
-_across = _number(1, lambda builder, number, size, across: across)
-_row = _number(0, lambda builder, number, size, across: builder.udiv(number, across))
-_down = _number(1, lambda builder, number, size, across: builder.udiv(size, across))
-_scanning = _number(1, lambda builder, number, size, across: builder.udiv(size, WHOLE(SCANNING)))
+rank = _number(0, lambda builder, seat: seat)
+size_of = _number(1, lambda builder, seat: WHOLE(WARP))
+scanners = _number(1, lambda builder, seat: WHOLE(SCANNERS))
+_column = _number(0, lambda builder, seat: builder.urem(seat, WHOLE(ACROSS)))
+_across = _number(1, lambda builder, seat: WHOLE(ACROSS))
+_row = _number(0, lambda builder, seat: builder.udiv(seat, WHOLE(ACROSS)))
+_down = _number(1, lambda builder, seat: WHOLE(WARP // ACROSS))
 
 
 @inlined
 def mine(seat, count):
     """The share of a seat in `count` things."""
-    return range(rank(seat), count, _step(seat))
+    return range(rank(seat), count, size_of(seat))
 
 
 @inlined
 def is_mine(seat, k):
     """Whether thing k is in the share of a seat."""
-    return k % _step(seat) == rank(seat)
+    return k % size_of(seat) == rank(seat)
 
 
 @inlined
@@ -169,9 +147,3 @@ def my_rows(seat, count):
 def my_columns(seat, count):
     """The columns that it has of these."""
     return range(_column(seat), count, _across(seat))
-
-
-@inlined
-def scanners(seat):
-    """How many seats look through a list; fewer than all, because all look at what these find."""
-    return max(_scanning(seat), 1)

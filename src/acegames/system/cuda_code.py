@@ -43,29 +43,19 @@ class Recipe:
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
-    team: int = 1  # threads that have `own` in common; then all of it is `beside`
 
     @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
         together = [x.nbytes for _, x in _arrays(self.shared)]
         return sum(
-            map(_aligned, together + [self.owners * x.nbytes for f, x in _arrays(self.own) if self.is_beside(f)])
+            map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
         )
 
     @property
     def stack_bytes(self) -> int:
         """Memory of its own that a thread needs at least."""
-        return sum(x.nbytes for field, x in _arrays(self.own) if not self.is_beside(field))
-
-    @property
-    def owners(self) -> int:
-        """Threads, or teams of threads, of a block."""
-        return self.threads // self.team
-
-    def is_beside(self, field: str) -> bool:
-        """Whether a field of `own` lies in shared memory."""
-        return self.team > 1 or field in self.beside
+        return sum(x.nbytes for field, x in _arrays(self.own) if field not in self.beside)
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -82,7 +72,9 @@ def _aligned(count: int) -> int:
 
 
 def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> Any:
-    """The type by which kernels know an array, a number or a record of these."""
+    """The type by which kernels know an array, a number, None, or a record of these."""
+    if x is None:
+        return types.none
     if isinstance(x, tuple):
         fields = zip(x._fields, x, strict=True)  # type: ignore[attr-defined]
         kinds = tuple(kind_of(value, layouts, f"{name}.{field}" if name else field) for field, value in fields)
@@ -130,7 +122,7 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.team))]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
@@ -272,18 +264,18 @@ class _Places:
         """A function for kernels that makes arrays like those of the pattern."""
         from numba.cuda.extending import intrinsic
 
-        beside = {name for name, _ in _arrays(pattern) if not shared and self.recipe.is_beside(name)}
-        kind = kind_of(0 if pattern is None else pattern, dict.fromkeys(beside, "A"))
+        beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
+        kind = kind_of(pattern, dict.fromkeys(beside, "A"))
         offsets = dict[str, int]()
         for name, x in _arrays(pattern):
             if shared or name in beside:
                 offsets[name] = self.used
-                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.owners))
+                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.threads))
 
         @intrinsic
         def make(context):  # type: ignore[no-untyped-def]
             def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
-                return _Emitting(context, builder, offsets, beside, self.recipe).value("", pattern, kind)
+                return _Emitting(context, builder, offsets, beside, self.recipe.threads).value("", pattern, kind)
 
             return kind(), emit
 
@@ -298,17 +290,19 @@ class _Emitting:
     builder: Any
     offsets: dict[str, int]  # of arrays in shared memory
     beside: set[str]
-    recipe: Recipe
+    threads: int
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
-        """An array, a number, or a record of these."""
+        """An array, a number, None, or a record of these."""
+        if pattern is None:
+            return self.context.get_dummy_value()
         if isinstance(pattern, np.ndarray):
             return self._array(name, pattern, kind)
         if isinstance(pattern, tuple):
             fields = zip(pattern._fields, pattern, kind.types, strict=True)  # type: ignore[attr-defined]
             parts = [self.value(f"{name}.{field}" if name else field, x, k) for field, x, k in fields]
             return self.context.make_tuple(self.builder, kind, parts)
-        return self.context.get_constant(kind, 0 if pattern is None else pattern)
+        return self.context.get_constant(kind, pattern)
 
     def _array(self, name: str, pattern: Any, kind: Any) -> Any:
         from numba.cuda import cgutils
@@ -317,7 +311,7 @@ class _Emitting:
         item = self.context.get_data_type(kind.dtype)
         many, strides = 1, pattern.strides
         if name in self.offsets:
-            many = self.recipe.owners if name in self.beside else 1
+            many = self.threads if name in self.beside else 1
             data = self._shared(self.offsets[name], pattern.itemsize if many > 1 else 0)
         else:
             data = cgutils.alloca_once(self.builder, ir.ArrayType(item, max(pattern.size, 1)))
@@ -334,7 +328,7 @@ class _Emitting:
         return array._getvalue()
 
     def _shared(self, offset: int, each: int) -> Any:
-        """A place in shared memory; `each` owner has its own, this far from the one before."""
+        """A place in shared memory; `each` thread has its own, this far from the one before."""
         from numba.cuda import nvvmutils
 
         byte, module = ir.IntType(8), self.builder.module
@@ -347,6 +341,5 @@ class _Emitting:
         place = ir.IntType(64)(offset)
         if each:
             thread = self.builder.zext(nvvmutils.SRegBuilder(self.builder).tid("x"), ir.IntType(64))
-            owner = self.builder.udiv(thread, ir.IntType(64)(self.recipe.team))
-            place = self.builder.add(place, self.builder.mul(owner, ir.IntType(64)(each)))
+            place = self.builder.add(place, self.builder.mul(thread, ir.IntType(64)(each)))
         return self.builder.gep(at, [place])

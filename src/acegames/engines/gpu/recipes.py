@@ -16,14 +16,13 @@ from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
 from acegames.kernels.stage import pure_room, workspace
-from acegames.kernels.teams import WARP, Team, best_across
+from acegames.kernels.teams import WARP, Team
 from acegames.safety.space import Space
 from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
 GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
-TEAMS = {4: 4, 9: 8, 16: 16}  # threads that solve a plain game of so many joint actions together; else a warp
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
@@ -61,7 +60,7 @@ class Shape:
     players: int
     actions: tuple[int, ...]
     correlated: bool
-    team: int = 1  # threads that solve a plain game together
+    warp: bool = False  # whether a warp solves a plain game, else a thread
 
     @staticmethod
     def of(space: Space, concept: Concept | None = None) -> Shape:
@@ -71,13 +70,8 @@ class Shape:
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         players, most = len(space.game.players), max(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
-        team = TEAMS.get(rows, WARP)
-        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told, team)
-
-    @property
-    def incentives(self) -> int:
-        """Rows of a stage program."""
-        return sum(a * (a - 1) if self.correlated else a for a in self.actions)
+        warp = told and rows > FEW  # measured: `benchmarks/gpu.py programs`
+        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told, warp)
 
     @cached_property
     def line(self) -> Any:
@@ -92,9 +86,8 @@ class Shape:
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
-        across = best_across(self.team, self.incentives + 2, self.rows + 1)
-        team = Team(self.team, across, 0) if self.team > 1 else None
-        return _plain(group_room)(self.rows, self.players, np.array(self.actions), self.correlated, 1, team)
+        actions, team = np.array(self.actions), Team(0) if self.warp else None
+        return _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
 
     @property
     def together(self) -> bool:
@@ -109,8 +102,8 @@ class Shape:
 
     @cached_property
     def own_bytes(self) -> int:
-        """Memory that a multiprocessor's threads need for games that are not plain."""
-        return RESIDENT * recipe("left", self).stack_bytes
+        """Memory of their own that a multiprocessor's threads need."""
+        return RESIDENT * max(recipe(name, self).stack_bytes for name in ("plain", "left"))
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
@@ -127,7 +120,7 @@ def _plain(making: Any) -> Any:
 def recipe(name: str, shape: Shape) -> Recipe:
     """A kernel for a shape; always the same object: cards know it by that."""
     threads = {"left": GAMES, "read_open": GAMES, "mend": GAMES, "numbers": NUMBERING}.get(name, SEGMENT)
-    made, ends = Recipe(name, KERNELS[name], threads, single=ALONE), np.empty(2, np.int64)
+    made, ends = Recipe(name, KERNELS[name], threads, single=ALONE), np.empty(3, np.int64)
     if name == "heights":
         return replace(made, own=shape.totals)
     if name == "reach":
@@ -143,10 +136,10 @@ def recipe(name: str, shape: Shape) -> Recipe:
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
         return replace(made, own=OwnWork(shape.written(utility=True), ends, work))
     if name == "plain":
-        own = OwnGroup(shape.written(utility=False), ends, shape.group)
-        if shape.team > 1:
-            return replace(made, threads=WARP, own=own, team=shape.team)
-        held = replace(made, threads=GAMES, own=own, beside=("group.table",))
+        room = OwnGroup(shape.written(utility=False), ends, shape.group)
+        if shape.warp:
+            return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
+        held = replace(made, threads=GAMES, own=room, beside=("group.table",))
         return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
     return made
 
