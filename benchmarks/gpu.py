@@ -1,6 +1,8 @@
 """The GPU engine against the local engine: the same bytes, and how long each takes.
 
     PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
+    PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
+                                                        compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
     PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, with a thread or a warp each
@@ -95,6 +97,8 @@ def check() -> None:
                 ((3, 6, 9), {"constraints": 1}),
                 ((3, 8, 9), {"constraints": 3}),
                 ((4, 8, 20), {"actions": 2}),
+                ((3, 6, 9), {"actions": 4}),
+                ((3, 6, 9), {"actions": 5}),
             )
             for concept in (
                 ace.CE(),
@@ -121,6 +125,20 @@ def check() -> None:
             ok = False
         good, bad = good + ok, bad + (not ok)
     say(f"{good} same, {bad} different")
+
+
+def small() -> None:
+    """Games that a thread or a warp solves, with repairs; and a certificate."""
+    engine = ace.GPUEngine(smallest=0)
+    for actions, concept in ((3, ace.CE()), (3, ace.CCE()), (3, ace.CE("fair")), (5, ace.CE()), (5, ace.CCE())):
+        game = random_game(3, 4, 6, actions=actions)
+        files_agree(f"{actions} actions", game, concept, engine)
+        policy = ace.solve(game, concept).policy
+        say(
+            "same"
+            if same_certificate(ace.verify(game, policy), ace.verify(game, policy, engine=engine))
+            else "DIFFERENT"
+        )
 
 
 def times(*, large: bool) -> None:
@@ -237,6 +255,7 @@ def main() -> None:
     """Do what the command line names, in its order."""
     todo: dict[str, Callable[[Any], Any]] = {
         "check": lambda card: check(),
+        "small": lambda card: small(),
         "programs": lambda card: gpu_programs.programs(card, say),
         "time": lambda card: times(large=False),
         "large": lambda card: times(large=True),

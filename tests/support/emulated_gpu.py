@@ -241,9 +241,12 @@ class EmulatedCard:
         return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, team=team))
 
     def send(self, parts):
+        waiting = list(parts)
+
         def receive():
-            for there, here in parts:
+            for there, here in waiting:
                 here[...] = there
+            waiting.clear()
 
         return receive
 

@@ -110,17 +110,22 @@ def compile_elsewhere(compiled: Any, code: str) -> None:
     kept = getattr(compiled, "_cache", None)
     if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
         return
-    frozen = getattr(sys, "frozen", False)  # then the executable is the user's own program
-    if processors() < 2 or not sys.executable or frozen:
+    if processors() < 2 or not can_run_elsewhere():
         return
-    source = str(Path(numerics.__file__).parents[1])
     with contextlib.suppress(OSError):
-        kept.coming = _GoesOn(
-            [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        kept.coming = _GoesOn(**running_elsewhere(code))
+
+
+def can_run_elsewhere() -> bool:
+    """Whether there is a Python to run code in; of a frozen program, the executable is that itself."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
+def running_elsewhere(code: str) -> dict[str, Any]:
+    """What starts a silent process that runs code of these sources."""
+    source = str(Path(numerics.__file__).parents[1])
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    return {"args": [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"], **silent}
 
 
 @cache

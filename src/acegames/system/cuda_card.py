@@ -204,19 +204,23 @@ class Card:
     def send(self, parts: Sequence[tuple[DeviceArray, NDArray[Any]]]) -> Callable[[], None]:
         """Let arrays be copied to the host once the work begun so far is done.
 
-        The answer waits for it and must be called, by any thread; until then the arrays on the card
-        must stay as they are.
+        The answer waits for it and must be called, by any thread, the first time in earnest; until
+        then the arrays on the card must stay as they are.
         """
+        waiting = list(parts)
         event = self._called(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         self._called(self.driver.cuEventRecord(event, self.stream))
 
         def receive() -> None:
             with self._returning:
+                if not waiting:
+                    return
                 self.enter()
                 self._called(self.driver.cuStreamWaitEvent(self.back, event, 0))
                 self._called(self.driver.cuEventDestroy(event))
-                for there, here in parts:
+                for there, here in waiting:
                     self._copy_back(there, here)
+                waiting.clear()
 
         return receive
 

@@ -6,14 +6,12 @@ Numba compiles on one thread at a time, and a new shape of stage games needs a d
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
-from acegames import numerics
 from acegames.engines.gpu.recipes import Shape, given_to, recipe
+from acegames.system.compiled import can_run_elsewhere, running_elsewhere
 from acegames.system.compiling import compiling
 from acegames.system.cuda_code import cubin, is_kept
 from acegames.system.machine import processors
@@ -27,7 +25,7 @@ def compile_together(names: Iterable[str], shape: Shape, capability: tuple[int, 
 
     What fails here is compiled again where it is needed, and fails there, with its error.
     """
-    if capability == NO_CODE or not sys.executable or getattr(sys, "frozen", False):
+    if capability == NO_CODE or not can_run_elsewhere():
         return
     missing = [name for name in names if not is_kept(recipe(name, shape), given_to(name), capability)]
     together = min(MOST, processors(), len(missing))
@@ -37,16 +35,9 @@ def compile_together(names: Iterable[str], shape: Shape, capability: tuple[int, 
 
 
 def _elsewhere(name: str, shape: Shape, capability: tuple[int, int]) -> None:
-    source = str(Path(numerics.__file__).parents[1])
-    code = f"import sys; sys.path.insert(0, {source!r}); from {__name__} import *; compile_one{(name, shape, capability)!r}"
     with suppress(OSError):
-        subprocess.run(
-            [sys.executable, "-P", "-c", code],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
+        code = f"from {__name__} import *; compile_one{(name, shape, capability)!r}"
+        subprocess.run(**running_elsewhere(code), check=False)
 
 
 def compile_one(name: str, shape: Shape, capability: tuple[int, int]) -> None:

@@ -102,8 +102,8 @@ class Shape:
 
     @cached_property
     def own_bytes(self) -> int:
-        """Memory of their own that a multiprocessor's threads need."""
-        return RESIDENT * max(recipe(name, self).stack_bytes for name in ("plain", "left"))
+        """Memory that a multiprocessor's threads need for games that are not plain."""
+        return RESIDENT * recipe("left", self).stack_bytes
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
