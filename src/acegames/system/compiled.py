@@ -117,7 +117,7 @@ def compile_elsewhere(compiled: Any, code: str) -> None:
 
 
 def can_run_elsewhere() -> bool:
-    """Whether there is a Python to run code in; of a frozen program, the executable is that itself."""
+    """Whether there is a Python to run code in; that of a frozen program is the program itself."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
