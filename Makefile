@@ -44,7 +44,7 @@ test-storm: install  ## the tests that need Storm, whose wheel takes 50 MB (and 
 
 test-gpu: install  ## the GPU engine without a GPU: its kernels compiled, and driven on the processor; installs 260 MB
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gpu]'
-	$(BIN)/python -m pytest tests/engines/test_gpu.py tests/engines/test_gpu_code.py
+	$(BIN)/python -m pytest tests/engines/test_gpu.py tests/engines/test_gpu_code.py tests/verifier/test_on_card.py tests/verifier/test_on_card_code.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python $(PYTEST)

@@ -1,17 +1,24 @@
 """The GPU engine against the local engine: the same bytes, and how long each takes.
 
     PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
+    PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
+                                                        compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
+    PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, with a thread or a warp each
+    PYTHONPATH=src python benchmarks/gpu.py verify      certificates, field by field, and how long they take;
+                                                        `verify-large` adds the largest game
 
 Needs a GPU and `acegames[gpu]`, and nothing of the command line.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import hashlib
 import importlib.util
-import sys
+import logging
 import tempfile
 import time
 import traceback
@@ -21,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gpu_programs
 import numpy as np
 
 import acegames as ace
@@ -89,6 +97,8 @@ def check() -> None:
                 ((3, 6, 9), {"constraints": 1}),
                 ((3, 8, 9), {"constraints": 3}),
                 ((4, 8, 20), {"actions": 2}),
+                ((3, 6, 9), {"actions": 4}),
+                ((3, 6, 9), {"actions": 5}),
             )
             for concept in (
                 ace.CE(),
@@ -115,6 +125,20 @@ def check() -> None:
             ok = False
         good, bad = good + ok, bad + (not ok)
     say(f"{good} same, {bad} different")
+
+
+def small() -> None:
+    """Games that a thread or a warp solves, with repairs; and a certificate."""
+    engine = ace.GPUEngine(smallest=0)
+    for actions, concept in ((3, ace.CE()), (3, ace.CCE()), (3, ace.CE("fair")), (5, ace.CE()), (5, ace.CCE())):
+        game = random_game(3, 4, 6, actions=actions)
+        files_agree(f"{actions} actions", game, concept, engine)
+        policy = ace.solve(game, concept).policy
+        say(
+            "same"
+            if same_certificate(ace.verify(game, policy), ace.verify(game, policy, engine=engine))
+            else "DIFFERENT"
+        )
 
 
 def times(*, large: bool) -> None:
@@ -145,10 +169,10 @@ def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
 
 def parts() -> None:
     """Where the time of a solve goes, by kernel; each is waited for."""
-    from acegames.engines.gpu import device
+    from acegames.system import cuda_card
 
     took: dict[str, float] = {}
-    launch, send = device.Card.launch, device.Card.send
+    launch, send = cuda_card.Card.launch, cuda_card.Card.send
 
     def timed_launch(self: Any, recipe: Any, blocks: int, given: Any) -> None:
         self.prepare(recipe, given)
@@ -165,7 +189,7 @@ def parts() -> None:
 
         return received
 
-    device.Card.launch, device.Card.send = timed_launch, timed_send
+    cuda_card.Card.launch, cuda_card.Card.send = timed_launch, timed_send
     for size, more in (((14, 100, 330), {}), ((10, 45, 1500), {"largest": 50})):
         for concept in (ace.CE(), ace.CCE()):
             try:
@@ -176,13 +200,80 @@ def parts() -> None:
                 say("   ", {name: f"{1e3 * x:.1f} ms" for name, x in sorted(took.items(), key=lambda y: -y[1])})
             except Exception:
                 traceback.print_exc(limit=6)
-    device.Card.launch, device.Card.send = launch, send
+    cuda_card.Card.launch, cuda_card.Card.send = launch, send
 
 
-if __name__ == "__main__":
-    from acegames.engines.gpu.device import open_card
+def same_certificate(one: Any, two: Any) -> bool:
+    """Whether two agree in every field, numbers to the last bit."""
+
+    def said(x: Any) -> Any:
+        return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) and x.dtype != object else repr(x)
+
+    return all(said(getattr(one, f.name)) == said(getattr(two, f.name)) for f in dataclasses.fields(one))
+
+
+def played_otherwise(policy: Any) -> Any:
+    """The same with other probabilities where play is mixed, so that deviations gain."""
+    rng, layers = np.random.default_rng(0), []
+    for layer in policy.layers:
+        prob = layer.mixed_prob * rng.uniform(0.5, 1.0, len(layer.mixed_prob))
+        first = np.cumsum(layer.mixed_size, dtype=np.int64) - layer.mixed_size
+        total = np.add.reduceat(prob, first) if len(first) else prob
+        layers.append(dataclasses.replace(layer, mixed_prob=prob / np.repeat(total, layer.mixed_size)))
+    return dataclasses.replace(policy, layers=tuple(layers))
+
+
+def verify(*, large: bool) -> None:
+    """Games of growing size, each with a policy that is stable and with one that is not."""
+    logging.basicConfig(format="    %(message)s", level=logging.INFO)
+    games = [((4, 12, 24), {}), ((10, 45, 150), {}), ((5, 26, 26), {"constraints": 3}), ((14, 100, 330), {})]
+    if large:
+        games.append(((10, 45, 1500), {"largest": 50}))
+    for size, more in games:
+        game = random_game(*size, **more)
+        for concept in (ace.CE(), ace.CCE()):
+            try:
+                policy = ace.solve(game, concept, engine=ace.GPUEngine(smallest=0)).policy
+                for judged in (policy, played_otherwise(policy)):
+                    compare_certificates((size, more, concept), game, judged)
+            except Exception:
+                traceback.print_exc(limit=6)
+
+
+def compare_certificates(name: Any, game: Any, policy: Any) -> None:
+    """Time one policy on the card and on the processors; the second time of a process counts."""
+    first, _ = timed(lambda: ace.verify(game, policy, engine=ace.GPUEngine(smallest=0)))
+    second, there = timed(lambda: ace.verify(game, policy, engine=ace.GPUEngine(smallest=0)))
+    ace.verify(game, policy)
+    took, here = timed(lambda: ace.verify(game, policy))
+    same = "same" if same_certificate(here, there) else "DIFFERENT"
+    say(*name, f"ok {here.ok}, {here.pairs:.4g} pairs:")
+    say(f"    GPU {second:.3f} s ({here.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
+
+
+def main() -> None:
+    """Do what the command line names, in its order."""
+    todo: dict[str, Callable[[Any], Any]] = {
+        "check": lambda card: check(),
+        "small": lambda card: small(),
+        "programs": lambda card: gpu_programs.programs(card, say),
+        "time": lambda card: times(large=False),
+        "large": lambda card: times(large=True),
+        "parts": lambda card: parts(),
+        "verify": lambda card: verify(large=False),
+        "verify-large": lambda card: verify(large=True),
+    }
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument("what", nargs="+", choices=todo)
+    words = parser.parse_args().what
+    from acegames.system.cuda_card import open_card
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")
-    for word in sys.argv[1:]:
-        {"check": check, "time": lambda: times(large=False), "large": lambda: times(large=True), "parts": parts}[word]()
+    for word in words:
+        todo[word](card)
+
+
+if __name__ == "__main__":
+    main()

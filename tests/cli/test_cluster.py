@@ -80,7 +80,7 @@ WRONG = {
     "solve intersection --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
     "solve intersection --engine ray --memory 4GB": "--memory: goes with --engine local, the limits of a cluster",
     "solve intersection --engine reference --threads 2": "--threads: goes with --engine local, the reference engine",
-    "verify s.ace --engine reference": "--engine reference: must be local or ray",
+    "verify s.ace --engine reference": "--engine reference: must be local, gpu or ray",
     "verify s.ace --address a:1": "--address a:1: goes with --engine ray",
     "verify s.ace --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
     "check intersection --node-cores 4": "--node-cores: goes with --nodes, the number of nodes",
@@ -99,7 +99,7 @@ def test_options_that_do_not_go_together(words, asked):
 
 def test_engines_are_completed():
     assert offered(lambda: options.ENGINES)("r") == ["ray", "reference"]
-    assert offered(lambda: options.JUDGES)("") == ["local", "ray"]
+    assert offered(lambda: options.JUDGES)("") == ["local", "gpu", "ray"]
 
 
 # -- check

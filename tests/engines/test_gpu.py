@@ -12,13 +12,15 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import device, exploring, solving
-from acegames.engines.gpu.recipes import Shape
+from acegames.engines.gpu import exploring, solving
+from acegames.engines.gpu.recipes import KERNELS, Shape, given_to
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
 from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
+from acegames.system import cuda_card
+from acegames.system.cuda_code import kind_of
 from emulated_gpu import EmulatedCard, EmulatedGPU
 from oracle import random_game
 from random_games import changing_game
@@ -39,6 +41,18 @@ def same(game, concept, tmp_path, **options):
     assert here.stats.programs == there.stats.programs and here.stats.repaired == there.stats.repaired
     assert files[0].read_bytes() == files[1].read_bytes()
     return there
+
+
+def wide_game(actions, states=4, horizon=5, budget=12):
+    """Random rewards, half of them whole numbers, of players with so many actions; the first joint action is free."""
+    rng = np.random.default_rng(len(actions))
+    shape = (states, *actions)
+    transition = rng.dirichlet(np.ones(states), size=shape)
+    cost = rng.integers(0, 6, size=(*shape, 2))
+    cost[(slice(None), *(0,) * len(actions))] = 0
+    reward = rng.normal(size=(*shape, len(actions)))
+    reward[: states // 2] = rng.integers(-2, 3, size=reward[: states // 2].shape)
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon)
 
 
 # -- bytes ----------------------------------------------------------------------------------------
@@ -76,6 +90,17 @@ def test_a_game_of_many_pieces(concept, tmp_path):
     """Several lines and blocks, pure, plain and other stage games, and repairs."""
     found = same(bench_game(4, 12, 24), concept, tmp_path)
     assert found.stats.programs > 5_000 and (found.stats.repaired > 0) == (concept.objective == "fair")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("actions", [(2, 2), (4, 4), (5, 5), (3, 3, 3), (2, 9), (6, 6)], ids=str)
+def test_teams_of_threads(actions, concept, tmp_path):
+    """Stage games of many shapes, in which some joint actions are infeasible; ties, and whole numbers."""
+    card = EmulatedCard()
+    found = same(wide_game(actions), concept, tmp_path, card=card)
+    assert "GPU" in found.stats.where and found.stats.programs > 30
+    assert card.launched.count("plain") == card.launched.count("left") > 0
 
 
 @pytest.mark.slow
@@ -176,6 +201,56 @@ def test_pieces_follow_each_other():
     assert max(longest) == 128 > min(longest)
 
 
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def shape_of(actions, *, correlated=True):
+    rows = int(np.prod(actions))
+    return Shape(rows, 32, 2, len(actions), actions, correlated, warp=correlated and rows > 16)
+
+
+def test_what_fits_a_card():
+    """Shared memory bounds stage games, and one thread alone those that compare players."""
+    large, small = (9, 0), (8, 6)
+    assert all(shape_of((n, n)).fits(large, comparing=False) for n in (5, 6, 7, 8))
+    assert [shape_of((n, n)).fits(small, comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
+    assert not shape_of((9, 9), correlated=False).fits(large, comparing=False), "there is a bit for each row"
+    assert shape_of((4, 4)).fits(small, comparing=True) and not shape_of((5, 5)).fits(large, comparing=True)
+    assert shape_of((3, 3, 3)).fits(small, comparing=False)
+
+
+def test_stage_games_that_compare_players_in_many_joint_actions():
+    card = EmulatedCard()
+    found = ace.solve(wide_game((5, 5)), ace.CE("fair"), engine=EmulatedGPU(smallest=0, card=card))
+    assert "large stage games" in found.stats.where and "cells" not in card.launched
+
+
+@pytest.mark.slow
+def test_a_card_without_room_for_what_threads_hold():
+    """Each thread of a card needs memory for a large stage game that is not plain."""
+    needed = 2 * shape_of((5, 5)).own_bytes
+    for free, where in ((2 * needed + 2**30, "GPU"), (needed - 1, "large stage games")):
+        card = EmulatedCard(free=free)
+        found = ace.solve(wide_game((5, 5)), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
+        assert where in found.stats.where
+
+
+class TypedCard(EmulatedCard):
+    """Sees that kernels are given the types for which they are compiled ahead."""
+
+    def launch(self, recipe, blocks, given):
+        assert kind_of(given) == kind_of(given_to(recipe.name)), recipe.name
+        super().launch(recipe, blocks, given)
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_for_what_they_are_given(tmp_path):
+    card = TypedCard()
+    assert same(bench_game(3, 8, 12, constraints=3), ace.CE("fair"), tmp_path, card=card).stats.repaired > 0
+    same(bench_game(4, 8, 16), ace.CE(), tmp_path, card=card)
+    assert set(KERNELS) == set(card.launched)
+
+
 # -- what is left to the processors ---------------------------------------------------------------
 
 
@@ -242,9 +317,9 @@ def not_loaded():
     ],
 )
 def test_no_card(answers, words, monkeypatch):
-    monkeypatch.setattr(device, "optional", lambda module, *_: driver(**answers))
+    monkeypatch.setattr(cuda_card, "optional", lambda module, *_: driver(**answers))
     with pytest.raises(ace.MissingExtra, match=words):
-        device.open_card.__wrapped__(5)
+        cuda_card.open_card.__wrapped__(5)
 
 
 def test_an_old_card_and_a_full_one(monkeypatch):
@@ -262,8 +337,8 @@ def test_an_old_card_and_a_full_one(monkeypatch):
         cuDeviceGetName=lambda n, k: (0, b"GeForce GTX 1080\0\0"),
     )
     with pytest.raises(ace.MissingExtra, match=r"compute capability 7.5 or newer, the GeForce GTX 1080 has 6.1"):
-        device.Card(0, old)
-    card = object.__new__(device.Card)
+        cuda_card.Card(0, old)
+    card = object.__new__(cuda_card.Card)
     card.driver = driver(cuMemGetInfo=lambda: (0, 2**20, 2**34), cuMemAlloc=lambda n: (2, 0))
     with pytest.raises(ace.TooLarge, match="the GPU has no more memory"):
         card.allocate(100)

@@ -4,82 +4,44 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
-from acegames.engines.gpu import compiling, recipes
-from acegames.engines.gpu.recipes import Shape
-from acegames.kernels import phases
-from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps
+from acegames.engines.gpu.recipes import KERNELS, Shape, given_to, recipe
+from acegames.system import cuda_code
+from gpu_code import CARD, resources
 
 pytest.importorskip("numba_cuda")
 pytestmark = pytest.mark.filterwarnings("ignore")  # numba-cuda's own
-CARD = (9, 0)
 SHAPE = Shape(9, 32, 2, 2, (3, 3), correlated=True)
-KERNELS = (
-    *("heights", "reach", "pack", "bounds", "cells", "plain", "left"),
-    *("read_open", "mend", "strips", "numbers", "file_cells", "file_records"),
-)
-
-
-def given_to(name):
-    """Arrays of the types that a kernel takes."""
-    whole, floats, small, byte, code = (np.zeros(1, t) for t in (np.int64, float, np.int32, np.uint8, np.uint16))
-    wholes, floats2, smalls, bytes2 = (np.zeros((1, 1), t) for t in (np.int64, float, np.int32, np.uint8))
-    step = Steps(whole, whole, small, wholes, floats, whole)
-    after = Following(small, wholes, wholes, whole, whole, small, wholes, wholes)
-    layer = phases.Layer(Boxes(whole, wholes, wholes, whole, whole), whole, byte, step, after)
-    listed = (np.zeros((1, 1, 1)), small, bytes2, floats2, small, small, smalls)
-    waiting = phases.Waiting(whole, small, whole, small, whole, *listed)
-    goal = Goal(True, 1.0, 0, floats)
-    chosen = (Choices(smalls, smalls, whole), goal, True)
-    solving = phases.Solving(layer, 0, 0, floats2, floats2, *chosen, floats2, code, waiting)
-    packing = phases.Packing(byte, byte, 0, 0, byte, floats2, floats2)
-    mended = (np.zeros((1, 1, 1)), floats2, code, small, bytes2, floats2, floats2, code)
-    mending = phases.Mending(waiting, 0, whole, whole, whole, *mended)
-    counting = phases.Counting(waiting, 0, smalls)
-    filed = (smalls, floats2, code, floats2, byte, byte, byte, floats)
-    filing = phases.Filing(waiting, 0, 0, True, 0, np.zeros(1, np.uint64), whole, *filed)
-    solved = dict.fromkeys(("cells", "plain", "left"), solving)
-    others = {"heights": phases.Heights(layer, small), "reach": phases.Reaching(layer, 0, byte, byte)}
-    more = {"read_open": mending, "mend": mending, "strips": counting, "numbers": counting}
-    return {
-        **solved,
-        **others,
-        **more,
-        "pack": packing,
-        "bounds": packing,
-        "file_cells": filing,
-        "file_records": filing,
-    }[name]
-
-
-def resources(code):
-    """Registers and bytes of stack of a thread."""
-    from cuda.bindings import nvjitlink
-
-    options = ["-arch=sm_90", "-lto", "-fma=0", "-O3", "-Xptxas=-v", "-verbose"]
-    handle = nvjitlink.create(len(options), options)
-    nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
-    nvjitlink.complete(handle)
-    log = bytearray(nvjitlink.get_info_log_size(handle))
-    nvjitlink.get_info_log(handle, log)
-    nvjitlink.destroy(handle)
-    return int(re.search(rb"Used (\d+) registers", log)[1]), int(re.search(rb"(\d+) bytes stack frame", log)[1])
+SHAPES = {
+    "3x3": SHAPE,
+    "5x5": Shape(25, 32, 2, 2, (5, 5), correlated=True, warp=True),
+    "3x3x3": Shape(27, 32, 2, 3, (3, 3, 3), correlated=False),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KERNELS)
-def test_nothing_is_fused(name):
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [*((name, "3x3") for name in KERNELS), *((name, x) for name in ("plain", "left") for x in SHAPES)],
+)
+def test_nothing_is_fused(name, shape):
     """Multiplications and additions are rounded one by one; registers and stack are within limits."""
-    recipe = getattr(recipes, name)(SHAPE)
-    code = compiling.compile_ltoir(recipe, given_to(name), CARD)
-    ptx = compiling.link(code, CARD, ptx=True).decode(errors="replace")
+    made = recipe(name, SHAPES[shape])
+    code = cuda_code.compile_ltoir(made, given_to(name), CARD)
+    ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx
     assert not re.search(r"\bfma\.rn\.f64|\bmad\.f64", ptx)
     registers, stack = resources(code)
-    assert registers <= 255 and stack <= {"cells": 1024, "plain": 4096, "left": 8192}.get(name, 64)
-    assert recipe.shared_bytes * 2 <= 227 * 1024
+    spilled = {"cells": 512, "plain": 1024, "left": 2048}.get(name, 64)
+    assert registers <= 255 and stack <= made.stack_bytes + spilled
+    assert made.shared_bytes * 2 <= 227 * 1024
+    waits, warp = re.findall(r"bar\.warp\.sync\s+(\S+);", ptx), name == "plain" and SHAPES[shape].warp
+    assert set(waits) == ({"-1"} if warp else set()), "all threads of a warp wait for each other"
+    pivots = len(re.findall(r"\.func[^;{]*pivot[^;{]*\{", ptx))
+    assert pivots in ((1, 2) if name == "left" else (0,)), "what is large is not copied to its calls"
+    if warp:
+        assert "ld.shared" in ptx and ".local" not in ptx, "a warp works in shared memory"
 
 
 @pytest.mark.slow
@@ -89,7 +51,7 @@ def test_fused_operations_would_be_found():
     def kernel(x):
         x[0] = x[1] * x[2] + x[3]
 
-    with compiling._compiling_for(CARD):
+    with cuda_code._compiling_for(CARD):
         ptx, _ = cuda.compile(kernel, types.void(float64[::1]), device=False, abi="numba", cc=CARD, output="ptx")
     assert "fma.rn.f64" in ptx
 
@@ -97,22 +59,22 @@ def test_fused_operations_would_be_found():
 @pytest.mark.slow
 def test_kernels_are_kept(tmp_path, monkeypatch):
     """The second time nothing is compiled; a damaged file costs a compilation."""
-    monkeypatch.setattr(compiling, "_kept_in", lambda *_: tmp_path / "kept.cubin")
-    recipe = recipes.pack(SHAPE)
-    name, code = compiling.cubin(recipe, given_to("pack"), CARD)
+    monkeypatch.setattr(cuda_code, "_kept_in", lambda *_: tmp_path / "kept.cubin")
+    made = recipe("pack", SHAPE)
+    name, code = cuda_code.cubin(made, given_to("pack"), CARD)
     compiled = []
-    real = compiling.compile_ltoir
-    monkeypatch.setattr(compiling, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
-    assert compiling.cubin(recipe, given_to("pack"), CARD) == (name, code) and not compiled
+    real = cuda_code.compile_ltoir
+    monkeypatch.setattr(cuda_code, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
+    assert cuda_code.cubin(made, given_to("pack"), CARD) == (name, code) and not compiled
     (tmp_path / "kept.cubin").write_bytes(b"damaged" * 100)
-    assert compiling.cubin(recipe, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
+    assert cuda_code.cubin(made, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
 
 
 def test_a_key_for_each_kernel():
     """Shapes, cards and types have kernels of their own."""
-    recipe, given = recipes.cells(SHAPE), given_to("cells")
-    usual = compiling._kept_in(recipe, given, CARD)
-    wider = recipes.cells(Shape(16, 32, 2, 2, (4, 4), correlated=True))
-    others = (recipe, given, (8, 0)), (wider, given, CARD), (recipe, given._replace(first=0.5), CARD)
-    assert len({usual, *(compiling._kept_in(*x) for x in others)}) == 4
-    assert compiling._kept_in(recipes.cells(SHAPE), given_to("cells"), CARD) == usual
+    made, given = recipe("cells", SHAPE), given_to("cells")
+    usual = cuda_code._kept_in(made, given, CARD)
+    wider = recipe("cells", Shape(16, 32, 2, 2, (4, 4), correlated=True))
+    others = (made, given, (8, 0)), (wider, given, CARD), (made, given._replace(first=0.5), CARD)
+    assert len({usual, *(cuda_code._kept_in(*x) for x in others)}) == 4
+    assert cuda_code._kept_in(recipe("cells", SHAPE), given_to("cells"), CARD) == usual

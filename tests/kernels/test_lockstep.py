@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
+from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.records import Answers, Choices, Written
-from acegames.kernels.written import solve_written
+from acegames.kernels.stage import pure_room
+from acegames.kernels.teams import Team
+from acegames.kernels.written import solve_plain, solve_written
 from acegames.model.arrays import owners, pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.system.compiled import kernel
 from shares import examples
 from stage_solvers import solve_plain_games
 
@@ -131,3 +135,28 @@ def test_wide_programs_are_left():
 def test_room_does_not_grow_with_the_game(actions, correlated):
     room = group_room.py_func(int(np.prod(actions)), len(actions), np.array(actions), correlated)
     assert sum(x.nbytes for x in (room.memory, room.whole, room.owner, room.sigma)) < 2**24
+
+
+@kernel
+def solve_in_teams(games, count, choices, goal, widest, answers, team):
+    """As `solve_plain_games`, where a team works on each group."""
+    actions = choices.first_action[1:] - choices.first_action[:-1]
+    group = group_room(widest, len(actions), actions, goal.correlated, LANES, team)
+    answers.mixed_ptr[0] = 0
+    pure, nothing = pure_room(widest, len(actions)), np.int64(0)
+    return solve_plain(games, count, choices, goal, pure, group, nothing, nothing, answers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None), ace.CCE(None)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (5, 5), (3, 3, 3)], ids=str)
+def test_teams_find_what_one_finds(shape, concept):
+    """Of equal rows and pivots the first is taken, and sums are made in order, whoever looks."""
+    goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
+    for seed, family in enumerate(FAMILIES * 4):
+        rng = np.random.default_rng([7, seed])
+        games, choices, widest = some_games(rng, family, shape)
+        given = games, GAMES, choices, goal, widest
+        expected = solved(solve_plain_games, *given)
+        for team in map(Team, (0, 31, int(rng.integers(32)))):
+            assert solved(lambda *x, team=team: solve_in_teams(*x, team), *given) == expected, (family, team)

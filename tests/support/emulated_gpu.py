@@ -1,8 +1,10 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
-The phases are those that a GPU runs (`kernels/phases.py`), compiled, and at full size. Blocks run
-one after the other, last first, and so do threads, so that nothing can rest on their order. What a
-GPU would leave undefined is poisoned, and what travels to the host is copied as late as possible.
+The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
+full size. Blocks run one after the other, last first, and so do threads, so that nothing can rest
+on their order. A warp that works together is one thread here, which goes through all seats between
+two barriers, in an order that changes from kernel to kernel (`kernels/teams.py`). What a GPU would
+leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ import numpy as np
 from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
+from acegames.kernels.teams import WARP, Team
 from acegames.system.compiled import kernel
+from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -65,7 +69,19 @@ def cells(threads, blocks, shared, own, given):
 def plain(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
+            own.group.memory[:] = np.nan
+            own.group.table[:] = np.nan
+            own.group.whole[:] = -1
             phases.plain_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def warp(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        shared.group.memory[:] = np.nan
+        shared.group.table[:] = np.nan
+        shared.group.whole[:] = -1
+        phases.warp_phase(0, block, threads, blocks, shared, own, given)
 
 
 @kernel
@@ -121,6 +137,48 @@ def file_records(threads, blocks, shared, own, given):
             phases.file_record_phase(thread, block, threads, blocks, shared, own, given)
 
 
+@kernel
+def verify_pass(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            pass_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_pack(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            pack_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_number(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            number_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_draw(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            draw_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_judge(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            judge_phase(thread, block, threads, blocks, shared, own, given)
+
+
+@kernel
+def verify_gain(threads, blocks, shared, own, given):
+    for block in range(blocks - 1, -1, -1):
+        for thread in range(threads - 1, -1, -1):
+            gain_phase(thread, block, threads, blocks, shared, own, given)
+
+
 def poison(room):
     """Fill arrays with what no computation may use."""
     if isinstance(room, np.ndarray):
@@ -131,13 +189,13 @@ def poison(room):
 
 
 class EmulatedCard:
-    """What `engines.gpu.device.Card` offers."""
+    """What `system.cuda_card.Card` offers."""
 
     name, capability, processors = "emulated", (0, 0), 1
     total = 2**34
 
     def __init__(self, free=2**34):
-        self.free, self.launched = free, []
+        self.free, self.launched, self.rng = free, [], np.random.default_rng(0)
 
     def enter(self):
         pass
@@ -166,27 +224,31 @@ class EmulatedCard:
         self.launched.append(recipe.name)
         if blocks <= 0:
             return
-        own, shared = recipe.own, recipe.shared
-        if recipe.name == "plain":  # processors have eight lanes
-            shape = recipe.own.group
-            own = own._replace(group=eight_lanes(shape, given))
+        own, shared, drive = recipe.own, recipe.shared, globals()[recipe.name]
+        if recipe.name == "plain":
+            if shared is None:
+                own = self.eight_lanes(own, given, None)
+            else:
+                order = Team(int(self.rng.integers(WARP)))
+                shared, drive = self.eight_lanes(shared, given, order), warp
         poison(own)
         poison(shared)
-        nothing = np.int64(0)
-        drive = globals()[recipe.name]
-        drive(recipe.threads, blocks, nothing if shared is None else shared, nothing if own is None else own, given)
+        drive(recipe.threads, blocks, shared, own, given)
+
+    def eight_lanes(self, room, given, team):
+        """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
+        actions, n = np.diff(given.choices.first_action), len(room.group.sigma)
+        return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, team=team))
 
     def send(self, parts):
+        waiting = list(parts)
+
         def receive():
-            for there, here in parts:
+            for there, here in waiting:
                 here[...] = there
+            waiting.clear()
 
         return receive
-
-
-def eight_lanes(group, given):
-    actions = np.diff(given.choices.first_action)
-    return group_room.py_func(len(group.sigma), len(actions), actions, given.goal.correlated)
 
 
 @dataclass(frozen=True)
@@ -195,5 +257,5 @@ class EmulatedGPU(GPUEngine):
 
     card: EmulatedCard | None = None
 
-    def _card(self):
+    def open_card(self):
         return EmulatedCard() if self.card is None else self.card

@@ -97,6 +97,18 @@ def test_imports_point_one_way(name):
             assert before, f"{name} imports {other}"
 
 
+APART = ("kernels", "safety", "stage", "engines", "approximate", "policy", "shield")
+
+
+def test_the_verifier_shares_no_code_with_the_solver():
+    """Not even what runs on a GPU: what is about CUDA is in `system`, which knows of neither."""
+    found = {(name, m) for name in MODULES if room(name) == "verifier" for m in imports(name) if room(m) in APART}
+    assert not found
+    assert not {
+        m for name in MODULES if room(name) == "system" for m in imports(name) if room(m) in (*APART, "verifier")
+    }
+
+
 def ancestors(module):
     """The packages that a module lies in, which are loaded before it."""
     parts = module.split(".")
@@ -204,7 +216,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
     }
-    compiling = ("system.compiled", "system.linking", "kernels.lanes", "kernels.sharing", "engines.gpu.compiling")
+    compiling = ("system.compiled", "system.linking", "system.cuda_code")
+    compiling += tuple(f"kernels.{name}" for name in ("hints", "lanes", "sharing", "teams"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name in MODULES:
         top = {

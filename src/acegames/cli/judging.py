@@ -19,7 +19,7 @@ VerifiedKind = Annotated[
     str | None, opt.concept_option("Which deviations are checked, by default those of the policy's own concept")
 ]
 
-ENGINE = "Where it is checked: local (on this machine) or ray (on a cluster)."
+ENGINE = "Where it is checked: local (on this machine), gpu (an NVIDIA GPU) or ray (on a cluster)."
 
 
 def verify(

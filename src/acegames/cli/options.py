@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from acegames.engines import Engine
 
 ENGINES = ("local", "gpu", "ray", "reference")
-JUDGES = ("local", "ray")  # engines that verify
+JUDGES = ("local", "gpu", "ray")  # engines that verify
 PROOF = b"acegames-proof "  # what a proof begins with
 CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor

@@ -9,6 +9,7 @@
     units      what utilities of a stage game are counted in
     simplex    pivots, certificates
     stage      one stage game: pure, first level, tie levels
+    lockstep   plain stage games, eight at once, or one with several threads of a GPU
     written    written stage games: solve, and file the answers
     phases     what the threads of a GPU do
     nash/      written stage games, Nash

@@ -51,10 +51,11 @@ class _ChoiceModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 lanes, choice = LanesType(), ChoiceType()
+ALONE = ((LanesType, ir.DoubleType()), (ChoiceType, ir.IntType(1)))  # what they are on a GPU
 
 
-def _alone(context: Any) -> bool:
-    """Whether lanes are single numbers where this is compiled for."""
+def on_gpu(context: Any) -> bool:
+    """Whether this is compiled for a GPU, where lanes are single numbers."""
     return not isinstance(context.get_value_type(lanes), ir.VectorType)
 
 
@@ -66,7 +67,7 @@ def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if kind is lanes:
         return value
     number = context.cast(builder, value, kind, types.float64)
-    if _alone(context):
+    if on_gpu(context):
         return number
     first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, INDEX(0))
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
@@ -151,7 +152,7 @@ def anywhere(context, chosen):
     """Whether any lane is chosen."""
 
     def emit(context, builder, signature, values):
-        if _alone(context):
+        if on_gpu(context):
             return values[0]
         return builder.icmp_unsigned("!=", builder.bitcast(values[0], BITS), BITS(0))
 
@@ -163,7 +164,7 @@ def lane_count(context, memory):
     """How many lanes there are; known when it is compiled."""
 
     def emit(context, builder, signature, values):
-        return WHOLE(1 if _alone(context) else LANES)
+        return WHOLE(1 if on_gpu(context) else LANES)
 
     return types.int64(memory), emit
 
@@ -177,7 +178,7 @@ def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[
     for value, kind in counts:
         place = builder.add(place, context.cast(builder, value, kind, types.int64))
     memory = context.make_array(array[1])(context, builder, array[0])
-    if not _alone(context):
+    if not on_gpu(context):
         return builder.gep(memory.data, [builder.mul(place, WHOLE(LANES))])
     begin = builder.bitcast(memory.data, ir.IntType(8).as_pointer())
     at = builder.gep(begin, [builder.mul(place, builder.extract_value(memory.strides, 0))])
@@ -198,7 +199,7 @@ def get(context, memory, place):
 
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature))
-        if _alone(context):
+        if on_gpu(context):
             return context.cast(builder, builder.load(at), memory.dtype, types.float64)
         if memory.dtype == types.int64:
             vector = ir.VectorType(WHOLE, LANES)
@@ -215,7 +216,7 @@ def put(context, memory, place, x):
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature)[:2])
         vector = _spread(context, builder, values[2], signature.args[2])
-        if _alone(context):
+        if on_gpu(context):
             builder.store(context.cast(builder, vector, types.float64, memory.dtype), at)
             return context.get_dummy_value()
         if memory.dtype == types.int64:
@@ -233,7 +234,7 @@ def gather(context, memory, where_to, row, begin):
     def emit(context, builder, signature, values):
         source, table, row, begin = _several(values, signature)
         places = _element(context, builder, table, row)
-        if _alone(context):
+        if on_gpu(context):
             return builder.load(_element(context, builder, source, (builder.load(places), where_to.dtype), begin))
         found = ir.Constant(VECTOR, ir.Undefined)
         for lane in range(LANES):
@@ -252,7 +253,7 @@ def scatter(context, memory, where_to, row, begin, x):
     def emit(context, builder, signature, values):
         target, table, row, begin, _ = _several(values, signature)
         places = _element(context, builder, table, row)
-        if _alone(context):
+        if on_gpu(context):
             builder.store(values[4], _element(context, builder, target, (builder.load(places), where_to.dtype), begin))
             return context.get_dummy_value()
         for lane in range(LANES):

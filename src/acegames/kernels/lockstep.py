@@ -7,36 +7,26 @@ programs are plain. A lane that turns out not to be is given up, and `stage` sol
 The games of a group share their table of deviations. In a lane, joint actions that are not feasible
 have columns of zeros, which never enter, and so has the one where it starts; deviations that cannot
 bind have rows of zeros, which never leave. None of these changes what becomes of the others.
+
+On a GPU a group is one game, and the threads of a warp may work on it (`teams`). This module says
+in which order the phases of `plain` follow each other, and what each makes of what is found so far.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.kernels.lanes import LANES, anywhere, gather, get, lane_count, put, scatter, spread, where
+from acegames.kernels import plain as phase
+from acegames.kernels.lanes import LANES, anywhere, get, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
-from acegames.numerics import (
-    COARSE,
-    HARRIS,
-    HIGH_PRICE,
-    LARGE_CERTIFICATE,
-    LEVER,
-    LP_CERTIFICATE,
-    NOISE,
-    OUTLIER,
-    PIVOT,
-    ROW_FEASIBLE,
-    STABLE,
-    TIE,
-)
+from acegames.kernels.teams import SCANNERS, WARP, seat_of, seats, wait
+from acegames.numerics import LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
 from acegames.system.compiled import inlined, inner, making
 
 PIVOTS = 64  # after so many a lane is given up
-TOP, UNIT, OUTSIDE, MISSING, ROUNDING = range(5)  # what is known of a player
-LINE, COLUMN = 0, 1  # rows of `whole`: where the pivot's row begins, its column
 
 
 class Group(NamedTuple):
@@ -46,10 +36,11 @@ class Group(NamedTuple):
     # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
     # weights, reduced costs; right sides in the last column
     table: Floats
-    whole: Ints  # (places, 8): the pivot, the basic variable of each row, the other one of each column
+    whole: Ints  # (places, 8): basic variable of each row, other one of each column, places of the pivot
     games: Ints  # (8,)
     owner: Ints  # (rows,) whose deviation
     sigma: Floats  # (joint actions,) room for one lane's answer
+    team: Any  # that works on it; None: one thread
     N: int
     utility: int  # (N, joint actions)
     gross: int  # the same
@@ -61,15 +52,20 @@ class Group(NamedTuple):
     c: int  # (joint actions,)
     size: int  # (variables,): joint actions, slacks, and the one that stands for none
     x: int
-    y: int
-    spare: int
+    y: int  # the same; before there are prices, the pivot's column
+    spare: int  # the same; in between, reduced costs over the pivot's row
+    doubt: int  # (seats,) 1 where a seat has found that a game is not plain
+    bound: int  # (seats,) the least ratio that a seat has found
+    lowest: int  # (scanners, 2) the lowest right side, and its row
+    largest: int  # (scanners, 2) the largest pivot, and its column
     row: int  # (joint actions + 1,) the pivot's row, in `table`
     basic: int  # in `whole`
     other: int
+    place: int  # (seats, 2) where the pivot's row begins, and its column
 
 
 @making
-def group_room(n, N, actions, correlated, lanes=LANES):
+def group_room(n, N, actions, correlated, lanes=LANES, team=None):
     """Room for games of up to n joint actions, or for none where that is too much (`has_room`).
 
     `actions` (N,) is the number of each player's.
@@ -79,6 +75,7 @@ def group_room(n, N, actions, correlated, lanes=LANES):
         rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
     if rows * n > TOGETHER:
         rows, n = np.int64(0), np.int64(0)
+    chairs, scanners = (1, 1) if team is None else (WARP, SCANNERS)
     variables = n + rows + 1
     gross, v = N * n, 2 * N * n
     player = v + N * n
@@ -87,13 +84,17 @@ def group_room(n, N, actions, correlated, lanes=LANES):
     scale = A + rows * n
     c = scale + rows
     size = c + n
-    x, y, spare, end = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    x, y, spare, doubt = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    bound, lowest = doubt + chairs, doubt + 2 * chairs
+    largest, end = lowest + 2 * scanners, lowest + 4 * scanners
     row = (rows + 2) * (n + 1)
     memory, table = np.zeros((end, lanes)), np.zeros((row + n + 1, lanes))
-    whole = np.zeros((2 + rows + 1 + n, lanes), np.int64)
+    place = rows + 1 + n
+    whole = np.zeros((place + 2 * chairs, lanes), np.int64)
     games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
-    places = gross, v, player, feasible, A, scale, c, size, x, y, spare, row
-    return Group(memory, table, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
+    programs = gross, v, player, feasible, A, scale, c, size, x, y, spare
+    pivots = doubt, bound, lowest, largest, row, np.int64(0), rows + 1, place
+    return Group(memory, table, whole, games, owner, np.empty(n), team, N, np.int64(0), *programs, *pivots)
 
 
 @inlined
@@ -109,382 +110,202 @@ def solve_group(written, choices, goal, n, group):
     Fills the weights of joint actions at `group.x`, and behind `group.feasible` how many are
     played, 0 in lanes that are given up.
     """
-    _enter(written, n, group)
-    plain, span, best = _in_units(goal, n, group)
-    rows = _incentive_rows(written.first_row[group.games[0]], choices, goal.correlated, n, group)
-    _start(n, rows, group)
-    plain = _dual_simplex(n, rows + 1, plain, group)
-    plain, value = _certified(goal.kind, n, rows, plain, group)
-    _refine(n, rows, group)
-    if goal.kind != ANY:  # else ties gave the objective away
-        for j in range(n):
-            value = value - get(group.memory, group.c + j) * get(group.memory, group.x + j)
-        plain = plain & (value <= 4.0 * TIE)
-    plain, played = _accepted(n, rows, plain, group)
-    plain = _fine_enough(goal, n, span, best, plain, group)
-    put(group.memory, group.feasible + n, where(plain, played, 0.0))
-
-
-# -- the programs ---------------------------------------------------------------------------------
-
-
-@inner
-def _enter(written, n, group):
-    """Fill utilities, gross utilities, and which joint actions are feasible."""
-    memory, N = group.memory, group.N
-    for j in range(n):
-        put(memory, group.feasible + j, 0.0)
-    for lane in range(lane_count(memory)):
-        g = group.games[lane]
-        begin, end = written.ptr[g], written.ptr[g + 1]
-        memory[group.feasible + n, lane] = end - begin
-        memory[group.feasible + n + 1, lane] = max((end - begin) // 4, 1)
-        for r in range(begin, end):
-            j = written.row[r] - written.first_row[g]
-            memory[group.feasible + j, lane] = 1.0
-            for i in range(N):
-                memory[group.utility + i * n + j, lane] = written.utility[r, i]
-                memory[group.gross + i * n + j, lane] = written.utility[r, N + i]
+    plain, span, best, rows = _program(written, choices, goal, n, group)
+    played = spread(0.0)
+    if anywhere(plain):
+        plain = _dual_simplex(n, rows + 1, plain, group)
+        plain, value = _certified(goal.kind, n, rows, plain, group)
+        if anywhere(plain):
+            _refine(n, rows, group)
+            if goal.kind != ANY:  # else ties gave the objective away
+                for j in range(n):
+                    value = value - get(group.memory, group.c + j) * get(group.memory, group.x + j)
+                plain = plain & (value <= 4.0 * TIE)
+            plain, played = _accepted(goal, span, best, n, rows, plain, group)
+    for k in range(seats(group.team)):
+        phase.leave(seat_of(k, group.team), n, where(plain, played, 0.0), group)
+    wait(group.team)
 
 
 @inlined
-def _is_feasible(j, group):
-    return get(group.memory, group.feasible + j) > 0.0
+def _undoubted(group):
+    """Where no seat has found anything that is not plain."""
+    doubts = phase.sum_of_seats(group.doubt, group)
+    return doubts <= 0.0
 
 
 @inner
-def _in_units(goal, n, group):
-    """Fill utilities in units and the objective; where they are plain, its unit and its best."""
+def _program(written, choices, goal, n, group):
+    """Fill the programs and their first dictionaries.
+
+    Returns where they are plain, the unit and the best of the objective, and how many rows there
+    are.
+    """
+    team = group.team
+    for k in range(seats(team)):
+        phase.clear(seat_of(k, team), n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.enter(seat_of(k, team), written, n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.measure_players(seat_of(k, team), goal.floor, n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.count_in_units(seat_of(k, team), goal.terms, n, group)
+    wait(team)
+    plain, span, best = _objective_range(goal.terms, n, group)
+    rows = np.int64(0)
+    for k in range(seats(team)):
+        seat = seat_of(k, team)
+        phase.weigh(seat, goal.terms, span, n, group)
+        rows = phase.incentive_rows(seat, written.first_row[group.games[0]], choices, goal.correlated, n, group)
+    wait(team)
+    a, most = _best_action(n, group)
+    for k in range(seats(team)):
+        phase.start(seat_of(k, team), a, most, n, rows, group)
+    wait(team)
+    return plain & _undoubted(group), span, best, rows
+
+
+@inner
+def _objective_range(terms, n, group):
+    """Where the objective is plain, its unit and its best."""
     m = group.memory
-    quarter = get(m, group.feasible + n + 1)
-    plain = quarter > 0.0
     largest = noise = spread(0.0)
     for i in range(group.N):
-        plain = plain & _player_in_units(i, goal.floor, n, quarter, group)
-        weight = abs(goal.terms[i])
-        unit, top = get(m, group.player + 5 * i + UNIT), get(m, group.player + 5 * i + TOP)
+        weight = abs(terms[i])
+        unit, top = get(m, group.player + 5 * i + phase.UNIT), get(m, group.player + 5 * i + phase.TOP)
         largest = max(largest, unit * weight)
-        gross = get(m, group.player + 5 * i + ROUNDING)
+        gross = get(m, group.player + 5 * i + phase.ROUNDING)
         noise = noise + OUTLIER * NOISE * weight * (max(top, 0.0 - top) + gross)
     best, worst = spread(-np.inf), spread(np.inf)
     for j in range(n):
-        total = _objective(j, goal.terms, n, group)
-        put(m, group.spare + j, total)
-        best = where(_is_feasible(j, group), max(best, total), best)
-        worst = where(_is_feasible(j, group), min(worst, total), worst)
-        put(m, group.c + j, 0.0)
+        total = get(m, group.spare + j)
+        best = where(phase.is_feasible(j, group), max(best, total), best)
+        worst = where(phase.is_feasible(j, group), min(worst, total), worst)
     span = best - worst
     near = spread(0.0)
     for j in range(n):
         close = (best - get(m, group.spare + j)) * OUTLIER < span
-        near = near + where(_is_feasible(j, group) & close, 1.0, 0.0)
-    plain = plain & (span > noise) & (near <= quarter)
-    span = min(span, largest)
-    for i in range(group.N):
-        factor = goal.terms[i] * get(m, group.player + 5 * i + UNIT) / span
-        for j in range(n):
-            put(m, group.c + j, get(m, group.c + j) + factor * get(m, group.v + i * n + j))
-    return plain, span, best
+        near = near + where(phase.is_feasible(j, group) & close, 1.0, 0.0)
+    plain = (span > noise) & (near <= get(m, group.feasible + n + 1))
+    return plain, min(span, largest), best
 
 
 @inner
-def _player_in_units(i, floor, n, quarter, group):
-    """Fill v, and what is known of a player; returns where its utilities are plain."""
-    m = group.memory
-    top, low, gross = spread(-np.inf), spread(np.inf), spread(0.0)
-    for j in range(n):
-        here, u = _is_feasible(j, group), get(m, group.utility + i * n + j)
-        top = where(here, max(top, u), top)
-        low = where(here, min(low, u), low)
-        gross = where(here, max(gross, get(m, group.gross + i * n + j)), gross)
-    cares = top - low > NOISE * gross
-    unit = where(cares, top - low, 0.0)
-    safe = where(cares, unit, 1.0)
-    outside = where(cares, -(1.0 + floor) * unit / safe, -floor)
-    blur = NOISE * gross / safe
-    near = spread(0.0)
-    plain = quarter > 0.0
-    for j in range(n):
-        here, below = _is_feasible(j, group), top - get(m, group.utility + i * n + j)
-        near = near + where(here & (below * OUTLIER < unit), 1.0, 0.0)
-        v = where(here, where(cares, (0.0 - below) / safe, 0.0), outside)
-        put(m, group.v + i * n + j, v)
-        for k in range(j):  # equal but for rounding
-            gap = get(m, group.v + i * n + k) - v
-            gap = max(gap, 0.0 - gap)
-            plain = plain & ~(here & _is_feasible(k, group) & (gap > 0.0) & (gap <= blur))
-    for place, x in ((TOP, top), (UNIT, unit), (OUTSIDE, outside), (ROUNDING, gross)):
-        put(m, group.player + 5 * i + place, x)
-    return plain & (near <= quarter)
-
-
-@inlined
-def _objective(j, terms, n, group):
-    """What a joint action is worth below the players' best."""
-    m = group.memory
-    total = spread(0.0)
-    for i in range(group.N):
-        part = terms[i] * (get(m, group.utility + i * n + j) - get(m, group.player + 5 * i + TOP))
-        total = where(get(m, group.player + 5 * i + UNIT) > 0.0, total + part, total)
-    return total
-
-
-@inner
-def _incentive_rows(first, choices, correlated, n, group):
-    """Fill A, scale and owner; returns how many rows there are."""
-    m = group.memory
-    rows = np.int64(0)
-    for i in range(group.N):
-        begin, end = choices.first_action[i], choices.first_action[i + 1]
-        for target in range(begin, end):
-            for told in range(end - begin if correlated else 1):
-                if correlated and told == target - begin:
-                    continue
-                most = spread(0.0)
-                for j in range(n):
-                    gain = spread(0.0)
-                    if not correlated or choices.action[first + j, i] == told:
-                        to = choices.deviation[first + j, target]
-                        place = group.v + i * n + to if 0 <= to < n else group.player + 5 * i + OUTSIDE
-                        gain = where(_is_feasible(j, group), get(m, place) - get(m, group.v + i * n + j), 0.0)
-                        most = max(most, gain)
-                    put(m, group.A + rows * n + j, gain)
-                put(m, group.scale + rows, most)
-                group.owner[rows] = i
-                rows += 1
-    return rows
-
-
-# -- first level ----------------------------------------------------------------------------------
-
-
-@inner
-def _start(n, rows, group):
-    """The dictionaries where the objective is best."""
-    m, T, whole, width = group.memory, group.table, group.whole, n + 1
+def _best_action(n, group):
+    """The joint action where the objective is best, and what it is there."""
     a, most = spread(0.0), spread(-np.inf)
     for j in range(n):
-        c = get(m, group.c + j)
-        better = _is_feasible(j, group) & (c > most)
+        c = get(group.memory, group.c + j)
+        better = phase.is_feasible(j, group) & (c > most)
         a, most = where(better, j, a), where(better, c, most)
-    put(whole, COLUMN, a)
-    for r in range(rows):
-        own, size = gather(m, whole, COLUMN, group.A + r * n), spread(1.0)
-        binds = get(m, group.scale + r) > 0.0
-        for j in range(n):
-            gain = get(m, group.A + r * n + j)
-            size = max(size, max(gain, 0.0 - gain))
-            put(T, r * width + j, where(binds & _is_feasible(j, group) & ~(a == j), gain - own, 0.0))
-        put(T, r * width + n, where(binds, 0.0 - own, 1.0))
-        put(m, group.size + n + r, size)
-        put(whole, group.basic + r, spread(n + r))
-    for j in range(n):
-        here = _is_feasible(j, group) & ~(a == j)
-        put(T, rows * width + j, where(here, 1.0, 0.0))
-        put(T, (rows + 1) * width + j, where(here, most - get(m, group.c + j), 1.0))
-        put(m, group.size + j, 1.0)
-        put(whole, group.other + j, where(a == j, n + rows, j))
-    put(T, rows * width + n, 1.0)
-    put(T, (rows + 1) * width + n, 0.0)
-    put(m, group.size + n + rows, 1.0)
-    put(whole, group.basic + rows, a)
+    return a, most
 
 
 @inner
 def _dual_simplex(n, count, plain, group):
     """As in `simplex`, of `count` rows; returns where it came to an end."""
-    T, width = group.table, n + 1
+    team = group.team
     for _ in range(PIVOTS):
-        lowest, r = spread(-ROW_FEASIBLE), spread(-1.0)
-        for i in range(count):
-            b = get(T, i * width + n)
-            r = where(b < lowest, i, r)
-            lowest = min(b, lowest)
+        for k in range(seats(team)):
+            phase.find_lowest(seat_of(k, team), n, count, group)
+        wait(team)
+        r = phase.lowest_of_seats(group)
         busy = plain & (r >= 0.0)
         if not anywhere(busy):
             return plain
-        put(group.whole, LINE, where(busy, r * width, 0.0))
-        bound = spread(np.inf)
-        for k in range(n):
-            a = 0.0 - gather(T, group.whole, LINE, k)
-            d = max(get(T, count * width + k), 0.0)
-            put(T, group.row + k, a)
-            bound = where(a > PIVOT, min(bound, (d + HARRIS) / a), bound)
-        j, size = spread(-1.0), spread(PIVOT)
-        for k in range(n):
-            a = get(T, group.row + k)
-            d = max(get(T, count * width + k), 0.0)
-            better = (a > size) & (d / a <= bound)
-            j, size = where(better, k, j), where(better, a, size)
+        for k in range(seats(team)):
+            phase.find_bound(seat_of(k, team), where(busy, r, 0.0), n, count, group)
+        wait(team)
+        for k in range(seats(team)):
+            phase.find_largest(seat_of(k, team), n, group)
+        wait(team)
+        j, size = phase.largest_of_seats(group)
         plain = plain & ~(busy & (j < 0.0))
         busy = busy & (j >= 0.0)
-        _pivot(n, count, where(busy, r, -1.0), where(busy, j, -1.0), 0.0 - size, group)
+        for k in range(seats(team)):
+            phase.set_apart(seat_of(k, team), busy, r, j, 0.0 - size, n, count, group)
+        wait(team)
+        for k in range(seats(team)):
+            phase.eliminate(seat_of(k, team), n, count, group)
+        wait(team)
     return plain & ~plain
-
-
-@inner
-def _pivot(n, count, r, j, size, group):
-    """Exchange row r and column j of each lane, where they are not negative; `size` is there.
-
-    The lanes' own rows and columns count as zero before, and their rows are subtracted -1 times.
-    """
-    T, whole, width = group.table, group.whole, n + 1
-    busy = r >= 0.0
-    inverse = where(busy, 1.0 / size, 0.0)
-    put(whole, COLUMN, max(j, 0.0))
-    for k in range(width):
-        scaled = where(busy, gather(T, whole, LINE, k) * inverse, 0.0)
-        put(T, group.row + k, where(j == k, inverse, scaled))
-    for i in range(count + 1):
-        own = r == i
-        factor = where(own, -1.0, where(busy, gather(T, whole, COLUMN, i * width), 0.0))
-        for k in range(width):
-            before = where(own | (j == k), 0.0, get(T, i * width + k))
-            put(T, i * width + k, before - factor * get(T, group.row + k))
-    put(whole, LINE, r)
-    for lane in range(lane_count(T)):
-        row, column = group.basic + whole[LINE, lane], group.other + whole[COLUMN, lane]
-        if row >= group.basic:
-            whole[row, lane], whole[column, lane] = whole[column, lane], whole[row, lane]
-
-
-@inner
-def _read_point(n, rows, group):
-    """Fill the weights, and slacks behind them."""
-    m = group.memory
-    for k in range(n + rows + 1):
-        put(m, group.x + k, 0.0)
-    for i in range(rows + 1):
-        scatter(m, group.whole, group.basic + i, group.x, max(get(group.table, i * (n + 1) + n), 0.0))
 
 
 @inner
 def _certified(kind, n, rows, plain, group):
     """Where weak duality holds and no other level is open; and the objective."""
-    m, T, d = group.memory, group.table, (rows + 1) * (n + 1)
+    m, team = group.memory, group.team
+    for k in range(seats(team)):
+        phase.clear_point(seat_of(k, team), n, rows, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.read_point(seat_of(k, team), n, rows, group)
+        phase.read_prices(seat_of(k, team), n, rows, group)
+    wait(team)
     few = get(m, group.feasible + n) <= STRICT
     accepted = where(few, LP_CERTIFICATE, LARGE_CERTIFICATE)
-    _read_point(n, rows, group)
-    for k in range(n + rows + 1):
-        put(m, group.y + k, 0.0)
-    for k in range(n):
-        scatter(m, group.whole, group.other + k, group.y, get(T, d + k))
-    value = lever = high = spread(0.0)
+    for k in range(seats(team)):
+        phase.check_prices(seat_of(k, team), kind, accepted, n, rows, group)
+    wait(team)
+    value = lever = spread(0.0)
     for j in range(n):
         value = value + get(m, group.c + j) * get(m, group.x + j)
-        put(m, group.spare + j, get(m, group.c + j))
     for r in range(rows):
-        y = get(m, group.y + n + r)
-        size = max(y, 0.0 - y)
-        if not anywhere(size > 0.0):
-            continue
-        high = max(high, size)
-        plain = plain & ~(y * get(m, group.size + n + r) < 0.0 - accepted)
-        over = spread(0.0)
-        for j in range(n):
-            gain, x = get(m, group.A + r * n + j), get(m, group.x + j)
-            over = over + gain * x
-            part = y * gain * x
-            lever = lever + 0.25 * NOISE * max(part, 0.0 - part)
-            put(m, group.spare + j, get(m, group.spare + j) - y * gain)
-        lever = lever + size * max(over, 0.0)
+        lever = lever + get(m, group.spare + n + r)
     gap = spread(-np.inf)
     for j in range(n):
-        gap = where(_is_feasible(j, group), max(gap, get(m, group.spare + j) - value), gap)
-    plain = plain & (high <= HIGH_PRICE) & (~few | (lever <= LEVER)) & (max(gap, 0.0 - gap) <= accepted)
-    if kind != ANY:
-        for k in range(n):
-            price = get(T, d + k)
-            plain = plain & (price >= PIVOT) & (price * gather(m, group.whole, group.other + k, group.size) > TIE)
+        gap = where(phase.is_feasible(j, group), max(gap, get(m, group.spare + j) - value), gap)
+    plain = plain & _undoubted(group) & (~few | (lever <= LEVER)) & (max(gap, 0.0 - gap) <= accepted)
     return plain, value
 
 
 @inner
 def _refine(n, rows, group):
     """As in `simplex`."""
-    m, T, width = group.memory, group.table, n + 1
-    total = spread(0.0)
-    for j in range(n):
-        total = total + get(m, group.x + j)
-    for j in range(n):
-        put(m, group.x + j, get(m, group.x + j) / total)
-        put(m, group.spare + j, 0.0)
-    for r in range(rows):
-        put(m, group.spare + n + r, _slack(r, n, group))
-    put(m, group.spare + n + rows, 0.0)
-    for k in range(n):
-        put(T, group.row + k, gather(m, group.whole, group.other + k, group.spare))
-    for i in range(rows + 1):
-        b = get(T, i * width + n)
-        b = where(get(group.whole, group.basic + i) < n, b / total, b)
-        for k in range(n):
-            b = b + get(T, i * width + k) * get(T, group.row + k)
-        put(T, i * width + n, b)
-    _read_point(n, rows, group)
-
-
-@inlined
-def _slack(r, n, group):
-    slack = spread(0.0)
-    for j in range(n):
-        slack = slack - get(group.memory, group.A + r * n + j) * get(group.memory, group.x + j)
-    return slack
-
-
-# -- the answers ----------------------------------------------------------------------------------
+    team = group.team
+    total = phase.total_weight(n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.divide_weights(seat_of(k, team), total, n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.find_slacks(seat_of(k, team), n, rows, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.slacks_of_columns(seat_of(k, team), n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.take_slacks_out(seat_of(k, team), total, n, rows, group)
+        phase.clear_point(seat_of(k, team), n, rows, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.read_point(seat_of(k, team), n, rows, group)
+    wait(team)
 
 
 @inner
-def _accepted(n, rows, plain, group):
-    """Drop weights that are rounding; returns where the rows hold, and how many are left."""
-    m = group.memory
-    total = played = spread(0.0)
+def _accepted(goal, span, best, n, rows, plain, group):
+    """Drop weights that are rounding; returns where the answer holds, and how many are left."""
+    team = group.team
+    wait(team)
+    for k in range(seats(team)):
+        phase.drop_rounding(seat_of(k, team), n, group)
+    wait(team)
+    total, played = phase.total_weight(n, group), spread(0.0)
     for j in range(n):
-        x = get(m, group.x + j)
-        x = where(x > TIE, x, 0.0)
-        put(m, group.x + j, x)
-        total = total + x
-        played = played + where(x > 0.0, 1.0, 0.0)
-    for j in range(n):
-        put(m, group.x + j, get(m, group.x + j) / total)
-    for i in range(group.N):
-        missing = noise = spread(0.0)
-        unit = get(m, group.player + 5 * i + UNIT)
-        unit = where(unit > 0.0, unit, 1.0)
-        for j in range(n):
-            x = get(m, group.x + j)
-            missing = missing - x * get(m, group.v + i * n + j)
-            part = NOISE * x * get(m, group.gross + i * n + j) / unit
-            noise = where(x > 0.0, noise + part, noise)
-        put(m, group.player + 5 * i + MISSING, missing)
-        put(m, group.player + 5 * i + ROUNDING, noise)
-    for r in range(rows):
-        player = group.player + 5 * group.owner[r]
-        least = min(get(m, group.scale + r), get(m, player + MISSING))
-        plain = plain & ~(_slack(r, n, group) < 0.0 - (STABLE * least + get(m, player + ROUNDING)))
-    return plain & (total > 0.5), played
-
-
-@inner
-def _fine_enough(goal, n, span, best, plain, group):
-    """Where neither a player's unit nor that of the objective is too coarse for the answer."""
-    m = group.memory
-    here = all_gross = spread(0.0)
-    for i in range(group.N):
-        top, unit = get(m, group.player + 5 * i + TOP), get(m, group.player + 5 * i + UNIT)
-        missing = gross = spread(0.0)
-        for j in range(n):
-            x = get(m, group.x + j)
-            missing = where(x > 0.0, missing + x * (top - get(m, group.utility + i * n + j)), missing)
-            part = x * get(m, group.gross + i * n + j)
-            gross = where(x > 0.0, gross + part, gross)
-            all_gross = where(x > 0.0, all_gross + part * abs(goal.terms[i]), all_gross)
-        least = where(missing > NOISE * gross, missing, max(missing, unit))
-        plain = plain & ~(least * COARSE < unit)
-    if goal.kind == ANY:
-        return plain
-    for j in range(n):
-        x = get(m, group.x + j)
-        here = where(x > 0.0, here + x * _objective(j, goal.terms, n, group), here)
-    missing = best - here
-    return plain & ~((missing > OUTLIER * NOISE * all_gross) & (missing * COARSE < span))
+        played = played + where(get(group.memory, group.x + j) > 0.0, 1.0, 0.0)
+    wait(team)
+    for k in range(seats(team)):
+        phase.divide_weights(seat_of(k, team), total, n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.measure_answer(seat_of(k, team), n, group)
+    wait(team)
+    for k in range(seats(team)):
+        phase.check_rows(seat_of(k, team), n, rows, group)
+        phase.check_units(seat_of(k, team), goal, n, span, best, group)
+    wait(team)
+    return plain & (total > 0.5) & _undoubted(group), played

@@ -1,7 +1,7 @@
 """What the threads of a GPU do, in phases; between two of a kernel they wait for each other.
 
 Phases are plain functions of the thread and its block: on a GPU they are compiled around nothing
-else (`engines/gpu/compiling.py`), and the tests drive the very same functions on the processor, at
+else (`system/cuda_code.py`), and the tests drive the very same functions on the processor, at
 full size. What happens in a cell, a line or a stage game is the solver's own code.
 
 A *piece* is a run of up to SEGMENT cells of one line: a block works on a piece, a thread on a cell.
@@ -22,12 +22,12 @@ from acegames.kernels.lockstep import Group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
-from acegames.kernels.written import file_pure, solve_each, solve_in_lanes
+from acegames.kernels.teams import WARP, leads, seat_of, seats, wait
+from acegames.kernels.written import file_pure, solve_alone, solve_in_lanes
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
 WAITING, LEFT, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
-WARP = 32  # threads that go the same way, or wait
 FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
 BLOCK = 512  # cells between two stored counts of reached cells
@@ -155,7 +155,7 @@ class OwnCell(NamedTuple):
 
     c: Ints  # (D,)
     written: Written
-    mixed_ptr: Ints  # (2,)
+    mixed_ptr: Ints  # (3,) one place more than pointers
     pure: PureRoom
 
 
@@ -303,7 +303,7 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
     if _is_reached(cell, given.layer.bits):
         feasible = _write_game(cell, k, here.states[a], shared, own.written, given)
         if is_pure(0, own.written, given.choices, given.goal, own.pure):
-            file_pure(0, own.written, own.pure.chosen[0], _answers(0, own, given))
+            file_pure(None, 0, own.written, own.pure.chosen[0], _answers(0, own, given))
         else:
             at = _let_wait(cell, feasible, own.written, given.waiting)
     else:
@@ -315,9 +315,9 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _answers(at, own, given):
-    """Where the answer of a game goes, mixed or not."""
-    row, prob = given.waiting.row[:, at], given.waiting.prob[:, at]
-    return Answers(given.value, given.code, own.written.cell, own.mixed_ptr, row, prob, own.written.cell)
+    """Where the answer of a game goes, mixed or not; its cell goes where nobody looks."""
+    row, prob, nowhere = given.waiting.row[:, at], given.waiting.prob[:, at], own.mixed_ptr[2:]
+    return Answers(given.value, given.code, nowhere, own.mixed_ptr, row, prob, nowhere)
 
 
 @inlined
@@ -373,20 +373,35 @@ def _enter_waiting(at, written, mixed_ptr, waiting):
 
 @inner
 def plain_phase(thread, block, threads, blocks, shared, own, given):
-    """Solve those of the waiting games that are plain."""
-    waiting, written = given.waiting, own.written
-    for at in range(block * threads + thread, waiting.counts[WAITING], blocks * threads):
-        _enter_waiting(at, written, own.mixed_ptr, waiting)
+    """Solve those of the waiting games that are plain, one with each thread."""
+    _solve_plain(block * threads + thread, blocks * threads, own, given)
+
+
+@inner
+def warp_phase(thread, block, threads, blocks, shared, own, given):
+    """The same, one with each block, which is a warp."""
+    _solve_plain(block, blocks, shared, given)
+
+
+@inlined
+def _solve_plain(first, step, room, given):
+    waiting, written, team = given.waiting, room.written, room.group.team
+    n = len(room.group.sigma)  # known when this is compiled
+    for at in range(first, waiting.counts[WAITING], step):
+        for k in range(seats(team)):
+            if leads(seat_of(k, team)):
+                _enter_waiting(at, written, room.mixed_ptr, waiting)
+                room.group.games[0] = 0  # read after the next wait
         game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
-        one, nothing, n = np.int64(1), np.int64(0), len(own.group.sigma)  # n is known when this is compiled
-        own.group.games[0] = 0
-        answers = _answers(at, own, given)
-        how = given.choices, given.goal, own.group, nothing, nothing, answers
+        one, nothing = np.int64(1), np.int64(0)
+        how = given.choices, given.goal, room.group, nothing, nothing, _answers(at, room, given)
         mixed, left = solve_in_lanes(one, n, game, *how)
-        if mixed > 0:
-            waiting.size[at] = own.mixed_ptr[1]
-        if left > 0:
-            waiting.left[take(waiting.counts[LEFT:], 1)] = at
+        wait(team)
+        for k in range(seats(team)):
+            if leads(seat_of(k, team)) and mixed > 0:
+                waiting.size[at] = room.mixed_ptr[1]
+            if leads(seat_of(k, team)) and left > 0:
+                waiting.left[take(waiting.counts[LEFT:], 1)] = at
 
 
 @inner
@@ -405,7 +420,8 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
         for j in range(R):
             for i in range(written.utility.shape[1]):
                 written.utility[j, i] = waiting.utility[j, i, at]
-        mixed, bad, _ = solve_each(written, 1, given.choices, given.goal, own.work, _answers(at, own, given))
+        how = given.choices, given.goal, own.work, np.int64(0), np.int64(0)
+        mixed, bad = solve_alone(0, written, *how, _answers(at, own, given))
         if mixed > 0:
             waiting.size[at] = own.mixed_ptr[1]
         if bad > 0:

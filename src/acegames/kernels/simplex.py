@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acegames.kernels.hints import apart
 from acegames.kernels.records import Floats, Ints
 from acegames.numerics import HARRIS, HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
 from acegames.system.compiled import inner
@@ -62,6 +63,7 @@ class Dictionary(NamedTuple):
 @inner
 def pivot(table, r, j):
     """Exchange the basic variable of row r and the other one of column j."""
+    apart()
     T, rhs, d = table.T, table.rhs, table.d
     inverse = 1.0 / T[r, j]
     for k in range(table.n):
@@ -132,6 +134,7 @@ def _first_to_bind(b, a, sign, count, tolerances, bland):
 @inner
 def dual_simplex(table):
     """Make rhs >= 0 while keeping d >= 0. Returns whether that was done."""
+    apart()
     T, rhs = table.T, table.rhs
     limit = 20 * (table.m + table.n) + 50
     for step in range(limit):
@@ -151,6 +154,7 @@ def dual_simplex(table):
 @inner
 def primal_simplex(table, d, rows, barred, tolerances):
     """Make d >= 0 on columns not barred, keeping rhs >= 0 in the first rows; False: that fails."""
+    apart()
     T, rhs = table.T, table.rhs
     limit = 20 * (rows + table.n) + 50
     for step in range(limit):
@@ -171,6 +175,7 @@ def primal_simplex(table, d, rows, barred, tolerances):
 @inner
 def reduced_costs(table, program):
     """Fill d for the program's objective at the present basis."""
+    apart()
     c, depth, d = program.c, program.depth, table.d
     for k in range(table.n):
         j = table.nonbasic[k]
@@ -211,6 +216,7 @@ def is_certified(program, x, y, barred):
     as their weights are. Where prices are so high that the rounding of a row is a lever on the
     objective, so that ties could not be told, nothing is certified.
     """
+    apart()
     accepted = LP_CERTIFICATE if program.R <= STRICT else LARGE_CERTIFICATE
     A, b = program.A, program.b
     value = 0.0
@@ -224,10 +230,11 @@ def is_certified(program, x, y, barred):
             return False
         if y[r] != 0.0:
             over = -b[r]
+            own = 0.0
             for j in range(program.columns):
                 over += A[r, j] * x[j]
-                lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
-            lever += abs(y[r]) * max(over, 0.0)
+                own += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
+            lever += own + abs(y[r]) * max(over, 0.0)
     if lever > LEVER and program.R <= STRICT:
         return False
     gap = -np.inf
@@ -257,6 +264,7 @@ def _price(j, program, y):
 @inner
 def prices_agree(table, program, x, y):
     """Whether reduced costs agree with the program's own numbers, where prices are high."""
+    apart()
     high = 0.0
     for r in range(program.rows):
         high = max(high, abs(y[r]))
@@ -276,6 +284,7 @@ def prices_agree(table, program, x, y):
 @inner
 def refine(table, program, x):
     """Take rounding out of the point: weights sum to one, and tight rows are tight."""
+    apart()
     total = 0.0
     for j in range(program.R):
         total += x[j]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels import simplex
+from acegames.kernels.hints import apart
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
@@ -293,6 +294,7 @@ def _by_programs(stage, goal, work):
 @inner
 def _attempt(stage, goal, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
+    apart()
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
     outliers = _scale(stage.utility, work)
@@ -374,6 +376,7 @@ def _bounds(goal, comparing, span, deep, work):
 @inner
 def _incentive_rows(stage, correlated, work):
     """Fill A, b, owner and scale with the incentive rows that can bind; returns their number."""
+    apart()
     A, v, depth = work.A, work.v, work.depth
     R, N = len(stage.utility), len(work.top)
     count = 0
@@ -410,6 +413,7 @@ def _comparison_rows(R, incentives, kind, span, work):
     Its rows bound the objective most tightly. Offsets are cut to where they matter: the lowest
     value is at most `least`, the highest at least `most`.
     """
+    apart()
     A, b, v, offset = work.A, work.b, work.v, work.offset
     N = len(work.top)
     columns = R + (2 if kind == FAIR else 1)
@@ -468,6 +472,7 @@ def _start(program, a, careful, work):
     objective may be as good at an outlier as elsewhere; that would make small pivots, so a careful
     start holds the objective against outliers.
     """
+    apart()
     A, c, depth = program.A, program.c, program.depth
     rows, columns = program.rows, program.columns
     depth[a] = 1.0
@@ -609,6 +614,7 @@ def _residuals_hold(u, program, work, sigma, tiny):
     Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would
     deter as well.
     """
+    apart()
     missing, noise, unit = work.missing, work.noise, work.unit
     N = len(unit)
     for i in range(N):

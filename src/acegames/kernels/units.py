@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from acegames.kernels.hints import apart
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.numerics import COARSE, NOISE, OUTLIER
 from acegames.system.compiled import inner
@@ -38,6 +39,7 @@ def measure(u, R, N, top, low, unit):
 @inner
 def merge_equal(v, blur, values, order):
     """Values that follow each other within their rounding `blur` become the lowest of them."""
+    apart()
     largest = 0.0
     nearly = False  # rarely: look for two that are close but not equal before sorting
     for j in range(len(v)):
@@ -66,6 +68,7 @@ def merge_equal(v, blur, values, order):
 @inner
 def core_range(values, R, noise, shortfall):
     """The range of values without outliers, which lie OUTLIER times below a quarter of them."""
+    apart()
     top = values[0]
     low = values[0]
     for j in range(1, R):
@@ -111,6 +114,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 @inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
     """The unit of the objective: its range over joint actions that are no outliers."""
+    apart()
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
     noise = 0.0  # of what is no outlier, with a margin
@@ -157,6 +161,7 @@ def finer(u, R, N, sigma, top, core, unit):
     An answer that leaves a player M below its best is judged in units of M. `core` are the units
     without outliers.
     """
+    apart()
     changed = False
     for i in range(N):
         if unit[i] == 0.0:
@@ -177,6 +182,7 @@ def finer(u, R, N, sigma, top, core, unit):
 @inner
 def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
     """A finer unit of the objective, where the answer leaves far less to gain than `goal`."""
+    apart()
     comparing = kind in (EGALITARIAN, FAIR)
     gross = 0.0
     best = -np.inf  # of the objective, at most

@@ -13,7 +13,8 @@ from acegames.kernels.lanes import LANES, lane_count
 from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
-from acegames.system.compiled import inner, kernel
+from acegames.kernels.teams import leads, mine, seat_of, seats, wait
+from acegames.system.compiled import inlined, inner, kernel
 
 
 @kernel
@@ -21,27 +22,35 @@ def solve_written(written, count, choices, goal, widest, answers):
     """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
-    return solve_each(written, count, choices, goal, work, answers)
+    return _solve_each(written, count, choices, goal, work, answers)
 
 
 @inner
-def solve_each(written, count, choices, goal, work, answers):
+def _solve_each(written, count, choices, goal, work, answers):
     mixed = bad = programs = np.int64(0)  # typed at once: a literal would be compiled again
     answers.mixed_ptr[0] = 0
     for g in range(count):
-        status = PURE
-        if not is_pure(g, written, choices, goal, work):
-            status = solve_by_programs(g, written, choices, goal, work)
-            programs += 1
-        if status == PURE:
-            file_pure(g, written, work.chosen[0], answers)
-        elif status == MIXED:
-            _file_mixed(g, written, work.sigma, mixed, answers)
-            mixed += 1
+        if is_pure(g, written, choices, goal, work):
+            file_pure(None, g, written, work.chosen[0], answers)
         else:
-            answers.open[bad] = written.cell[g]
-            bad += 1
+            mixed, bad = solve_alone(g, written, choices, goal, work, mixed, bad, answers)
+            programs += 1
     return mixed, bad, programs
+
+
+@inner
+def solve_alone(g, written, choices, goal, work, mixed, bad, answers):
+    """Solve a game that is not pure; returns how many are mixed and open in all."""
+    status = solve_by_programs(g, written, choices, goal, work)
+    if status == PURE:
+        file_pure(None, g, written, work.chosen[0], answers)
+    elif status == MIXED:
+        _file_mixed(None, g, written, work.sigma, mixed, answers)
+        mixed += 1
+    else:
+        answers.open[bad] = written.cell[g]
+        bad += 1
+    return mixed, bad
 
 
 # -- what is plain --------------------------------------------------------------------------------
@@ -59,7 +68,7 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):
-                file_pure(g, written, pure.chosen[0], answers)
+                file_pure(None, g, written, pure.chosen[0], answers)
                 continue
             if not together:
                 answers.open[left] = written.cell[g]
@@ -109,53 +118,70 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
 @inner
 def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers):
     """The same, with the first n rows of their states; the tables have as many from there on."""
+    team = group.team
     for lane in range(waiting, lane_count(group.memory)):
         group.games[lane] = group.games[0]
     solve_group(written, choices, goal, n, group)
     for lane in range(waiting):
         g = group.games[lane]
-        begin, end, first = written.ptr[g], written.ptr[g + 1], written.first_row[g]
         played = group.memory[group.feasible + n, lane]
-        chosen = np.int64(0)
-        for r in range(begin, end):
-            group.sigma[r - begin] = group.memory[group.x + written.row[r] - first, lane]
-            if group.sigma[r - begin] > 0.0:
-                chosen = r - begin
-        if played == 1.0:
-            file_pure(g, written, chosen, answers)
-        elif played > 1.0:
-            _file_mixed(g, written, group.sigma, mixed, answers)
-            mixed += 1
-        else:
-            answers.open[left] = written.cell[g]
-            left += 1
+        for k in range(seats(team)):
+            _read_answer(seat_of(k, team), g, lane, written, group)
+        wait(team)
+        for k in range(seats(team)):
+            if played == 1.0:
+                file_pure(seat_of(k, team), g, written, _only_one(written.ptr[g + 1] - written.ptr[g], group), answers)
+            elif played > 1.0:
+                _file_mixed(seat_of(k, team), g, written, group.sigma, mixed, answers)
+            elif leads(seat_of(k, team)):
+                answers.open[left] = written.cell[g]
+        mixed, left = mixed + (played > 1.0), left + (played == 0.0)
     return mixed, left
+
+
+@inlined
+def _read_answer(seat, g, lane, written, group):
+    begin, first = written.ptr[g], written.first_row[g]
+    for j in mine(seat, written.ptr[g + 1] - begin):
+        group.sigma[j] = group.memory[group.x + written.row[begin + j] - first, lane]
+
+
+@inlined
+def _only_one(count, group):
+    """The joint action that is played."""
+    chosen = np.int64(0)
+    for j in range(count):
+        if group.sigma[j] > 0.0:
+            chosen = j
+    return chosen
 
 
 # -- filing ---------------------------------------------------------------------------------------
 
 
 @inner
-def file_pure(g, written, chosen, answers):
+def file_pure(seat, g, written, chosen, answers):
     r, cell = written.ptr[g] + chosen, written.cell[g]
-    answers.code[cell] = 1 + written.row[r] - written.first_row[g]
-    for i in range(len(answers.value)):
+    if leads(seat):
+        answers.code[cell] = 1 + written.row[r] - written.first_row[g]
+    for i in mine(seat, len(answers.value)):
         answers.value[i, cell] = written.utility[r, i]
 
 
 @inner
-def _file_mixed(g, written, sigma, mixed, answers):
+def _file_mixed(seat, g, written, sigma, mixed, answers):
     """The entries follow those of the mixed answers before."""
     begin, cell, entries = written.ptr[g], written.cell[g], answers.mixed_ptr[mixed]
-    answers.code[cell] = 0
-    answers.mixed_cell[mixed] = cell
-    for j in range(written.ptr[g + 1] - begin):
-        if sigma[j] > 0.0:
-            answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
-            answers.mixed_prob[entries] = sigma[j]
-            entries += 1
-    answers.mixed_ptr[mixed + 1] = entries
-    for i in range(len(answers.value)):
+    if leads(seat):
+        answers.code[cell] = 0
+        answers.mixed_cell[mixed] = cell
+        for j in range(written.ptr[g + 1] - begin):
+            if sigma[j] > 0.0:
+                answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
+                answers.mixed_prob[entries] = sigma[j]
+                entries += 1
+        answers.mixed_ptr[mixed + 1] = entries
+    for i in mine(seat, len(answers.value)):
         mean = 0.0
         for j in range(written.ptr[g + 1] - begin):
             if sigma[j] > 0.0:

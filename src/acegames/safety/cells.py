@@ -75,6 +75,15 @@ class Cells:
             return self if self.keys is not None else Cells.from_keys(self.listed(total))
         return self if self.keys is None else Cells.from_bits(_bits(self.keys, total))
 
+    def before(self, cell: int) -> int:
+        """How many of those present come before a cell; of bits."""
+        assert self.bits is not None and self.counts is not None
+        block, within = divmod(cell, RANK_BLOCK)
+        if block >= len(self.bits):
+            return self.number
+        bits = np.unpackbits(self.bits[block], count=within, bitorder="little")
+        return int(self.counts[block] + bits.sum(dtype=np.int64))
+
     def rank(self, cells: Ints) -> Ints:
         """Number of each given cell among those present, -1 where absent."""
         if self.keys is not None:

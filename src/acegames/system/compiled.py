@@ -110,17 +110,22 @@ def compile_elsewhere(compiled: Any, code: str) -> None:
     kept = getattr(compiled, "_cache", None)
     if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
         return
-    frozen = getattr(sys, "frozen", False)  # then the executable is the user's own program
-    if processors() < 2 or not sys.executable or frozen:
+    if processors() < 2 or not can_run_elsewhere():
         return
-    source = str(Path(numerics.__file__).parents[1])
     with contextlib.suppress(OSError):
-        kept.coming = _GoesOn(
-            [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        kept.coming = _GoesOn(**running_elsewhere(code))
+
+
+def can_run_elsewhere() -> bool:
+    """Whether there is a Python to run code in; that of a frozen program is the program itself."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
+def running_elsewhere(code: str) -> dict[str, Any]:
+    """What starts a silent process that runs code of these sources."""
+    source = str(Path(numerics.__file__).parents[1])
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    return {"args": [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"], **silent}
 
 
 @cache
@@ -133,7 +138,7 @@ def _warn_moved(why: str) -> None:
     )
 
 
-def _stamp(function: Callable[..., Any]) -> str:
+def sources_stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
     files, waiting = set[str](), [function]
     while waiting:
@@ -168,7 +173,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
+        stamp = (self._impl.locator.get_source_stamp(), sources_stamp(function))
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def holds_any(self) -> bool:

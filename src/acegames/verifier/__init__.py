@@ -26,6 +26,7 @@ What is checked, in this order, and in which file:
     elsewhere    the same on a cluster: `setting` is given out, `cuts` makes blocks of subgames,
                  `passes` and `judging` are the tasks, `on_tasks` asks for them (`near`, `within`:
                  what a block sees of the next time)
+    on_card      the same on a GPU: `card_tables` is what lies there, `phases` what threads do
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
@@ -118,13 +119,14 @@ def verify(
             that the policy itself can bring), plus what floating-point errors can explain.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
-            large. The certificate does not depend on it. A policy is called from several threads,
-            and sent to the processes of a cluster, if one class has both its `distribution` and
-            its `lookup` and says `thread_safe = True`, and it has `states` and `actions` equal to
-            those of the game and `tracker.units`, the units in which `lookup` is given totals; each
-            process has its own copy. A live object is sent, as Ray sends it from your process to
-            yours, or the name of the file that it was read from. Any other policy is asked in this
-            process, and the cluster is not used; a warning in the log says what is missing.
+            large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
+            from several threads, and sent to the processes of a cluster, if one class has both its
+            `distribution` and its `lookup` and says `thread_safe = True`, and it has `states` and
+            `actions` equal to those of the game and `tracker.units`, the units in which `lookup` is
+            given totals; each process has its own copy. A live object is sent, as Ray sends it from
+            your process to yours, or the name of the file that it was read from. Any other policy
+            is asked in this process, and the cluster is not used; a warning in the log says what is
+            missing.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first; for a small game, all of whose times are checked
             together, once at the end.
@@ -139,7 +141,8 @@ def verify(
             them; or the policy cannot be sent to a cluster.
         TooLarge: random costs fall into too many cells, or there is not enough memory.
         ClusterError: the cluster cannot be used, or lost more than it could make up for.
-        MissingExtra: `engine` is a `RayEngine`, and Ray is not installed.
+        MissingExtra: `engine` is a `RayEngine`, and Ray is not installed; or a `GPUEngine`, and a
+            package, the driver or a card is missing.
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
@@ -155,10 +158,14 @@ def verify(
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
+    if callable(getattr(engine, "open_card", None)):
+        from acegames.verifier.on_card import evaluate_on_card
+
+        elsewhere = evaluate_on_card(engine, counted, reader, concept, progress)
     if elsewhere is not None:
         found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
     else:
-        with Threads(getattr(engine, "threads", None)) as threads:
+        with Threads(getattr(getattr(engine, "host", engine), "threads", None)) as threads:
             found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
@@ -239,7 +246,8 @@ def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) ->
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
     if engine is not None:
-        fits = hasattr(engine, "threads") or callable(getattr(engine, "tasks", None))
+        known = any(callable(getattr(engine, name, None)) for name in ("tasks", "open_card"))
+        fits = known or hasattr(engine, "threads")
         check_engine(engine, fits=fits, what="an engine that verifies,")
     if callable(getattr(engine, "check_installed", None)):
         engine.check_installed()

@@ -186,7 +186,7 @@ class Judge:
 
     def reads_tables(self, pairs: int) -> bool:
         """Whether a policy's tables are looked at for so many pairs."""
-        return pairs >= _MANY
+        return reads_tables(pairs)
 
     def nothing(self, pairs: int) -> Known:
         """Return what is known of so many pairs at the end."""
@@ -291,24 +291,12 @@ class Judge:
         chosen, owner = self.alike.classes(t, None if stored is None else pairs, threads)
         by_line = packed.by_line(len(chosen))
         order = packed.abreast(every, chosen) if by_line else np.arange(len(chosen))
-        stored = self._compared(t, stored, every, pairs)
+        some = self.reader.drawn(t, every, self.pairs_at(t))
+        stored = compared(packed, self.reader, t, stored, every[some], pairs[some] if stored is not None else pairs)
         at = chosen[order]
         keys, pairs = every[at], nothing if stored is None else pairs[at]
         answers = stored.read(keys, pairs) if ahead and stored is not None else None
         return Ready(chosen, owner, by_line, order, keys, stored, pairs, answers)
-
-    def _compared(self, t: int, stored: Stored | None, keys: Ints, numbers: Ints) -> Stored | None:
-        """Compare what the policy says, and its tables, at some pairs of a time.
-
-        Return the tables, or None where they or `lookup` have no answers at these.
-        """
-        some = self.reader.drawn(t, keys, self.pairs_at(t))
-        pairs = self.packed.unpack(t, keys[some])
-        read = None if stored is None else stored.read(keys[some], numbers[some])
-        if read is None:
-            self.reader.compare(t, *pairs)
-            return None
-        return stored if self.reader.confirmed(t, read, *pairs) else None
 
     def pairs_at(self, t: int) -> int:
         """How many pairs a time has."""
@@ -343,6 +331,24 @@ class Judge:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             gains.add(found.values, place, start=t == 0, threads=self.threads)
         self.gains.put_before(gains)
+
+
+def reads_tables(pairs: int) -> bool:
+    """Whether a policy's tables are looked at for so many pairs of a time."""
+    return pairs >= _MANY
+
+
+def compared(packed: Packed, reader: Reader, t: int, stored: Stored | None, keys: Ints, numbers: Ints) -> Stored | None:
+    """Compare what the policy says, and its tables, at these pairs, which have numbers there.
+
+    Return the tables, or None where they or `lookup` have no answers at these.
+    """
+    pairs = packed.unpack(t, keys)
+    read = None if stored is None else stored.read(keys, numbers)
+    if read is None:
+        reader.compare(t, *pairs)
+        return None
+    return stored if reader.confirmed(t, read, *pairs) else None
 
 
 def all_numbers(packed: Packed, concept: Concept) -> list[Numbers]:

@@ -126,17 +126,23 @@ def fill(keys: Ints, numbers: Ints, table: Table) -> None:
             slots[at] = keys[p]
 
 
+@inlined
+def is_drawn(key: Int, t: Int, limit: Int) -> bool:
+    """Whether a key of a time is drawn, as `limit` of 2**32 are."""
+    mixed = (np.uint64(key) + np.uint64(t + 1) * _GOLDEN) * _GOLDEN
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
+    return bool(np.int64(mixed >> np.uint64(32)) < limit)
+
+
 @kernel
 def draw(keys: Ints, t: Int, limit: Int, drawn: Ints) -> int:
     """Write the numbers of the keys that are drawn, `limit` of 2**32; return how many there are.
 
     Whether a key is drawn depends on nothing but itself and the time.
     """
-    count, start = np.int64(0), np.uint64(t + 1) * _GOLDEN
+    count = np.int64(0)
     for p in range(len(keys)):
-        mixed = (np.uint64(keys[p]) + start) * _GOLDEN
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
-        if np.int64(mixed >> np.uint64(32)) < limit:
+        if is_drawn(keys[p], t, limit):
             drawn[count] = p
             count += np.int64(1)
     return int(count)
@@ -253,6 +259,26 @@ def best_rewards(row_ptr: Ints, rows: Ints, reward: Floats, low: Floats, high: F
             low[i], high[i] = min(low[i], best), max(high[i], best)
 
 
+@inlined
+def extremes_of(i: Int, n: Int, values: Floats, begin: Int, end: Int) -> tuple[Int, Int, float]:
+    """What `extremes` finds for one player, of pairs begin .. end-1."""
+    most, part, off = -np.inf, -np.inf, 0.0
+    largest, share = begin, np.int64(-1)
+    for p in range(begin, end):
+        gain = values[p, n + i] - values[p, i]
+        noise = values[p, 2 * n + i] + values[p, 3 * n + i]
+        if noise > off or noise != noise:
+            off = noise
+        if most == most and not gain <= most:
+            most, largest = gain, np.int64(p)
+        if not gain <= noise:
+            stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
+            beyond = np.inf if stake == np.inf else (gain - noise) / stake
+            if part == part and (share < 0 or not beyond <= part):
+                part, share = beyond, np.int64(p)
+    return largest, share, off
+
+
 @kernel
 def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
     """For each player the first pair of the largest gain, and of the largest share of the stake.
@@ -262,20 +288,7 @@ def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
     """
     n = len(largest)
     for i in range(n):
-        most, part = -np.inf, -np.inf
-        largest[i], share[i], off[i] = 0, -1, 0.0
-        for p in range(len(values)):
-            gain = values[p, n + i] - values[p, i]
-            noise = values[p, 2 * n + i] + values[p, 3 * n + i]
-            if noise > off[i] or noise != noise:
-                off[i] = noise
-            if most == most and not gain <= most:
-                most, largest[i] = gain, p
-            if not gain <= noise:
-                stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
-                beyond = np.inf if np.isinf(stake) else (gain - noise) / stake
-                if part == part and (share[i] < 0 or not beyond <= part):
-                    part, share[i] = beyond, p
+        largest[i], share[i], off[i] = extremes_of(i, n, values, np.int64(0), np.int64(len(values)))
 
 
 @kernel
@@ -469,6 +482,97 @@ def _deviation(
     return total, off
 
 
+@inlined
+def judge_pair(
+    p: Int, key: Int, begin: Int, end: Int, time: Time, table: Table, numbers: Numbers, base: Floats, ends: Int,
+    played: Played, told: bool, following: Known, found: Known, scratch: Scratch, slack: Ints,
+) -> Int:  # fmt: skip
+    """Evaluate the policy and the best deviations from it at one pair, as `judge` does.
+
+    The policy plays the entries begin .. end-1 there. Write what is found to place p; return the
+    last row played that is not in FA, or -1.
+    """
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
+    prob, reward, cost, stored, action, move, offset = numbers
+    _, support, chance = played
+    next_values, next_ahead, next_fault = following
+    values, ahead, fault = found
+    q, known, targets, part, asked = scratch
+    slots, number, shift = table
+    n, states = reward.shape[1], (len(row_ptr) - 1) // len(base)
+    state, within = _unpack(key, span, low, size, bound, slack)
+    first, shared = row_ptr[state], state // states
+    last = first >= ends
+    rows = row_ptr[state + 1] - first
+    for j in range(rows):
+        known[j] = UNASKED
+    for e in range(begin, end):
+        for d in range(move.shape[1]):
+            if move[support[e], d] >= 0:
+                known[move[support[e], d] - first] = ASKED
+    for e in range(begin, end):
+        known[support[e] - first] = PLAYED
+    for i in range(n):
+        values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
+    for j in range(rows):
+        asked_for, row = known[j], first + j
+        if not _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
+            known[j] = UNSAFE
+            continue
+        known[j] = SAFE
+        out = out_ptr[row]
+        count = np.int64(0) if last else out_ptr[row + 1] - out
+        for i in range(n):
+            pay, digit = reward[row, i] - base[shared, i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
+            most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
+            values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
+            if asked_for >= ASKED:
+                _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
+            if asked_for == PLAYED:
+                _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
+                least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
+                values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
+    outside = np.int64(-1)
+    for e in range(begin, end):
+        if known[support[e] - first] == UNSAFE:
+            outside = support[e]
+    for m in range(ahead.shape[1]):
+        ahead[p, m] = LEAST
+    if begin == end or outside >= 0:
+        fault[p] = 1
+        for i in range(6 * n):
+            values[p, i] = np.nan
+        return outside
+    for i in range(n):
+        own, absolute, off = 0.0, 0.0, 0.0
+        for e in range(begin, end):
+            term = chance[e] * q[support[e] - first, i]
+            own += term
+            absolute += abs(term)
+            off += chance[e] * q[support[e] - first, 2 * n + i]
+        values[p, i] = own
+        values[p, 2 * n + i] = off + rounding(end - begin) * absolute
+    fault[p] = 0
+    for e in range(begin, end):
+        for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
+            target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
+            fault[p] |= np.uint8(0) if last else next_fault[target]
+            for m in range(len(bound)):
+                later = np.int64(0) if last else next_ahead[target, m]
+                ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), later))
+            for r in range(np.int64(0) if last else len(stored)):
+                later = max(next_ahead[target, stored[r]], next_ahead[target, len(bound) + r])
+                ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], later)
+    for r in range(len(stored)):
+        ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], np.int64(0))
+    for i in range(n):
+        values[p, n + i], values[p, 3 * n + i] = _deviation(
+            i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
+            part, asked, told,
+        )  # fmt: skip
+    return outside
+
+
 @kernel
 def judge(
     keys: Ints,
@@ -501,85 +605,9 @@ def judge(
         outside: (P,) is set to the last row played that is not in FA, or -1.
         scratch: room for one pair.
     """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    prob, reward, cost, stored, action, move, offset = numbers
-    ptr, support, chance = played
-    next_values, next_ahead, next_fault = following
-    values, ahead, fault = found
-    q, known, targets, part, asked = scratch
-    slots, number, shift = table
-    n, states = reward.shape[1], (len(row_ptr) - 1) // len(base)
-    slack = np.empty(len(bound), dtype=np.int64)
+    ptr, slack = played.ptr, np.empty(len(time.bound), dtype=np.int64)
     for back in range(len(keys)):
         p = len(keys) - 1 - back
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        first, shared = row_ptr[state], base[state // states]
-        last = first >= ends
-        rows = row_ptr[state + 1] - first
-        for j in range(rows):
-            known[j] = UNASKED
-        begin, end = ptr[p], ptr[p + 1]
-        for e in range(begin, end):
-            for d in range(move.shape[1]):
-                if move[support[e], d] >= 0:
-                    known[move[support[e], d] - first] = ASKED
-        for e in range(begin, end):
-            known[support[e] - first] = PLAYED
-        for i in range(n):
-            values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
-        for j in range(rows):
-            asked_for, row = known[j], first + j
-            if not _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
-                known[j] = UNSAFE
-                continue
-            known[j] = SAFE
-            out = out_ptr[row]
-            count = np.int64(0) if last else out_ptr[row + 1] - out
-            for i in range(n):
-                pay, digit = reward[row, i] - shared[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
-                most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
-                values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
-                if asked_for >= ASKED:
-                    _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
-                if asked_for == PLAYED:
-                    _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
-                    least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
-                    values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
-        outside[p] = -1
-        for e in range(begin, end):
-            if known[support[e] - first] == UNSAFE:
-                outside[p] = support[e]
-        if begin == end or outside[p] >= 0:
-            fault[p] = 1
-            ahead[p, :] = LEAST
-            for i in range(6 * n):
-                values[p, i] = np.nan
-            continue
-        for i in range(n):
-            own, absolute, off = 0.0, 0.0, 0.0
-            for e in range(begin, end):
-                term = chance[e] * q[support[e] - first, i]
-                own += term
-                absolute += abs(term)
-                off += chance[e] * q[support[e] - first, 2 * n + i]
-            values[p, i] = own
-            values[p, 2 * n + i] = off + rounding(end - begin) * absolute
-        fault[p] = 0
-        ahead[p, :] = LEAST
-        for e in range(begin, end):
-            for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
-                fault[p] |= np.uint8(0) if last else next_fault[target]
-                for m in range(len(bound)):
-                    later = np.int64(0) if last else next_ahead[target, m]
-                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), later))
-                for r in range(np.int64(0) if last else len(stored)):
-                    later = max(next_ahead[target, stored[r]], next_ahead[target, len(bound) + r])
-                    ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], later)
-        for r in range(len(stored)):
-            ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], np.int64(0))
-        for i in range(n):
-            values[p, n + i], values[p, 3 * n + i] = _deviation(
-                i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
-                part, asked, told,
-            )  # fmt: skip
+        outside[p] = judge_pair(
+            p, keys[p], ptr[p], ptr[p + 1], time, table, numbers, base, ends, played, told, following, found, scratch, slack
+        )  # fmt: skip

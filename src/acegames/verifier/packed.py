@@ -108,7 +108,7 @@ class Packed:
         return states * self.span + self._steps(self.units.start[None, :] - self.low)
 
     @cached_property
-    def _mirrors(self) -> list[tuple[int, int, int]]:
+    def mirrors(self) -> list[tuple[int, int, int]]:
         """Of each reservoir that may overflow: how far apart its keys are, how many, and how many
         of less than nothing missing.
         """
@@ -118,23 +118,23 @@ class Packed:
     @cached_property
     def mirrored_by(self) -> int:
         """How far the key that a key stands for can be above it, at most."""
-        return sum(apart * below for apart, _, below in self._mirrors)
+        return sum(apart * below for apart, _, below in self.mirrors)
 
     def settled(self, keys: Ints) -> Ints:
         """Return the keys that these stand for, in order; they themselves if they are settled."""
-        for apart, size, below in self._mirrors:
+        for apart, size, below in self.mirrors:
             keys = keys + apart * np.maximum(below - keys // apart % size, 0)
-        return np.unique(keys) if self._mirrors else keys
+        return np.unique(keys) if self.mirrors else keys
 
     def mirrored(self, keys: Ints) -> tuple[Ints, Ints | None]:
         """Return these keys with all that stand for one of them, and the number of that one.
 
         None where each stands for itself only.
         """
-        if not self._mirrors:
+        if not self.mirrors:
             return keys, None
         number = np.arange(len(keys))
-        for apart, size, below in self._mirrors:
+        for apart, size, below in self.mirrors:
             full = np.flatnonzero(keys // apart % size == below)
             more = keys[full, None] - apart * np.arange(1, below + 1)
             keys = np.concatenate([keys, more.reshape(-1)])
@@ -203,7 +203,7 @@ class Packed:
         layers, times = [self.game.layer(t) for t in range(self.game.horizon)], range(self.game.horizon)
         rows, outs = (offsets(np.array([len(getattr(x, name)) for x in layers])) for name in ("reward", "prob"))
         large = self.keys * len(layers) > _FEW_KEYS or rows[-1] > _FEW_ROWS
-        if large or self._mirrors or self.unrolled is not None:
+        if large or self.mirrors or self.unrolled is not None:
             return None
         layer = Layer(
             np.concatenate([*(x.row_ptr[:-1] + r for x, r in zip(layers, rows, strict=False)), rows[-1:]]),

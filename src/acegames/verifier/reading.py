@@ -148,9 +148,12 @@ class Reader:
         """
         from acegames.verifier.kernels import draw
 
-        limit = 2**32 * max(1, _COMPARED // self.game.horizon) // min(max(pairs, 1), _EVERY)
         found = np.empty(len(keys), dtype=np.int64)
-        return found[: draw(keys, t, min(limit, 2**32), found)].copy()
+        return found[: draw(keys, t, self.limit(pairs), found)].copy()
+
+    def limit(self, pairs: int) -> int:
+        """Of 2**32 keys of a time that has so many pairs, how many are drawn."""
+        return min(2**32 * max(1, _COMPARED // self.game.horizon) // min(max(pairs, 1), _EVERY), 2**32)
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.

@@ -55,6 +55,35 @@ class Stored:
         threads.shared(len(keys), work)
         return several[0]
 
+    @property
+    def tables(self) -> tuple[Boxes, Boxes]:
+        """The table that numbers pairs, and one that must have them too: the same, or another."""
+        return self._tables[0], self._tables[-1]
+
+    def every(self) -> tuple[Ints, Ints] | None:
+        """States and numbers of all pairs of the table, in the order of cells; None where boxes or
+        counts are out of order, so that cells present cannot be numbered through.
+        """
+        table, states = self._tables[0], len(self._packed.game.states)
+        width = 8 * table.bits.shape[1]
+        present = np.unpackbits(table.bits, bitorder="little").view(bool)
+        cells = table.keys if table.listed else np.flatnonzero(present)
+        before = np.searchsorted(cells, np.arange(len(table.bits)) * width)
+        fine = (
+            bool((np.diff(table.base) >= 0).all())
+            and (not table.listed or bool((np.diff(cells) > 0).all()))
+            and (len(cells) == 0 or (table.base[0] <= cells[0] and cells[-1] < table.base[-1]))
+            and (table.listed or np.array_equal(table.counts[: len(before)], before))
+            and all(
+                bool((np.diff(x.states) > 0).all() and ((x.states >= 0) & (x.states < states)).all())
+                for x in self._tables
+            )
+        )
+        if not fine:
+            return None
+        count = np.diff(np.searchsorted(cells, table.base))
+        return np.repeat(table.states, count), cells if table.by_cell else np.arange(len(cells))
+
     def below(self, floor: Ints) -> bool:
         """Whether all that was spent up to the floor of a state, (S, M), has the same number.
 

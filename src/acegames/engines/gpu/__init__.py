@@ -1,9 +1,10 @@
 """The engine for NVIDIA GPUs: layers are explored and solved on a card, to the processor's bits.
 
-The solver is that of `kernels/`, compiled for the card (`compiling`, `recipes`). What a card does
-not do well the local engine does, silently, because the answer is the same to the last byte: Nash
-equilibria, one player, listed cells, large stage games and small games. `EngineResult.ran` says
-which it was.
+The solver is that of `kernels/`, compiled for the card (`recipes`; what is about CUDA is in
+`system.cuda_code` and `system.cuda_card`). What a card does not do well the local engine does,
+silently, because the answer is the same to the last byte: Nash equilibria, one player, listed
+cells, large stage games and small games. `EngineResult.ran` says which it was. Policies are
+verified on a card too, by the verifier's own code (`verifier.on_card`).
 """
 
 from __future__ import annotations
@@ -32,14 +33,12 @@ from acegames.system.machine import bytes_said
 from acegames.system.threads import Team
 
 SMALLEST = 100_000  # cells, or stage games, below which the processors are as fast
-MOST_ROWS = 16  # joint actions of a state up to which a thread of the card solves a stage game
-MOST_NUMBERS = 512  # and numbers of its incentive rows
 MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
 
 
 @dataclass(frozen=True)
 class GPUEngine:
-    """Solves on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
+    """Solves and verifies on an NVIDIA GPU, with the same answer as `LocalEngine`, byte for byte.
 
     Args:
         memory: bytes of the card that may be used; by default what is free. Layers that do not fit
@@ -47,7 +46,8 @@ class GPUEngine:
             TooLarge beforehand.
         device: the number of the card, counted from 0.
         host: the local engine, with its limits, for what the card does not do.
-        smallest: games with fewer stage games are left to the local engine, which is faster there.
+        smallest: games with fewer stage games are left to the local engine, which is faster there;
+            0 leaves none.
 
     Raises:
         MissingExtra: a package of `acegames[gpu]`, the driver or a card is missing.
@@ -82,18 +82,20 @@ class GPUEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        card = self._card()
-        card.enter()
+        card = self.open_card()
         host = self.host
         limits = (host.threads, host.memory, host.seconds, host.dense)
         solving = _WithCard(*limits, card=card, limit=self.memory, smallest=int(self.smallest))
         found = solving.solve(game, lattice, concept, progress, store)
         return found if found is None else replace(found, ran=", ".join(solving.ran))
 
-    def _card(self) -> Any:
-        from acegames.engines.gpu.device import open_card
+    def open_card(self) -> Any:
+        """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""
+        from acegames.system.cuda_card import open_card
 
-        return open_card(int(self.device))
+        card = open_card(int(self.device))
+        card.enter()
+        return card
 
 
 @dataclass(frozen=True)
@@ -105,22 +107,23 @@ class _WithCard(LocalEngine):
     smallest: int = SMALLEST
     ran: list[str] = field(default_factory=list)
 
-    def _allowed(self) -> int:
-        """Bytes of the card that may be used."""
-        from acegames.engines.gpu.device import RESERVED
+    def _allowed(self, own: int = 0) -> int:
+        """Bytes of the card that may be used; `own` more go to the threads of a multiprocessor."""
+        from acegames.system.cuda_card import usable
 
-        free = max(int(self.card.free) - RESERVED, 0)
-        return free if self.limit is None else min(int(self.limit), free)
+        return usable(self.card, self.limit, own)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         def boxes(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+            from acegames.engines.gpu.ahead import compile_together
             from acegames.engines.gpu.exploring import explore_on, exploring_bytes
-            from acegames.engines.gpu.recipes import Shape
+            from acegames.engines.gpu.recipes import EXPLORING, Shape
 
             shape = Shape.of(space)
             small = space.total < self.smallest or shape.outcomes > MOST_OUTCOMES
             if small or exploring_bytes(space) > self._allowed():
                 return explore_dense(space, roots, allowed, team)
+            compile_together(EXPLORING, shape, self.card.capability)
             return explore_on(self.card, space, shape, roots, allowed)
 
         return explore(space, memory, team, boxes)
@@ -132,10 +135,12 @@ class _WithCard(LocalEngine):
         if why is not None:
             self.ran.append(f"on the processors ({why})")
             return solver_of(space, lattice, concept, base, team)
-        from acegames.engines.gpu.recipes import Shape
+        from acegames.engines.gpu.ahead import compile_together
+        from acegames.engines.gpu.recipes import SOLVING, Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
-        allowed = self._allowed()
+        shape = Shape.of(space, concept)
+        allowed = self._allowed(shape.own_bytes)
         chunk = chunk_cells(space, allowed)
         if not chunk:
             needed = fixed_bytes(space) + cell_bytes(space) * min(int(space.totals.max()), 2**14)
@@ -147,7 +152,7 @@ class _WithCard(LocalEngine):
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
-        shape = Shape.of(space, concept)
+        compile_together(SOLVING, shape, self.card.capability)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:
@@ -163,7 +168,8 @@ class _WithCard(LocalEngine):
             return "cells are listed"
         if space.pairs < self.smallest:
             return "a small game"
-        large = shape.rows > MOST_ROWS or shape.rows * shape.incentives > MOST_NUMBERS
-        if large or shape.outcomes > MOST_OUTCOMES:
+        fits = shape.fits(self.card.capability, comparing=concept.criterion.compares)
+        short = 2 * shape.own_bytes * self.card.processors > self.card.free
+        if not fits or short or shape.outcomes > MOST_OUTCOMES:
             return "large stage games"
         return None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from acegames.engines.gpu.recipes import Shape
-from acegames.engines.gpu.tables import MOST_BLOCKS, OnCard, recipe
+from acegames.engines.gpu.recipes import Shape, recipe
+from acegames.engines.gpu.tables import MOST_BLOCKS, OnCard
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.phases import Heights, Packing, Reaching
 from acegames.model.arrays import Ints

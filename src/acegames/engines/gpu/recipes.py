@@ -1,27 +1,53 @@
-"""The kernels that a game needs, for the shape of its stage games."""
+"""The kernels that a game needs, for the shape of its stage games, and what they are given."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.engines.gpu.compiling import Recipe
 from acegames.kernels import phases
 from acegames.kernels.dense import SEGMENT, empty_line
+from acegames.kernels.lanes import ALONE
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
-from acegames.kernels.records import Written
+from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
 from acegames.kernels.stage import pure_room, workspace
+from acegames.kernels.teams import WARP, Team
 from acegames.safety.space import Space
+from acegames.system.cuda_card import RESIDENT
+from acegames.system.cuda_code import Recipe
 
 GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
-MOST_SHARED = 96 * 1024  # bytes of such a block for tables; with more, a multiprocessor would have one block only
+MOST_ROWS = 64  # joint actions of a state: a bit for each
+FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
+MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
+SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
+LEAST_SHARED = 99  # KB of a block of other cards
 NUMBERING = 1024  # threads of the block that numbers strips
+
+EXPLORING: dict[str, tuple[Any, ...]] = {
+    "heights": (phases.height_phase,),
+    "reach": (phases.reached_rows_phase, phases.reach_phase),
+    "pack": (phases.pack_phase,),
+    "bounds": (phases.bound_phase, phases.join_bounds_phase),
+}
+SOLVING: dict[str, tuple[Any, ...]] = {  # those first that take longest to compile
+    "left": (phases.left_phase,),
+    "cells": (phases.cell_rows_phase, phases.cell_phase),
+    "plain": (phases.plain_phase,),
+    "read_open": (phases.read_open_phase,),
+    "mend": (phases.mend_phase,),
+    "strips": (phases.strip_phase,),
+    "numbers": (phases.sum_phase, phases.join_sums_phase, phases.number_phase),
+    "file_cells": (phases.file_cell_phase,),
+    "file_records": (phases.file_record_phase,),
+}
+KERNELS = EXPLORING | SOLVING
 
 
 @dataclass(frozen=True)
@@ -34,6 +60,7 @@ class Shape:
     players: int
     actions: tuple[int, ...]
     correlated: bool
+    warp: bool = False  # whether a warp solves a plain game, else a thread
 
     @staticmethod
     def of(space: Space, concept: Concept | None = None) -> Shape:
@@ -43,12 +70,8 @@ class Shape:
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         players, most = len(space.game.players), max(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
-        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told)
-
-    @property
-    def incentives(self) -> int:
-        """Rows of a stage program."""
-        return sum(a * (a - 1) if self.correlated else a for a in self.actions)
+        warp = told and rows > FEW  # measured: `benchmarks/gpu.py programs`
+        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told, warp)
 
     @cached_property
     def line(self) -> Any:
@@ -63,12 +86,24 @@ class Shape:
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
-        return _plain(group_room)(self.rows, self.players, np.array(self.actions), self.correlated, 1)
+        actions, team = np.array(self.actions), Team(0) if self.warp else None
+        return _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
 
     @property
     def together(self) -> bool:
         """Whether plain games are solved apart."""
         return bool(len(self.group.sigma))
+
+    def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
+        """Whether cards solve such games, and faster than processors."""
+        most = 1024 * SHARED.get(capability, LEAST_SHARED)
+        large = self.rows > FEW and (self.rows > MOST_ROWS or comparing or not self.together)
+        return not large and recipe("plain", self).shared_bytes <= most
+
+    @cached_property
+    def own_bytes(self) -> int:
+        """Memory that a multiprocessor's threads need for games that are not plain."""
+        return RESIDENT * recipe("left", self).stack_bytes
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
@@ -81,75 +116,56 @@ def _plain(making: Any) -> Any:
     return making.py_func
 
 
-def heights(shape: Shape) -> Recipe:
-    """The height map of a layer."""
-    return Recipe("heights", (phases.height_phase,), SEGMENT, None, shape.totals)
+@cache
+def recipe(name: str, shape: Shape) -> Recipe:
+    """A kernel for a shape; always the same object: cards know it by that."""
+    threads = {"left": GAMES, "read_open": GAMES, "mend": GAMES, "numbers": NUMBERING}.get(name, SEGMENT)
+    made, ends = Recipe(name, KERNELS[name], threads, single=ALONE), np.empty(3, np.int64)
+    if name == "heights":
+        return replace(made, own=shape.totals)
+    if name == "reach":
+        return replace(made, shared=shape.line, own=shape.totals)
+    if name == "bounds":
+        return replace(made, shared=np.empty((2, threads)))
+    if name == "numbers":
+        return replace(made, shared=np.empty((2, threads), np.int64))
+    if name == "cells":
+        pure = _plain(pure_room)(shape.rows, shape.players)
+        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written(utility=True), ends, pure))
+    if name == "left":
+        work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
+        return replace(made, own=OwnWork(shape.written(utility=True), ends, work))
+    if name == "plain":
+        room = OwnGroup(shape.written(utility=False), ends, shape.group)
+        if shape.warp:
+            return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
+        held = replace(made, threads=GAMES, own=room, beside=("group.table",))
+        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
+    return made
 
 
-def reach(shape: Shape) -> Recipe:
-    """The cells of the next layer that are reached."""
-    return Recipe("reach", (phases.reached_rows_phase, phases.reach_phase), SEGMENT, shape.line, shape.totals)
-
-
-def pack(shape: Shape) -> Recipe:
-    """Marks as bits."""
-    return Recipe("pack", (phases.pack_phase,), SEGMENT)
-
-
-def bounds(shape: Shape) -> Recipe:
-    """Bounds of the rewards of what is played."""
-    return Recipe("bounds", (phases.bound_phase, phases.join_bounds_phase), SEGMENT, np.empty((2, SEGMENT)))
-
-
-def cells(shape: Shape) -> Recipe:
-    """Stage games are written out, and the pure ones filed."""
-    own = OwnCell(
-        shape.totals, shape.written(utility=True), np.empty(2, np.int64), _plain(pure_room)(shape.rows, shape.players)
-    )
-    return Recipe("cells", (phases.cell_rows_phase, phases.cell_phase), SEGMENT, shape.line, own)
-
-
-def plain(shape: Shape) -> Recipe:
-    """Plain stage games are solved."""
-    own = OwnGroup(shape.written(utility=False), np.empty(2, np.int64), shape.group)
-    held = Recipe("plain", (phases.plain_phase,), GAMES, None, own, ("group.table",))
-    return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
-
-
-def left(shape: Shape) -> Recipe:
-    """All other stage games are solved."""
-    work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
-    return Recipe(
-        "left", (phases.left_phase,), GAMES, None, OwnWork(shape.written(utility=True), np.empty(2, np.int64), work)
-    )
-
-
-def read_open(shape: Shape) -> Recipe:
-    """Games without an answer go to the host."""
-    return Recipe("read_open", (phases.read_open_phase,), GAMES)
-
-
-def mend(shape: Shape) -> Recipe:
-    """The host's answers come back."""
-    return Recipe("mend", (phases.mend_phase,), GAMES)
-
-
-def strips(shape: Shape) -> Recipe:
-    """Mixed answers are counted."""
-    return Recipe("strips", (phases.strip_phase,), SEGMENT)
-
-
-def numbers(shape: Shape) -> Recipe:
-    """Mixed answers are numbered."""
-    steps = (phases.sum_phase, phases.join_sums_phase, phases.number_phase)
-    return Recipe("numbers", steps, NUMBERING, np.empty((2, NUMBERING), np.int64))
-
-
-def file_cells(shape: Shape) -> Recipe:
-    """Codes and values as a policy holds them."""
-    return Recipe("file_cells", (phases.file_cell_phase,), SEGMENT)
-
-
-def file_records(shape: Shape) -> Recipe:
-    """Mixed answers as a policy holds them."""
-    return Recipe("file_records", (phases.file_record_phase,), SEGMENT)
+def given_to(name: str) -> Any:
+    """Arrays of the types that a kernel is given."""
+    whole, floats, small, byte, code = (np.zeros(1, t) for t in (np.int64, float, np.int32, np.uint8, np.uint16))
+    wholes, floats2, smalls, bytes2 = (np.zeros((1, 1), t) for t in (np.int64, float, np.int32, np.uint8))
+    step = Steps(whole, whole, small, wholes, floats, whole)
+    after = Following(small, wholes, wholes, whole, whole, small, wholes, wholes)
+    layer = phases.Layer(Boxes(whole, wholes, wholes, whole, whole), whole, byte, step, after)
+    found = (np.zeros((1, 1, 1)), small, bytes2, floats2, small, small, smalls)
+    waiting = phases.Waiting(whole, small, whole, small, whole, *found)
+    if name == "heights":
+        return phases.Heights(layer, small)
+    if name == "reach":
+        return phases.Reaching(layer, 0, byte, byte)
+    if name in ("pack", "bounds"):
+        return phases.Packing(byte, byte, 0, 0, byte, floats2, floats2)
+    if name in ("cells", "plain", "left"):
+        asked = Choices(smalls, smalls, whole), Goal(True, 1.0, 0, floats), True
+        return phases.Solving(layer, 0, 0, floats2, floats2, *asked, floats2, code, waiting)
+    if name in ("read_open", "mend"):
+        answers = (np.zeros((1, 1, 1)), floats2, code, small, bytes2, floats2, floats2, code)
+        return phases.Mending(waiting, 0, whole, whole, whole, *answers)
+    if name in ("strips", "numbers"):
+        return phases.Counting(waiting, 0, smalls)
+    filed = (smalls, floats2, code, floats2, byte, byte, byte, floats)
+    return phases.Filing(waiting, 0, 0, True, 0, np.zeros(1, np.uint64), whole, *filed)

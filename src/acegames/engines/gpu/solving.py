@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, OpenStage
 from acegames.engines.baseline import Baseline, with_gross
-from acegames.engines.gpu.recipes import GAMES, Shape
-from acegames.engines.gpu.tables import OnCard, recipe
+from acegames.engines.gpu.recipes import GAMES, Shape, recipe
+from acegames.engines.gpu.tables import OnCard
 from acegames.engines.layer_store import SolvedLayer
 from acegames.engines.repair import repair
 from acegames.engines.stages import Programs
@@ -30,7 +29,7 @@ from acegames.kernels.records import EGALITARIAN, FAIR, Choices, Goal
 from acegames.model.arrays import Floats, Ints
 from acegames.policy.filing import Mixed
 from acegames.policy.layer import answers as filed_answers
-from acegames.safety.cells import RANK_BLOCK, Cells
+from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.space import Space
 
 CHUNK = 2**23  # cells that are solved together, at most; and where memory is short
@@ -41,7 +40,7 @@ COUNTS = 8  # room for what is counted
 
 
 class Filed(NamedTuple):
-    """Room on the card for a chunk as it is filed."""
+    """A chunk as it is filed, on the card or on the host."""
 
     values: Any
     codes: Any
@@ -85,7 +84,7 @@ class CardSolver:
     stages: Programs
     chunk: int  # cells
     keep_gross: bool  # whether a checkpoint will go on from the layers
-    sent: list[_Sent] = field(default_factory=list)  # of the chunks before
+    sent: list[Callable[[], None]] = field(default_factory=list)  # receive the chunks before
 
     def __post_init__(self) -> None:
         space, card = self.space, self.card
@@ -157,23 +156,23 @@ class CardSolver:
         columns = (2 if self.keep_gross else 1) * self.shape.players
         code, value = np.empty(filed, np.uint8), np.empty((filed, columns))
         given = self._given(t0, after)
-        parts, programs, repaired, number = list[_Part](), 0, 0, 0
+        parts, programs, repaired, number = list[Filed](), 0, 0, 0
         known = dict[bytes, Floats]()
         for first, count in self.on.chunks(t0, self.chunk):
             begin, end = self.on.cell_of(t0, first), self.on.cell_of(t0, first + count)
             chunk = given._replace(first=first, begin=begin)
             counts = self._solved(chunk, count, end - begin, t0, known)
-            own = end - begin if filed == total else _reached_before(cells, end) - number
-            part = _Part(value[number : number + own], code[number : number + own], *_records(counts))
+            own = end - begin if filed == total else cells.before(end) - number
+            part = Filed(value[number : number + own], code[number : number + own], *_records(counts))
             self._file(t0, chunk, end, counts, part, number, by_cell=filed == total)
             parts.append(part)
             programs, repaired, number = programs + int(counts[WAITING]), repaired + int(counts[OPEN]), number + own
         sent = self.sent[-len(parts) :]
 
         def arrived() -> Answers:
-            for way in sent:
-                way.receive()
-            mixed = parts[0] if len(parts) == 1 else _Part(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+            for receive in sent:
+                receive()
+            mixed = parts[0] if len(parts) == 1 else Filed(*(np.concatenate(x) for x in zip(*parts, strict=True)))
             # in the order of cells; where they are played, the codes say
             at = np.broadcast_to(np.int64(0), (len(mixed.size),))
             size: Any = mixed.size
@@ -272,11 +271,11 @@ class CardSolver:
             card.write(there, here)
         card.launch(self._recipe("mend"), -(-count // GAMES), mending)
 
-    def _file(self, t: int, given: Solving, end: int, counts: Ints, part: _Part, number: int, *, by_cell: bool) -> None:
+    def _file(self, t: int, given: Solving, end: int, counts: Ints, part: Filed, number: int, *, by_cell: bool) -> None:
         """File a chunk on the card, and let it travel to its part of the layer's arrays."""
         cells = end - given.begin
         if len(self.sent) >= 2:
-            self.sent[-2].receive()  # its room is taken again
+            self.sent[-2]()  # its room is taken again
         room = self._filed_room(part)
         words, numbers = self.on.bits_of(t), self.numbers[:1]
         if not by_cell:
@@ -300,9 +299,9 @@ class CardSolver:
         )
         self.card.launch(self._recipe("file_cells"), -(-cells // SEGMENT), filing)
         self.card.launch(self._recipe("file_records"), -(-int(counts[WAITING]) // SEGMENT), filing)
-        self.sent.append(_Sent(self.card.send(list(zip(room, part, strict=True)))))
+        self.sent.append(self.card.send(list(zip(room, part, strict=True))))
 
-    def _filed_room(self, part: _Part) -> Filed:
+    def _filed_room(self, part: Filed) -> Filed:
         """Room on the card for a chunk, one of two in turn; it grows where it must."""
         rooms = self.filed[0]
         self.filed.reverse()
@@ -316,42 +315,7 @@ class CardSolver:
         return Filed(*found)
 
 
-class _Part(NamedTuple):
-    """A chunk on the host, in the order of `Filed`."""
-
-    values: Floats
-    codes: NDArray[np.uint8]
-    size: NDArray[np.uint8]
-    row: NDArray[np.uint8]
-    prob: Floats
-
-
 def _records(counts: Ints) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Floats]:
     """Room for the mixed answers of a chunk."""
     records, entries = int(counts[RECORDS]), int(counts[ENTRIES])
     return np.empty(records, np.uint8), np.empty(entries, np.uint8), np.empty(entries)
-
-
-class _Sent:
-    """A chunk on its way; whoever needs it first receives it."""
-
-    def __init__(self, receive: Callable[[], None]) -> None:
-        self._receive: Callable[[], None] | None = receive
-        self._lock = Lock()
-
-    def receive(self) -> None:
-        """Wait until it is there."""
-        with self._lock:
-            if self._receive is not None:
-                self._receive()
-                self._receive = None
-
-
-def _reached_before(cells: Cells, cell: int) -> int:
-    """How many reached cells come before a cell."""
-    assert cells.bits is not None and cells.counts is not None
-    block, within = divmod(cell, RANK_BLOCK)
-    if block >= len(cells.bits):
-        return int(cells.number)
-    bits = np.unpackbits(cells.bits[block], bitorder="little")
-    return int(cells.counts[block]) + int(bits[:within].sum())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from acegames.engines.gpu import recipes
 from acegames.engines.gpu.recipes import Shape
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.phases import Layer
@@ -19,12 +18,6 @@ from acegames.safety.space import Space
 
 MOST_BLOCKS = 2**30  # of one launch
 SLOT_BYTES = 64 * 2**20  # of the boxes of states, for some times together
-
-
-@cache
-def recipe(name: str, shape: Shape) -> Any:
-    """One of the kernels of `recipes`; one object for each shape: cards know it by that."""
-    return getattr(recipes, name)(shape)
 
 
 class OnCard:

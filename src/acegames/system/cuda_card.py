@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.engines.gpu.compiling import Recipe, cubin
 from acegames.errors import MissingExtra, TooLarge
+from acegames.system.cuda_code import Recipe, cubin
 from acegames.system.extras import optional
 from acegames.system.machine import bytes_said
 
@@ -26,6 +26,7 @@ OLDEST = (7, 5)  # compute capability that the compiler still knows
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
 COPIERS = 8  # threads that copy from there
 SHARED_COPY = 2**20  # bytes from which on they share
+RESIDENT = 2048  # threads of a multiprocessor, at most: the driver keeps each one's own memory
 RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
 
 
@@ -90,7 +91,7 @@ class Card:
         self.name = self._called(driver.cuDeviceGetName(128, device)).split(b"\0")[0].decode()
         if self.capability < OLDEST:
             raise MissingExtra(
-                f"GPU solves need a card of compute capability {OLDEST[0]}.{OLDEST[1]} or newer, the {self.name} has "
+                f"GPU engines need a card of compute capability {OLDEST[0]}.{OLDEST[1]} or newer, the {self.name} has "
                 f"{self.capability[0]}.{self.capability[1]}"
             )
         flag = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -105,7 +106,7 @@ class Card:
             if error == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
                 raise TooLarge(
                     f"the GPU has no more memory: {bytes_said(self.free)} of {bytes_said(self.total)} are free; close other programs "
-                    "that use it, allow less with GPUEngine(memory=...), or solve with LocalEngine()"
+                    "that use it, allow less with GPUEngine(memory=...), or use LocalEngine()"
                 )
             words = self.driver.cuGetErrorString(error)[1]
             raise RuntimeError(f"the GPU's driver says: {words.decode() if words else error}")
@@ -203,19 +204,23 @@ class Card:
     def send(self, parts: Sequence[tuple[DeviceArray, NDArray[Any]]]) -> Callable[[], None]:
         """Let arrays be copied to the host once the work begun so far is done.
 
-        The answer waits for it and must be called, by any thread; until then the arrays on the card
-        must stay as they are.
+        The answer waits for it and must be called, by any thread, the first time in earnest; until
+        then the arrays on the card must stay as they are.
         """
+        waiting = list(parts)
         event = self._called(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         self._called(self.driver.cuEventRecord(event, self.stream))
 
         def receive() -> None:
             with self._returning:
+                if not waiting:
+                    return
                 self.enter()
                 self._called(self.driver.cuStreamWaitEvent(self.back, event, 0))
                 self._called(self.driver.cuEventDestroy(event))
-                for there, here in parts:
+                for there, here in waiting:
                     self._copy_back(there, here)
+                waiting.clear()
 
         return receive
 
@@ -267,6 +272,15 @@ def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
     return words
 
 
+def usable(card: Any, limit: int | float | None, own: int = 0) -> int:
+    """Bytes of a card that may be used: no more than `limit`, which the user allows.
+
+    `own` more go to the threads of each multiprocessor.
+    """
+    free = max(int(card.free) - RESERVED - own * int(card.processors), 0)
+    return free if limit is None else min(int(limit), free)
+
+
 @cache
 def open_card(number: int) -> Card:
     """The card of that number.
@@ -274,18 +288,18 @@ def open_card(number: int) -> Card:
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.
     """
-    optional("numba_cuda", "GPU solves", "gpu")
-    driver = optional("cuda.bindings.driver", "GPU solves", "gpu")
+    optional("numba_cuda", "GPU engines", "gpu")
+    driver = optional("cuda.bindings.driver", "GPU engines", "gpu")
     try:
         error = driver.cuInit(0)[0]
     except RuntimeError as missing:  # the library of the driver is not there
-        raise MissingExtra(f"GPU solves need NVIDIA's driver, which is not installed here ({missing})") from None
+        raise MissingExtra(f"GPU engines need NVIDIA's driver, which is not installed here ({missing})") from None
     names = driver.CUresult
     if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
-        raise MissingExtra("GPU solves need an NVIDIA GPU, and the driver finds none")
+        raise MissingExtra("GPU engines need an NVIDIA GPU, and the driver finds none")
     if error != names.CUDA_SUCCESS:
         words = driver.cuGetErrorString(error)[1]
-        raise MissingExtra(f"GPU solves need a working driver, which says: {words.decode() if words else error}")
+        raise MissingExtra(f"GPU engines need a working driver, which says: {words.decode() if words else error}")
     count = driver.cuDeviceGetCount()[1]
     if not 0 <= number < count:
         raise MissingExtra(

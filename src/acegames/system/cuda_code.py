@@ -1,9 +1,10 @@
-"""Compiles the phases of `kernels/phases.py` for a GPU. The only module that knows numba-cuda.
+"""Compiles phases (`kernels/phases.py`, `verifier/phases.py`) for a GPU. The only module that knows
+numba-cuda.
 
-The solver's functions are compiled as they are: numba-cuda takes what numba compiles for the
-processor. Multiplications and additions are not fused, so that results are the processor's to the
-last bit; numba-cuda has no option for that, but the linker has. Kernels are kept on disk, under a
-key of all that they are made of.
+Functions are compiled as they are: numba-cuda takes what numba compiles for the processor.
+Multiplications and additions are not fused, so that results are the processor's to the last bit;
+numba-cuda has no option for that, but the linker has. Kernels are kept on disk, under a key of all
+that they are made of.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from acegames.kernels import lanes
-from acegames.kernels.phases import cell_phase
 from acegames.system.atomic import write_parts
-from acegames.system.compiled import KernelCache, source_digest, whole_file
+from acegames.system.compiled import KernelCache, sources_stamp, whole_file
+from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
@@ -42,6 +42,7 @@ class Recipe:
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
+    single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
     @cached_property
     def shared_bytes(self) -> int:
@@ -50,6 +51,11 @@ class Recipe:
         return sum(
             map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
         )
+
+    @property
+    def stack_bytes(self) -> int:
+        """Memory of its own that a thread needs at least."""
+        return sum(x.nbytes for field, x in _arrays(self.own) if field not in self.beside)
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -66,7 +72,9 @@ def _aligned(count: int) -> int:
 
 
 def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> Any:
-    """The type by which kernels know an array, a number or a record of these."""
+    """The type by which kernels know an array, a number, None, or a record of these."""
+    if x is None:
+        return types.none
     if isinstance(x, tuple):
         fields = zip(x._fields, x, strict=True)  # type: ignore[attr-defined]
         kinds = tuple(kind_of(value, layouts, f"{name}.{field}" if name else field) for field, value in fields)
@@ -99,25 +107,26 @@ def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str,
     return found[1].decode(), code
 
 
+def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
+    """Whether a kernel need not be compiled, or could not be kept."""
+    file = _kept_in(recipe, given, capability)
+    return file is None or file.exists()
+
+
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
     """The file of a kernel; None where none can be kept."""
+    phases = [phase.py_func for phase in recipe.phases]
     try:
-        folder = KernelCache(_phase()).cache_path
+        folder = KernelCache(phases[0]).cache_path
     except Exception:  # numba has moved what this rests on, or knows no such folder
         return None
-    made_of = [source_digest(Path(_phase().__code__.co_filename)), source_digest(Path(__file__)), recipe.name]
+    made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
     made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
     return Path(folder) / f"gpu-{recipe.name}-{key[:40]}.cubin"
-
-
-def _phase() -> Any:
-    """Any function of the phases' module, whose folder and sources count."""
-    phase: Any = cell_phase
-    return phase.py_func
 
 
 def _numbers(pattern: Any) -> Any:
@@ -128,7 +137,7 @@ def _numbers(pattern: Any) -> Any:
 
 
 def _linker_version() -> str:
-    return "nvjitlink {}.{}".format(*optional("cuda.bindings.nvjitlink", "GPU solves", "gpu").version())
+    return "nvjitlink {}.{}".format(*optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version())
 
 
 # -- compiling ------------------------------------------------------------------------------------
@@ -136,7 +145,9 @@ def _linker_version() -> str:
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
     """The code of a kernel before it is linked."""
-    with _compiling_for(capability) as cuda:
+    with compiling(), _compiling_for(capability) as cuda:
+        for kind, number in recipe.single:
+            _make_single(kind, number)
         function = _assembled(cuda, recipe)
         signature = types.void(kind_of(given))
         how = {"device": False, "abi": "numba", "cc": capability, "output": "ltoir", "opt": True}
@@ -145,7 +156,7 @@ def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> by
 
 def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> bytes:
     """Machine code, or what it is made from, without fused multiplications and additions."""
-    linker = optional("cuda.bindings.nvjitlink", "GPU solves", "gpu")
+    linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu")
     options = [
         "-arch=sm_{}{}".format(*capability),
         "-lto",
@@ -181,9 +192,8 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
     if added:
         np.row_stack = np.vstack
     try:
-        optional("numba_cuda", "GPU solves", "gpu")
-        cuda = optional("numba.cuda", "GPU solves", "gpu")
-        _lanes_of_one()
+        optional("numba_cuda", "GPU engines", "gpu")
+        cuda = optional("numba.cuda", "GPU engines", "gpu")
         from numba.cuda import dispatcher
 
         asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _Card(capability)
@@ -202,21 +212,16 @@ class _Card:
 
 
 @cache
-def _lanes_of_one() -> None:
-    """On a GPU, lanes are single numbers (`kernels.lanes`)."""
+def _make_single(kind: Any, number: Any) -> None:
+    """Types of this class are one such number on a GPU."""
     from numba.cuda.datamodel import PrimitiveModel
     from numba.cuda.models import register_model
 
-    class Lanes(PrimitiveModel):  # type: ignore[misc]
+    class Single(PrimitiveModel):  # type: ignore[misc]
         def __init__(self, manager: Any, kind: Any) -> None:
-            super().__init__(manager, kind, ir.DoubleType())
+            super().__init__(manager, kind, number)
 
-    class Choice(PrimitiveModel):  # type: ignore[misc]
-        def __init__(self, manager: Any, kind: Any) -> None:
-            super().__init__(manager, kind, ir.IntType(1))
-
-    register_model(lanes.LanesType)(Lanes)
-    register_model(lanes.ChoiceType)(Choice)
+    register_model(kind)(Single)
 
 
 def _assembled(cuda: Any, recipe: Recipe) -> Any:
@@ -260,7 +265,7 @@ class _Places:
         from numba.cuda.extending import intrinsic
 
         beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
-        kind = kind_of(0 if pattern is None else pattern, dict.fromkeys(beside, "A"))
+        kind = kind_of(pattern, dict.fromkeys(beside, "A"))
         offsets = dict[str, int]()
         for name, x in _arrays(pattern):
             if shared or name in beside:
@@ -288,14 +293,16 @@ class _Emitting:
     threads: int
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
-        """An array, a number, or a record of these."""
+        """An array, a number, None, or a record of these."""
+        if pattern is None:
+            return self.context.get_dummy_value()
         if isinstance(pattern, np.ndarray):
             return self._array(name, pattern, kind)
         if isinstance(pattern, tuple):
             fields = zip(pattern._fields, pattern, kind.types, strict=True)  # type: ignore[attr-defined]
             parts = [self.value(f"{name}.{field}" if name else field, x, k) for field, x, k in fields]
             return self.context.make_tuple(self.builder, kind, parts)
-        return self.context.get_constant(kind, 0 if pattern is None else pattern)
+        return self.context.get_constant(kind, pattern)
 
     def _array(self, name: str, pattern: Any, kind: Any) -> Any:
         from numba.cuda import cgutils

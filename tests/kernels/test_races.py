@@ -1,0 +1,112 @@
+"""The threads of a warp that solve a stage program together never race, and no wait can be left out."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines.gpu.recipes import Shape, given_to, recipe
+from acegames.kernels.phases import LEFT, WAITING, Waiting
+from acegames.kernels.records import Answers, Choices, Written
+from acegames.kernels.written import solve_written
+from acegames.model.arrays import pointers
+from acegames.stage.kernel_form import deviation_table, goal_of
+from emulated_gpu import poison
+from watched import Watch, in_python, watched
+
+SMALL = (2, 2), ace.CE(), 8
+
+
+def waiting_games(actions, concept, games):
+    """Games as they wait on a card, some of which lack joint actions; the last is not plain."""
+    rng, players = np.random.default_rng(games), len(actions)
+    action = np.array(list(itertools.product(*map(range, actions))), dtype=np.int32)
+    rows, counts = len(action), np.array(actions)
+    deviation = deviation_table(np.zeros(rows, np.int64), action, counts, (True,) * players)
+    behind = ((0, rows), (0, 0))
+    choices = Choices(np.pad(action, behind), np.pad(deviation, behind, constant_values=-1), pointers(counts))
+    kept = rng.random((rows, games)) < 0.8
+    kept[:, games // 2 :] = True
+    u = rng.random((rows, players, games))
+    u[1, :, -1] = u[0, :, -1] * (1 + 4e-16)  # equal but for rounding
+    utility = np.zeros((rows, 2 * players, games))
+    for g in range(games):
+        here = u[kept[:, g], :, g]
+        utility[: len(here), :, g] = np.hstack([here, np.abs(here)])
+    waiting = Waiting(
+        counts=np.array([games, 0, 0, 0, 0]),
+        place=np.zeros(games, np.int32),
+        cell=np.arange(games),
+        first_row=np.zeros(games, np.int32),
+        feasible=(kept * (1 << np.arange(rows))[:, None]).sum(axis=0),
+        utility=utility,
+        size=np.zeros(games, np.int32),
+        row=np.zeros((rows, games), np.uint8),
+        prob=np.zeros((rows, games)),
+        left=np.zeros(games, np.int32),
+        open=np.zeros(games, np.int32),
+        before=np.zeros((2, games), np.int32),
+    )
+    goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
+    answers = {"value": np.full((2 * players, games), np.nan), "code": np.full(games, 9999, np.uint16)}
+    return given_to("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
+
+
+def solve_watched(actions, concept, games, watch):
+    """Solve games with a warp, in Python; what it was given, with the answers."""
+    given = waiting_games(actions, concept, games)
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp=True)
+    room = recipe("plain", shape).shared
+    poison(room)
+    with np.errstate(all="ignore"):
+        in_python(watch).warp_phase(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
+    return given
+
+
+def assert_as_alone(given):
+    """Answers are the bits of those of the games alone; all but a few have one."""
+    waiting, games, players = given.waiting, given.waiting.counts[WAITING], len(given.value) // 2
+    left = set(waiting.left[: waiting.counts[LEFT]].tolist())
+    assert games - 1 in left and len(left) < games / 2
+    for g in set(range(games)) - left:
+        row = np.flatnonzero((int(waiting.feasible[g]) >> np.arange(len(waiting.row))) & 1)
+        zero, ptr = np.zeros(1, np.int64), np.array([0, len(row)])
+        game = Written(zero, ptr, zero, row, waiting.utility[: len(row), :, g].copy())
+        found = np.zeros((2 * players, 1)), np.zeros(1, np.uint16), zero.copy(), np.zeros(2, np.int64)
+        answers = Answers(*found, np.zeros(len(row), np.uint16), np.zeros(len(row)), zero.copy())
+        mixed, bad, _ = solve_written(game, 1, given.choices, given.goal, len(waiting.row), answers)
+        size = answers.mixed_ptr[1] if mixed else 0
+        assert not bad and given.code[g] == answers.code[0] and waiting.size[g] == size
+        assert given.value[:, g].tobytes() == answers.value[:, 0].tobytes()
+        assert waiting.row[:size, g].tolist() == answers.mixed_row[:size].tolist()
+        assert waiting.prob[:size, g].tobytes() == answers.mixed_prob[:size].tobytes()
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None)], ids=str)
+def test_no_two_threads_race(concept):
+    watch = Watch()
+    given = solve_watched((3, 3), concept, 6, watch)
+    assert not watch.races, watch.races[:3]
+    assert_as_alone(given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actions", [(5, 5), (3, 3, 3), (6, 6)], ids=str)
+def test_no_two_threads_race_in_large_games(actions):
+    watch = Watch()
+    given = solve_watched(actions, ace.CE(), 4, watch)
+    assert not watch.races, watch.races[:3]
+    assert_as_alone(given)
+
+
+def test_no_wait_can_be_left_out():
+    usual = Watch()
+    solve_watched(*SMALL, usual)
+    assert len(usual.waits) > 25
+    for line in usual.waits:
+        watch = Watch(without=line)
+        solve_watched(*SMALL, watch)
+        assert watch.races, f"without the wait in {line} nobody would race"
