@@ -201,15 +201,20 @@ def test_wrong_options_are_refused(options, message):
 
 
 @pytest.mark.slow
-def test_where_no_cluster_answers_the_error_says_how_to_start_one():
+def test_where_no_cluster_answers_the_error_says_how_to_start_one(tmp_path):
     pytest.importorskip("ray", reason=jobs.MISSING)
     code = "import sys; from acegames.system.ray_tasks import OnRay; OnRay(sys.argv[1])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(x for x in sys.path if x)}
-    for address in ("127.0.0.1:1", "no.such.host.invalid:6379", "127.0.0.1:2"):
-        where = address if address != "127.0.0.1:2" else "auto"
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:3")  # one that was started here and has crashed
+    more = {
+        "127.0.0.1:2": {"RAY_ADDRESS": "127.0.0.1:2"},
+        "127.0.0.1:3": {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": ""},
+    }
+    for address in ("127.0.0.1:1", "no.such.host.invalid:6379", *more):
         run = subprocess.run(
-            [sys.executable, "-c", code, where],
-            env=environment | ({"RAY_ADDRESS": address} if where == "auto" else {}),
+            [sys.executable, "-c", code, "auto" if address in more else address],
+            env=environment | more.get(address, {}),
             capture_output=True,
             text=True,
             check=False,

@@ -20,6 +20,8 @@ OOM_RETRIES = 5
 
 START = "start one with `ray start --head` on one machine and `ray start --address=HOST:6379` on the others"
 
+LOCAL = ', or ask for a Ray of this process alone with the address "local"'
+
 _connecting = threading.Lock()  # Ray itself connects only once
 
 
@@ -49,13 +51,15 @@ def _connected(ray: Any, address: str | None) -> Any:
     expected = place or (None if address == "local" else place_of(os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"))
     if expected is not None:
         _reach(*expected)
+    elif address != "local" and (last := _last_begun(ray)) is not None:
+        _reach(*last, f"; or, if that one ended, clear what is left of it with `ray stop`{LOCAL * (address is None)}")
     try:
         with warnings.catch_warnings(), _oom_retries(), _own_end():
             warnings.simplefilter("ignore", FutureWarning)  # about what Ray's next versions do with GPUs
             ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
         where = "found" if place is None else f"found at {address}"
-        raise ClusterError(f"no Ray cluster was {where}: {START} ({_line(error)})") from None
+        raise ClusterError(f"no Ray cluster was {where}: {START}{_token()} ({_line(error)})") from None
     except (RuntimeError, ValueError) as error:
         if "ersion mismatch" not in str(error):
             raise ClusterError(f"no connection to the Ray cluster {address!r}: {_line(error)}") from None
@@ -120,7 +124,21 @@ def place_of(address: str | None, name: str = "address") -> tuple[str, int] | No
     return host.strip("[]"), int(port)
 
 
-def _reach(host: str, port: int) -> None:
+def _last_begun(ray: Any) -> tuple[str, int] | None:
+    """Where a cluster was last started on this machine, which is the one that Ray would take."""
+    try:
+        return place_of(ray._private.services.find_bootstrap_address(None))
+    except (AttributeError, OSError, InvalidOption):  # it is no public name
+        return None
+
+
+def _token() -> str:
+    """What to see to where Ray asks for a token, or might."""
+    asked = os.environ.get("RAY_AUTH_MODE") == "token" or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
+    return "; if it asks for a token, set RAY_AUTH_MODE and the token here too" if asked else ""
+
+
+def _reach(host: str, port: int, otherwise: str = "") -> None:
     """Try the port first; Ray itself tries for a minute.
 
     Raises:
@@ -131,7 +149,7 @@ def _reach(host: str, port: int) -> None:
     except OSError as error:
         why = error.strerror or str(error)
         raise ClusterError(
-            f"no Ray cluster answers at {host}:{port} ({why}): {START}, and see that the port is open"
+            f"no Ray cluster answers at {host}:{port} ({why}): {START}, and see that the port is open{otherwise}"
         ) from None
 
 
