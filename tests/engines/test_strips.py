@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -166,14 +167,15 @@ def test_no_strips_where_a_total_can_fall(name):
 class Several(Shuffled):
     """Tasks that another thread can ask for, too."""
 
-    asked_apart = None
+    asked_apart, beside, given_up = None, None, False
 
     def apart(self):
         self.asked_apart = Several(5)
+        self.asked_apart.run = self.beside or self.asked_apart.run
         return self.asked_apart
 
-    def cancel(self):
-        self.cancelled = True
+    def interrupt(self):
+        self.given_up = True
 
 
 class SeveralEngine(StripEngine):
@@ -200,9 +202,35 @@ def test_exact_pairs_that_take_more_than_is_always_allowed_are_explored_afterwar
 def test_what_is_explored_beside_ends_with_a_solve_that_fails(monkeypatch):
     monkeypatch.setattr(solving, "PAUSE", 0.0)
     engine, before = SeveralEngine(), threading.active_count()
+
+    def until_given_up(*given, **options):
+        while not engine.used.asked_apart.given_up:
+            time.sleep(0.001)
+        raise RuntimeError
+
+    engine.used.beside = until_given_up
     with pytest.raises(Enough):
         ace.solve(large_game(), ace.CE(), engine=engine, progress=stop_after(2))
-    assert engine.used.asked_apart.cancelled and threading.active_count() == before
+    assert threading.active_count() == before
+
+
+def test_a_solve_ends_when_what_is_explored_beside_it_fails(monkeypatch):
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    engine, seen, failed = SeveralEngine(), [], threading.Event()
+
+    def fail(*given, **options):
+        failed.set()
+        raise ace.ClusterError("no more")
+
+    def see(progress):
+        seen.append(progress.layers_done)
+        failed.wait(60)
+        time.sleep(0.1)
+
+    engine.used.beside = fail
+    with pytest.raises(ace.ClusterError, match="no more"):
+        ace.solve(large_game(), ace.CE(), engine=engine, progress=see)
+    assert max(seen, default=0) < large_game().horizon
 
 
 def test_what_cannot_be_planned_exactly_is_not_explored(monkeypatch):

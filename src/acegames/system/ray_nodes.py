@@ -72,7 +72,7 @@ class Nodes:
         if monotonic() - self._seen < FRESH:
             return
         alive = {}
-        for row in self._ray.nodes():
+        for row in sorted(self._ray.nodes(), key=lambda row: str(row["NodeID"])):
             cpus = int(row["Resources"].get("CPU", 0)) if row["Alive"] else 0
             if cpus:
                 name = row["NodeID"]
@@ -104,12 +104,12 @@ class Nodes:
 
     def _home(self, at: float) -> Node:
         """The node whose share of the CPUs this is."""
-        before = 0
-        for name in sorted(self._known):
-            before += self._known[name].cpus
-            if at * self.cpus < before:
+        wanted, before = at * self.cpus, 0
+        for node in self._known.values():
+            before += node.cpus
+            if wanted < before:
                 break
-        return self._known[name]
+        return node
 
     def asked(self, name: str | None, *, following: bool = False) -> None:
         """A task was sent to a node."""

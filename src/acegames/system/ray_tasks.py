@@ -113,9 +113,13 @@ class OnRay:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is None:
-            self.finish()
-        else:
+        try:
+            if error is None:
+                self.finish()
+        except BaseException:
+            self._give_up()
+            raise
+        if error is not None:
             self._give_up()
 
     def apart(self) -> Self | None:
@@ -266,7 +270,7 @@ class OnRay:
 
         Raises: what it raised; all others are given up.
         """
-        if future is None:
+        if future is None or self._over:
             return
         ended = self._under_way.pop(future)
         self._nodes.ended(ended.task.node)

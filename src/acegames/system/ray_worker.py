@@ -78,7 +78,7 @@ class RayBlock:
     numbers: Any = None  # a reference to those of its task
     made: bool = True
     awaited: list[Any] = field(default_factory=list)  # tasks that wait until it is made
-    go_on: Callable[[], None] | None = None  # what brings its task nearer to a node
+    go_on: Callable[[], None] | None = None  # what waits for tasks until one has ended
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RayBlock, (self.ref,)
@@ -91,7 +91,7 @@ class RayBlock:
         """
         begun = perf_counter()
         ray = _ray()
-        while self.ref is None:
+        while not self.made:  # only where its task was asked for
             assert self.go_on is not None
             self.go_on()
         try:
