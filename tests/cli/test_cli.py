@@ -931,3 +931,13 @@ def test_interruption_while_it_writes(number, code):
     status, said = interrupted(SLOW_WRITE, number, "solve", "six_cycle", "-o", "x.ace", "-q")
     assert status == code and "Traceback" not in said
     assert os.listdir(".") == []
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_interrupted_solve_names_a_checkpoint_that_holds_something(tmp_path, capsys, stored):
+    from acegames.cli import _stopped
+
+    if stored:
+        (tmp_path / "layer").touch()
+    assert _stopped(KeyboardInterrupt(), str(tmp_path)) == 130
+    assert ("what was solved is in" in capsys.readouterr().err) == stored

@@ -70,10 +70,10 @@ def kind_of(found):
 
 
 FEW = (10, 11, 13, 14, 20, 24, 29, 30, 36, 38, 52)
-MORE = [pytest.param(range(k, k + 50), marks=pytest.mark.slow, id=f"{k}+50") for k in range(0, 300, 50)]
+MANY = pytest.param(range(300), marks=pytest.mark.slow, id="many")
 
 
-@pytest.mark.parametrize("seeds", [pytest.param(FEW, id="few"), *MORE])
+@pytest.mark.parametrize("seeds", [pytest.param(FEW, id="few"), MANY])
 def test_certificates_do_not_depend_on_blocks(cut, seeds):
     """Random games and random policies, of which some are at fault; solved ones; few pairs in a block."""
     seen, kinds = {}, []
@@ -90,10 +90,9 @@ def test_certificates_do_not_depend_on_blocks(cut, seeds):
             kinds.append(kind_of(found))
             for name, number in asked(engine).items():
                 seen[name] = max(seen.get(name, 0), number)
-    if seeds is FEW:  # which were chosen so that they have it all
-        assert {"ok", "unstable", "witness", "infeasible"} <= set(kinds), kinds
-        assert set(seen) == {"go_forward", "leave_alive", "leave_reached", "judge"}
-        assert min(seen.values()) > 5, seen
+    assert {"ok", "unstable", "witness", "infeasible"} <= set(kinds), kinds
+    assert set(seen) == {"go_forward", "leave_alive", "leave_reached", "judge"}
+    assert min(seen.values()) > 5, seen
 
 
 @pytest.mark.parametrize(

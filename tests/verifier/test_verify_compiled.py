@@ -213,11 +213,11 @@ def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
             agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
 
 
-@blocks(200, 25, of=8)
+@blocks(200, 50)
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
 def test_all_passes_agree_on_random_policies(passes, faults, first):
     seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
-    seeds = range(first, first + 25)
+    seeds = range(first, first + 50)
     for seed, stored in [*((seed, False) for seed in seeds), *((seed, True) for seed in seeds[::3])]:
         rng = np.random.default_rng([seed, 5])
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2], reservoirs=stored)
@@ -236,7 +236,7 @@ def test_all_passes_agree_on_random_policies(passes, faults, first):
             seen["off the path"] += 1
         else:
             seen["fine" if plain.ok else "unstable"] += 1
-    assert seen["infeasible"] >= 1, seen
+    assert seen["infeasible"] >= 5, seen
     expected = {
         0.0: ["fine", "unstable"],
         0.02: ["unstable", "witness", "off the path"],

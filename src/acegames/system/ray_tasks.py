@@ -116,10 +116,7 @@ class OnRay:
         try:
             if error is None:
                 self.finish()
-        except BaseException:
-            self._give_up()
-            raise
-        if error is not None:
+        finally:
             self._give_up()
 
     def apart(self) -> Self | None:
