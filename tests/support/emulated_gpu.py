@@ -71,6 +71,8 @@ def plain(threads, blocks, shared, own, given):
         for thread in range(threads - 1, -1, -1):
             own.group.memory[:] = np.nan
             own.group.table[:] = np.nan
+            own.group.row[:] = np.nan
+            own.group.fixed[:] = np.nan
             own.group.whole[:] = -1
             phases.plain_phase(thread, block, threads, blocks, shared, own, given)
 
@@ -80,6 +82,8 @@ def warp(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         shared.group.memory[:] = np.nan
         shared.group.table[:] = np.nan
+        shared.group.row[:] = np.nan
+        shared.group.fixed[:] = np.nan
         shared.group.whole[:] = -1
         phases.warp_phase(0, block, threads, blocks, shared, own, given)
 

@@ -85,10 +85,21 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
         return of
 
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return emit(builder, *(_spread(context, builder, *x) for x in zip(values, signature.args, strict=True)))
+        numbers = [_spread(context, builder, *x) for x in zip(values, signature.args, strict=True)]
+        return (
+            _quotient(builder, *numbers)
+            if on_gpu(context) and operation is operator.truediv
+            else emit(builder, *numbers)
+        )
 
     for kinds in ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType)):
         lower_builtin(operation, *kinds)(lower)
+
+
+def _quotient(builder: Any, a: Any, b: Any) -> Any:
+    """a / b on a GPU, which divides zero in a long way around; b is positive where a is zero."""
+    one, zero = ir.Constant(a.type, 1.0), builder.fcmp_ordered("==", a, ir.Constant(a.type, 0.0))
+    return builder.select(zero, a, builder.fdiv(builder.select(zero, one, a), b))
 
 
 for _operation, _name in (

@@ -30,36 +30,43 @@ PIVOTS = 64  # after so many a lane is given up
 
 
 class Group(NamedTuple):
-    """Room for eight games. The numbers say where in `memory` something begins."""
+    """Room for eight games. The numbers say where something begins."""
 
     memory: Floats  # (places, 8)
+    fixed: Floats  # the same, apart because its places are known beforehand, so that a GPU holds it in registers
     # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
     # weights, reduced costs; right sides in the last column
     table: Floats
     whole: Ints  # (places, 8): basic variable of each row, other one of each column, places of the pivot
     games: Ints  # (8,)
-    owner: Ints  # (rows,) whose deviation
+    row: Floats  # (joint actions + 1, 8) the pivot's row
+    owner: Ints  # (rows,) whose deviation, to which action of all players', and told which, -1: whichever
+    target: Ints
+    told: Ints
     sigma: Floats  # (joint actions,) room for one lane's answer
     team: Any  # that works on it; None: one thread
     N: int
-    utility: int  # (N, joint actions)
-    gross: int  # the same
-    v: int  # the same, in units; what leaving X is worth, where a joint action is not feasible
+    # in `memory`
+    v: int  # (N, joint actions) utilities in units; what leaving X is worth, where one is not feasible
     player: int  # (N, 5)
-    feasible: int  # (joint actions,) 1 or 0; behind them the number of joint actions, and a quarter of it
-    A: int  # (rows, joint actions)
+    A: int  # (rows, joint actions) what deviations gain
     scale: int  # (rows,)
-    c: int  # (joint actions,)
     size: int  # (variables,): joint actions, slacks, and the one that stands for none
     x: int
     y: int  # the same; before there are prices, the pivot's column
-    spare: int  # the same; in between, reduced costs over the pivot's row
+    spare: int  # the same
+    # in `fixed`
+    feasible: int  # (joint actions,) 1 or 0; behind them the number of joint actions, and a quarter of it
+    utility: int  # (N, joint actions)
+    gross: int  # the same
+    c: int  # (joint actions,)
+    worth: int  # (joint actions,) prices; in between, reduced costs over the pivot's row
     doubt: int  # (seats,) 1 where a seat has found that a game is not plain
     bound: int  # (seats,) the least ratio that a seat has found
     lowest: int  # (scanners, 2) the lowest right side, and its row
     largest: int  # (scanners, 2) the largest pivot, and its column
-    row: int  # (joint actions + 1,) the pivot's row, in `table`
-    basic: int  # in `whole`
+    # in `whole`
+    basic: int
     other: int
     place: int  # (seats, 2) where the pivot's row begins, and its column
 
@@ -77,24 +84,24 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
         rows, n = np.int64(0), np.int64(0)
     chairs, scanners = (1, 1) if team is None else (WARP, SCANNERS)
     variables = n + rows + 1
-    gross, v = N * n, 2 * N * n
-    player = v + N * n
-    feasible = player + 5 * N
-    A = feasible + n + 2
-    scale = A + rows * n
-    c = scale + rows
-    size = c + n
-    x, y, spare, doubt = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    player = N * n
+    scale = player + 5 * N
+    size = scale + rows
+    x, y, spare, A = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    utility = n + 2
+    gross, c = utility + N * n, utility + 2 * N * n
+    worth, doubt = c + n, c + 2 * n
     bound, lowest = doubt + chairs, doubt + 2 * chairs
     largest, end = lowest + 2 * scanners, lowest + 4 * scanners
-    row = (rows + 2) * (n + 1)
-    memory, table = np.zeros((end, lanes)), np.zeros((row + n + 1, lanes))
     place = rows + 1 + n
-    whole = np.zeros((place + 2 * chairs, lanes), np.int64)
-    games, owner = np.zeros(lanes, np.int64), np.zeros(rows, np.int64)
-    programs = gross, v, player, feasible, A, scale, c, size, x, y, spare
-    pivots = doubt, bound, lowest, largest, row, np.int64(0), rows + 1, place
-    return Group(memory, table, whole, games, owner, np.empty(n), team, N, np.int64(0), *programs, *pivots)
+    memory, fixed = np.zeros((A + rows * n, lanes)), np.zeros((end, lanes))
+    table, row = np.zeros(((rows + 2) * (n + 1), lanes)), np.zeros((n + 1, lanes))
+    whole, games = np.zeros((place + 2 * chairs, lanes), np.int64), np.zeros(lanes, np.int64)
+    deviations = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    arrays = memory, fixed, table, whole, games, row, *deviations, np.empty(n)
+    numbers = np.int64(0), player, A, scale, size, x, y, spare
+    known = np.int64(0), utility, gross, c, worth, doubt, bound, lowest, largest
+    return Group(*arrays, team, N, *numbers, *known, np.int64(0), rows + 1, place)
 
 
 @inlined
@@ -104,13 +111,21 @@ def has_room(group):
 
 
 @inner
+def prepare_group(choices, correlated, group):
+    """Fill what all games have in common: whose deviation each row is. Each seat reads its own."""
+    for k in range(seats(group.team)):
+        phase.list_rows(seat_of(k, group.team), choices, correlated, group)
+
+
+@inner
 def solve_group(written, choices, goal, n, group):
     """Solve the group's games, in the first n rows of their states.
 
     Fills the weights of joint actions at `group.x`, and behind `group.feasible` how many are
     played, 0 in lanes that are given up.
     """
-    plain, span, best, rows = _program(written, choices, goal, n, group)
+    rows = phase.count_rows(choices, goal.correlated, group)
+    plain, span, best = _program(written, choices, goal, n, rows, group)
     played = spread(0.0)
     if anywhere(plain):
         plain = _dual_simplex(n, rows + 1, plain, group)
@@ -119,7 +134,7 @@ def solve_group(written, choices, goal, n, group):
             _refine(n, rows, group)
             if goal.kind != ANY:  # else ties gave the objective away
                 for j in range(n):
-                    value = value - get(group.memory, group.c + j) * get(group.memory, group.x + j)
+                    value = value - get(group.fixed, group.c + j) * get(group.memory, group.x + j)
                 plain = plain & (value <= 4.0 * TIE)
             plain, played = _accepted(goal, span, best, n, rows, plain, group)
     for k in range(seats(group.team)):
@@ -135,11 +150,10 @@ def _undoubted(group):
 
 
 @inner
-def _program(written, choices, goal, n, group):
+def _program(written, choices, goal, n, rows, group):
     """Fill the programs and their first dictionaries.
 
-    Returns where they are plain, the unit and the best of the objective, and how many rows there
-    are.
+    Returns where they are plain, and the unit and the best of the objective.
     """
     team = group.team
     for k in range(seats(team)):
@@ -155,17 +169,15 @@ def _program(written, choices, goal, n, group):
         phase.count_in_units(seat_of(k, team), goal.terms, n, group)
     wait(team)
     plain, span, best = _objective_range(goal.terms, n, group)
-    rows = np.int64(0)
     for k in range(seats(team)):
-        seat = seat_of(k, team)
-        phase.weigh(seat, goal.terms, span, n, group)
-        rows = phase.incentive_rows(seat, written.first_row[group.games[0]], choices, goal.correlated, n, group)
+        phase.weigh(seat_of(k, team), goal.terms, span, n, group)
+        phase.incentive_rows(seat_of(k, team), written.first_row[group.games[0]], choices, n, rows, group)
     wait(team)
     a, most = _best_action(n, group)
     for k in range(seats(team)):
         phase.start(seat_of(k, team), a, most, n, rows, group)
     wait(team)
-    return plain & _undoubted(group), span, best, rows
+    return plain & _undoubted(group), span, best
 
 
 @inner
@@ -181,15 +193,15 @@ def _objective_range(terms, n, group):
         noise = noise + OUTLIER * NOISE * weight * (max(top, 0.0 - top) + gross)
     best, worst = spread(-np.inf), spread(np.inf)
     for j in range(n):
-        total = get(m, group.spare + j)
+        total = get(group.fixed, group.worth + j)
         best = where(phase.is_feasible(j, group), max(best, total), best)
         worst = where(phase.is_feasible(j, group), min(worst, total), worst)
     span = best - worst
     near = spread(0.0)
     for j in range(n):
-        close = (best - get(m, group.spare + j)) * OUTLIER < span
+        close = (best - get(group.fixed, group.worth + j)) * OUTLIER < span
         near = near + where(phase.is_feasible(j, group) & close, 1.0, 0.0)
-    plain = (span > noise) & (near <= get(m, group.feasible + n + 1))
+    plain = (span > noise) & (near <= get(group.fixed, group.feasible + n + 1))
     return plain, min(span, largest), best
 
 
@@ -198,7 +210,7 @@ def _best_action(n, group):
     """The joint action where the objective is best, and what it is there."""
     a, most = spread(0.0), spread(-np.inf)
     for j in range(n):
-        c = get(group.memory, group.c + j)
+        c = get(group.fixed, group.c + j)
         better = phase.is_feasible(j, group) & (c > most)
         a, most = where(better, j, a), where(better, c, most)
     return a, most
@@ -245,19 +257,19 @@ def _certified(kind, n, rows, plain, group):
         phase.read_point(seat_of(k, team), n, rows, group)
         phase.read_prices(seat_of(k, team), n, rows, group)
     wait(team)
-    few = get(m, group.feasible + n) <= STRICT
+    few = get(group.fixed, group.feasible + n) <= STRICT
     accepted = where(few, LP_CERTIFICATE, LARGE_CERTIFICATE)
     for k in range(seats(team)):
         phase.check_prices(seat_of(k, team), kind, accepted, n, rows, group)
     wait(team)
     value = lever = spread(0.0)
     for j in range(n):
-        value = value + get(m, group.c + j) * get(m, group.x + j)
+        value = value + get(group.fixed, group.c + j) * get(m, group.x + j)
     for r in range(rows):
         lever = lever + get(m, group.spare + n + r)
     gap = spread(-np.inf)
     for j in range(n):
-        gap = where(phase.is_feasible(j, group), max(gap, get(m, group.spare + j) - value), gap)
+        gap = where(phase.is_feasible(j, group), max(gap, get(group.fixed, group.worth + j) - value), gap)
     plain = plain & _undoubted(group) & (~few | (lever <= LEVER)) & (max(gap, 0.0 - gap) <= accepted)
     return plain, value
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.kernels.boxes import box_of, box_totals, line_height
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
-from acegames.kernels.lockstep import Group
+from acegames.kernels.lockstep import Group, prepare_group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
@@ -387,7 +387,9 @@ def warp_phase(thread, block, threads, blocks, shared, own, given):
 def _solve_plain(first, step, room, given):
     waiting, written, team = given.waiting, room.written, room.group.team
     n = len(room.group.sigma)  # known when this is compiled
-    for at in range(first, waiting.counts[WAITING], step):
+    at, count = first, waiting.counts[WAITING]
+    prepare_group(given.choices, given.goal.correlated, room.group)
+    while at < count:  # a range would divide by the step, which takes a GPU long
         for k in range(seats(team)):
             if leads(seat_of(k, team)):
                 _enter_waiting(at, written, room.mixed_ptr, waiting)
@@ -402,6 +404,7 @@ def _solve_plain(first, step, room, given):
                 waiting.size[at] = room.mixed_ptr[1]
             if leads(seat_of(k, team)) and left > 0:
                 waiting.left[take(waiting.counts[LEFT:], 1)] = at
+        at += step
 
 
 @inner

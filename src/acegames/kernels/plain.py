@@ -21,22 +21,22 @@ LINE, COLUMN = 0, 1  # a seat's places of the pivot: where its row begins, its c
 @inlined
 def is_feasible(j, group):
     """Where joint action j is feasible."""
-    return get(group.memory, group.feasible + j) > 0.0
+    return get(group.fixed, group.feasible + j) > 0.0
 
 
 @inlined
 def _doubt(unclear, seat, group):
     """Where something is found that is not plain, the game is given up."""
     place = group.doubt + rank(seat)
-    put(group.memory, place, where(unclear, 1.0, get(group.memory, place)))
+    put(group.fixed, place, where(unclear, 1.0, get(group.fixed, place)))
 
 
 @inlined
 def sum_of_seats(place, group):
     """The sum of whole numbers that all seats have left."""
-    total = get(group.memory, place)
+    total = get(group.fixed, place)
     for k in range(1, size_of(group.team)):
-        total = total + get(group.memory, place + k)
+        total = total + get(group.fixed, place + k)
     return total
 
 
@@ -47,26 +47,38 @@ def sum_of_seats(place, group):
 def clear(seat, n, group):
     """No joint action is feasible, and nothing is in doubt."""
     for j in mine(seat, n):
-        put(group.memory, group.feasible + j, 0.0)
-    put(group.memory, group.doubt + rank(seat), 0.0)
+        put(group.fixed, group.feasible + j, 0.0)
+    put(group.fixed, group.doubt + rank(seat), 0.0)
 
 
 @inner
 def enter(seat, written, n, group):
     """Fill utilities, gross utilities, and which joint actions are feasible."""
-    memory, N = group.memory, group.N
-    for lane in range(lane_count(memory)):
+    fixed = group.fixed
+    for lane in range(lane_count(fixed)):
         g = group.games[lane]
         begin, end = written.ptr[g], written.ptr[g + 1]
         if leads(seat):
-            memory[group.feasible + n, lane] = end - begin
-            memory[group.feasible + n + 1, lane] = max((end - begin) // 4, 1)
-        for k in mine(seat, end - begin):
-            j = written.row[begin + k] - written.first_row[g]
-            memory[group.feasible + j, lane] = 1.0
-            for i in range(N):
-                memory[group.utility + i * n + j, lane] = written.utility[begin + k, i]
-                memory[group.gross + i * n + j, lane] = written.utility[begin + k, N + i]
+            fixed[group.feasible + n, lane] = end - begin
+            fixed[group.feasible + n + 1, lane] = max((end - begin) // 4, 1)
+        if size_of(seat) > 1:
+            for k in mine(seat, end - begin):
+                _take(begin + k, written.row[begin + k] - written.first_row[g], lane, written, n, group)
+        else:  # places that are known beforehand may be registers
+            k = begin
+            for j in range(n):
+                if k < end and written.row[k] == written.first_row[g] + j:
+                    _take(k, j, lane, written, n, group)
+                    k += 1
+
+
+@inlined
+def _take(r, j, lane, written, n, group):
+    """Take what is written of a joint action."""
+    group.fixed[group.feasible + j, lane] = 1.0
+    for i in range(group.N):
+        group.fixed[group.utility + i * n + j, lane] = written.utility[r, i]
+        group.fixed[group.gross + i * n + j, lane] = written.utility[r, group.N + i]
 
 
 @inner
@@ -76,18 +88,18 @@ def measure_players(seat, floor, n, group):
     for i in mine(seat, group.N):
         top, low, gross = spread(-np.inf), spread(np.inf), spread(0.0)
         for j in range(n):
-            here, u = is_feasible(j, group), get(m, group.utility + i * n + j)
+            here, u = is_feasible(j, group), get(group.fixed, group.utility + i * n + j)
             top = where(here, max(top, u), top)
             low = where(here, min(low, u), low)
-            gross = where(here, max(gross, get(m, group.gross + i * n + j)), gross)
+            gross = where(here, max(gross, get(group.fixed, group.gross + i * n + j)), gross)
         cares = top - low > NOISE * gross
         unit = where(cares, top - low, 0.0)
         outside = where(cares, -(1.0 + floor) * unit / where(cares, unit, 1.0), -floor)
         near = spread(0.0)
         for j in range(n):
-            below = top - get(m, group.utility + i * n + j)
+            below = top - get(group.fixed, group.utility + i * n + j)
             near = near + where(is_feasible(j, group) & (below * OUTLIER < unit), 1.0, 0.0)
-        _doubt(near > get(m, group.feasible + n + 1), seat, group)
+        _doubt(near > get(group.fixed, group.feasible + n + 1), seat, group)
         for place, x in ((TOP, top), (UNIT, unit), (OUTSIDE, outside), (ROUNDING, gross)):
             put(m, group.player + 5 * i + place, x)
 
@@ -107,11 +119,11 @@ def count_in_units(seat, terms, n, group):
         top, outside = get(m, group.player + 5 * i + TOP), get(m, group.player + 5 * i + OUTSIDE)
         cares, unit = get(m, group.player + 5 * i + UNIT) > 0.0, _unit(i, group)
         for j in mine(seat, n):
-            below = top - get(m, group.utility + i * n + j)
+            below = top - get(group.fixed, group.utility + i * n + j)
             v = where(cares, (0.0 - below) / unit, 0.0)
             put(m, group.v + i * n + j, where(is_feasible(j, group), v, outside))
     for j in mine(seat, n):
-        put(m, group.spare + j, _objective(j, terms, n, group))
+        put(group.fixed, group.worth + j, _objective(j, terms, n, group))
 
 
 @inlined
@@ -120,7 +132,8 @@ def _objective(j, terms, n, group):
     m = group.memory
     total = spread(0.0)
     for i in range(group.N):
-        part = terms[i] * (get(m, group.utility + i * n + j) - get(m, group.player + 5 * i + TOP))
+        u = get(group.fixed, group.utility + i * n + j)
+        part = terms[i] * (u - get(m, group.player + 5 * i + TOP))
         total = where(get(m, group.player + 5 * i + UNIT) > 0.0, total + part, total)
     return total
 
@@ -130,14 +143,14 @@ def weigh(seat, terms, span, n, group):
     """Fill the objective in units of `span`; look for utilities that are equal but for rounding."""
     m = group.memory
     for j in mine(seat, n):
-        put(m, group.c + j, 0.0)
+        put(group.fixed, group.c + j, 0.0)
     for i in range(group.N):
         factor = terms[i] * get(m, group.player + 5 * i + UNIT) / span
         blur = NOISE * get(m, group.player + 5 * i + ROUNDING) / _unit(i, group)
         close = span < span
         for j in mine(seat, n):
             here, v = is_feasible(j, group), get(m, group.v + i * n + j)
-            put(m, group.c + j, get(m, group.c + j) + factor * v)
+            put(group.fixed, group.c + j, get(group.fixed, group.c + j) + factor * v)
             for k in range(j):
                 gap = get(m, group.v + i * n + k) - v
                 gap = max(gap, 0.0 - gap)
@@ -146,30 +159,48 @@ def weigh(seat, terms, span, n, group):
 
 
 @inner
-def incentive_rows(seat, first, choices, correlated, n, group):
-    """Fill A, scale and owner; returns how many rows there are."""
-    m = group.memory
-    rows = np.int64(0)
+def list_rows(seat, choices, correlated, group):
+    """Fill whose deviation each row is, to what and after what. All games have the same rows."""
+    r = np.int64(0)
     for i in range(group.N):
         begin, end = choices.first_action[i], choices.first_action[i + 1]
         for target in range(begin, end):
             for told in range(end - begin if correlated else 1):
                 if correlated and told == target - begin:
                     continue
-                if is_mine(seat, rows):
-                    most = spread(0.0)
-                    for j in range(n):
-                        gain = spread(0.0)
-                        if not correlated or choices.action[first + j, i] == told:
-                            to = choices.deviation[first + j, target]
-                            place = group.v + i * n + to if 0 <= to < n else group.player + 5 * i + OUTSIDE
-                            gain = where(is_feasible(j, group), get(m, place) - get(m, group.v + i * n + j), 0.0)
-                            most = max(most, gain)
-                        put(m, group.A + rows * n + j, gain)
-                    put(m, group.scale + rows, most)
-                    group.owner[rows] = i
-                rows += 1
+                if is_mine(seat, r):
+                    group.owner[r] = i
+                    group.target[r] = target
+                    group.told[r] = told if correlated else -1
+                r += 1
+
+
+@inlined
+def count_rows(choices, correlated, group):
+    """How many rows there are."""
+    rows = np.int64(0)
+    for i in range(group.N):
+        actions = choices.first_action[i + 1] - choices.first_action[i]
+        rows += actions * (actions - 1) if correlated else actions
     return rows
+
+
+@inner
+def incentive_rows(seat, first, choices, n, rows, group):
+    """Fill A and scale."""
+    m = group.memory
+    for r in mine(seat, rows):
+        i, target, told = np.int64(group.owner[r]), np.int64(group.target[r]), np.int64(group.told[r])
+        most = spread(0.0)
+        for j in range(n):
+            gain = spread(0.0)
+            if told < 0 or choices.action[first + j, i] == told:
+                to = choices.deviation[first + j, target]
+                place = group.v + i * n + to if 0 <= to < n else group.player + 5 * i + OUTSIDE
+                gain = where(is_feasible(j, group), get(m, place) - get(m, group.v + i * n + j), 0.0)
+                most = max(most, gain)
+            put(m, group.A + r * n + j, gain)
+        put(m, group.scale + r, most)
 
 
 @inner
@@ -191,7 +222,7 @@ def start(seat, a, most, n, rows, group):
     for j in mine(seat, n):
         here = is_feasible(j, group) & ~(a == j)
         put(T, rows * width + j, where(here, 1.0, 0.0))
-        put(T, (rows + 1) * width + j, where(here, most - get(m, group.c + j), 1.0))
+        put(T, (rows + 1) * width + j, where(here, most - get(group.fixed, group.c + j), 1.0))
         put(m, group.size + j, 1.0)
         put(whole, group.other + j, where(a == j, n + rows, j))
     if leads(seat):
@@ -213,14 +244,14 @@ def find_lowest(seat, n, count, group):
             b = get(group.table, i * (n + 1) + n)
             r = where(b < lowest, i, r)
             lowest = min(b, lowest)
-        put(group.memory, group.lowest + 2 * rank(seat), lowest)
-        put(group.memory, group.lowest + 2 * rank(seat) + 1, r)
+        put(group.fixed, group.lowest + 2 * rank(seat), lowest)
+        put(group.fixed, group.lowest + 2 * rank(seat) + 1, r)
 
 
 @inlined
 def lowest_of_seats(group):
     """The row of the lowest of all; -1: there is none."""
-    m, place = group.memory, group.lowest
+    m, place = group.fixed, group.lowest
     lowest, r = get(m, place), get(m, place + 1)
     for k in range(1, scanners(group.team)):
         b, i = get(m, place + 2 * k), get(m, place + 2 * k + 1)
@@ -238,33 +269,33 @@ def find_bound(seat, r, n, count, group):
     for k in mine(seat, n):
         a = 0.0 - gather(T, group.whole, line, k)
         d = max(get(T, count * width + k), 0.0)
-        put(T, group.row + k, a)
-        put(group.memory, group.spare + k, d / a)
-        bound = where(a > PIVOT, min(bound, (d + HARRIS) / a), bound)
-    put(group.memory, group.bound + rank(seat), bound)
+        put(group.row, k, a)
+        a = where(a > PIVOT, a, 1.0)
+        put(group.fixed, group.worth + k, d / a)
+        bound = where(get(group.row, k) > PIVOT, min(bound, (d + HARRIS) / a), bound)
+    put(group.fixed, group.bound + rank(seat), bound)
 
 
 @inlined
 def find_largest(seat, n, group):
     """Of some ratios within the bound, the one with the largest pivot, the first of several."""
-    T, m = group.table, group.memory
     if rank(seat) < scanners(seat):
-        bound = get(m, group.bound)
+        bound = get(group.fixed, group.bound)
         for k in range(1, size_of(group.team)):
-            bound = min(bound, get(m, group.bound + k))
+            bound = min(bound, get(group.fixed, group.bound + k))
         j, size = spread(-1.0), spread(PIVOT)
         for k in range(rank(seat), n, scanners(seat)):
-            a = get(T, group.row + k)
-            better = (a > size) & (get(m, group.spare + k) <= bound)
+            a = get(group.row, k)
+            better = (a > size) & (get(group.fixed, group.worth + k) <= bound)
             j, size = where(better, k, j), where(better, a, size)
-        put(m, group.largest + 2 * rank(seat), size)
-        put(m, group.largest + 2 * rank(seat) + 1, j)
+        put(group.fixed, group.largest + 2 * rank(seat), size)
+        put(group.fixed, group.largest + 2 * rank(seat) + 1, j)
 
 
 @inlined
 def largest_of_seats(group):
     """The column of the largest pivot of all, -1: there is none; and its size."""
-    m, place = group.memory, group.largest
+    m, place = group.fixed, group.largest
     size, j = get(m, place), get(m, place + 1)
     for k in range(1, scanners(group.team)):
         a, i = get(m, place + 2 * k), get(m, place + 2 * k + 1)
@@ -286,10 +317,10 @@ def set_apart(seat, busy, r, j, size, n, count, group):
     put(whole, column, max(j, 0.0))
     for k in mine(seat, width):
         meet = busy & (j == k)
-        put(T, group.row + k, inverse)
+        put(group.row, k, inverse)
         if anywhere(~meet):
             before = gather(T, whole, line, k)
-            put(T, group.row + k, where(meet, inverse, where(busy, before * inverse, 0.0)))
+            put(group.row, k, where(meet, inverse, where(busy, before * inverse, 0.0)))
             scatter(T, whole, line, k, where(busy, 0.0, before))
     for i in mine(seat, count + 1):
         before = gather(T, whole, column, i * width)
@@ -310,7 +341,7 @@ def eliminate(seat, n, count, group):
     for i in my_rows(seat, count + 1):
         factor = get(group.memory, group.y + i)
         for k in my_columns(seat, width):
-            put(T, i * width + k, get(T, i * width + k) - factor * get(T, group.row + k))
+            put(T, i * width + k, get(T, i * width + k) - factor * get(group.row, k))
 
 
 # -- its certificate ------------------------------------------------------------------------------
@@ -359,12 +390,13 @@ def check_prices(seat, kind, accepted, n, rows, group):
             lever = lever + size * max(over, 0.0)
         put(m, group.spare + n + r, lever)
     for j in mine(seat, n):
-        put(m, group.spare + j, get(m, group.c + j))
+        put(group.fixed, group.worth + j, get(group.fixed, group.c + j))
     for r in range(rows):
         y = get(m, group.y + n + r)
         if anywhere(max(y, 0.0 - y) > 0.0):
             for j in mine(seat, n):
-                put(m, group.spare + j, get(m, group.spare + j) - y * get(m, group.A + r * n + j))
+                gain = get(m, group.A + r * n + j)
+                put(group.fixed, group.worth + j, get(group.fixed, group.worth + j) - y * gain)
     if kind != ANY:
         for k in mine(seat, n):
             price = get(T, d + k)
@@ -415,7 +447,7 @@ def _slack(r, n, group):
 def slacks_of_columns(seat, n, group):
     """The same of the variables that are zero."""
     for k in mine(seat, n):
-        put(group.table, group.row + k, gather(group.memory, group.whole, group.other + k, group.spare))
+        put(group.row, k, gather(group.memory, group.whole, group.other + k, group.spare))
 
 
 @inlined
@@ -426,7 +458,7 @@ def take_slacks_out(seat, total, n, rows, group):
         b = get(T, i * width + n)
         b = where(get(group.whole, group.basic + i) < n, b / total, b)
         for k in range(n):
-            b = b + get(T, i * width + k) * get(T, group.row + k)
+            b = b + get(T, i * width + k) * get(group.row, k)
         put(T, i * width + n, b)
 
 
@@ -448,7 +480,7 @@ def measure_answer(seat, n, group):
         for j in range(n):
             x = get(m, group.x + j)
             missing = missing - x * get(m, group.v + i * n + j)
-            part = NOISE * x * get(m, group.gross + i * n + j) / unit
+            part = NOISE * x * get(group.fixed, group.gross + i * n + j) / unit
             noise = where(x > 0.0, noise + part, noise)
         put(m, group.player + 5 * i + MISSING, missing)
         put(m, group.player + 5 * i + ROUNDING, noise)
@@ -473,8 +505,8 @@ def check_units(seat, goal, n, span, best, group):
         missing = gross = spread(0.0)
         for j in range(n):
             x = get(m, group.x + j)
-            missing = where(x > 0.0, missing + x * (top - get(m, group.utility + i * n + j)), missing)
-            gross = where(x > 0.0, gross + x * get(m, group.gross + i * n + j), gross)
+            missing = where(x > 0.0, missing + x * (top - get(group.fixed, group.utility + i * n + j)), missing)
+            gross = where(x > 0.0, gross + x * get(group.fixed, group.gross + i * n + j), gross)
         least = where(missing > NOISE * gross, missing, max(missing, unit))
         _doubt(least * COARSE < unit, seat, group)
     if goal.kind != ANY and leads(seat):
@@ -482,7 +514,7 @@ def check_units(seat, goal, n, span, best, group):
         for i in range(group.N):
             for j in range(n):
                 x = get(m, group.x + j)
-                part = x * get(m, group.gross + i * n + j)
+                part = x * get(group.fixed, group.gross + i * n + j)
                 gross = where(x > 0.0, gross + part * abs(goal.terms[i]), gross)
         for j in range(n):
             x = get(m, group.x + j)
@@ -495,4 +527,4 @@ def check_units(seat, goal, n, span, best, group):
 def leave(seat, n, played, group):
     """Fill how many joint actions are played."""
     if leads(seat):
-        put(group.memory, group.feasible + n, played)
+        put(group.fixed, group.feasible + n, played)

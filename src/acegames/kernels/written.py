@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.lanes import LANES, lane_count
-from acegames.kernels.lockstep import has_room, solve_group
+from acegames.kernels.lockstep import has_room, prepare_group, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.kernels.teams import leads, mine, seat_of, seats, wait
@@ -65,6 +65,8 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     """
     programs = waiting = widest = np.int64(0)
     together = goal.kind not in (EGALITARIAN, FAIR) and has_room(group)
+    if together:
+        prepare_group(choices, goal.correlated, group)
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):
@@ -124,7 +126,7 @@ def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answe
     solve_group(written, choices, goal, n, group)
     for lane in range(waiting):
         g = group.games[lane]
-        played = group.memory[group.feasible + n, lane]
+        played = group.fixed[group.feasible + n, lane]
         for k in range(seats(team)):
             _read_answer(seat_of(k, team), g, lane, written, group)
         wait(team)

@@ -123,7 +123,7 @@ class _WithCard(LocalEngine):
             small = space.total < self.smallest or shape.outcomes > MOST_OUTCOMES
             if small or exploring_bytes(space) > self._allowed():
                 return explore_dense(space, roots, allowed, team)
-            compile_together(EXPLORING, shape, self.card.capability)
+            compile_together((*EXPLORING,), shape, self.card.capability)
             return explore_on(self.card, space, shape, roots, allowed)
 
         return explore(space, memory, team, boxes)
@@ -152,7 +152,7 @@ class _WithCard(LocalEngine):
         stages = stages_of(space, concept, base)
         assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
-        compile_together(SOLVING, shape, self.card.capability)
+        compile_together((*SOLVING,), shape, self.card.capability)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)
 
     def _left_to_host(self, space: Space, concept: Concept) -> str | None:

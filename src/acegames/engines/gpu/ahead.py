@@ -6,9 +6,9 @@ Numba compiles on one thread at a time, and a new shape of stage games needs a d
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 
 from acegames.engines.gpu.recipes import Shape, given_to, recipe
 from acegames.system.compiled import can_run_elsewhere, running_elsewhere
@@ -20,7 +20,8 @@ NO_CODE = (0, 0)  # compute capability of a card that runs the processor's code:
 MOST = 4  # processes: the longest takes about as long as all others together on the remaining ones
 
 
-def compile_together(names: Iterable[str], shape: Shape, capability: tuple[int, int]) -> None:
+@cache  # what is kept, or was tried, is not looked for again: that takes a tenth of a second
+def compile_together(names: tuple[str, ...], shape: Shape, capability: tuple[int, int]) -> None:
     """Compile those of the kernels, the longest first, that are not kept on disk.
 
     What fails here is compiled again where it is needed, and fails there, with its error.

@@ -25,6 +25,7 @@ GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
+MANY = 8  # blocks of a multiprocessor that wait for memory in turn, where little is shared: measured, a third faster
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
@@ -87,7 +88,9 @@ class Shape:
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Team(0) if self.warp else None
-        return _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
+        room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
+        names = ("whole", "owner", "target", "told")
+        return room._replace(**{name: getattr(room, name).astype(np.int16) for name in names})
 
     @property
     def together(self) -> bool:
@@ -140,7 +143,7 @@ def recipe(name: str, shape: Shape) -> Recipe:
         if shape.warp:
             return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
         held = replace(made, threads=GAMES, own=room, beside=("group.table",))
-        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
+        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=(), blocks=MANY)
     return made
 
 
