@@ -26,10 +26,13 @@ class Stage(NamedTuple):
     baseline: NDArray[Any]  # (N,) as the utilities
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
+    def weights(self) -> list[float] | None:
         """The weights of a linear objective, scaled to unit size."""
         given = self.concept.weights(self.players)
-        return None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
+        if given is None:
+            return None
+        largest = max(map(abs, given)) or 1.0
+        return [weight / largest for weight in given]
 
 
 @dataclass(frozen=True, eq=False)
