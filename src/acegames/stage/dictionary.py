@@ -65,6 +65,7 @@ class Dictionary:
         self.barred = set[int]()
 
     def __copy__(self) -> Dictionary:
+        """A dictionary that can go its own way; the rows themselves are never changed."""
         found = object.__new__(Dictionary)
         found.__dict__.update(self.__dict__)
         for name in ("T", "value", "basic", "nonbasic", "barred"):
@@ -73,7 +74,7 @@ class Dictionary:
 
     def point(self) -> list[Fraction]:
         """The current weights and slacks."""
-        return [Fraction(x, self.over) for x in self.value]
+        return [Fraction(x, self.over) for x in self.value[: self.artificial]]
 
     def worth(self, level: Sequence[int]) -> Fraction:
         """The value of a level at the current point."""
@@ -108,8 +109,9 @@ class Dictionary:
             row = self.row(r)
             self.pivot(r, next(j for j, x in enumerate(row) if x != 0), row)
         j = self.nonbasic.index(self.artificial)
-        for row in (*self.T.values(), self.nonbasic, self.objective):
-            del row[j]
+        del self.nonbasic[j]
+        self.objective = self.objective[:j] + self.objective[j + 1 :]
+        self.T = {k: row[:j] + row[j + 1 :] for k, row in self.T.items()}
         return True
 
     def maximise(self, level: Sequence[int], unit: int, ties: Ties) -> None:
@@ -193,11 +195,11 @@ class Dictionary:
     def _add_artificial(self) -> None:
         """Add a nonbasic column with -1 in the rows whose basic variable is negative, else 0."""
         violated = {k: -int(self.value[k] < 0) for k in self.basic}
-        self.nonbasic.append(self.artificial)
-        for k, row in self.T.items():
-            row.append(violated[k] * self.over)
         slacks = [violated.get(k, 0) for k in range(self.columns, self.artificial)]
-        self.A[self.artificial] = tuple(self._less(slacks, {k: -violated[k] for k in self.T}))
+        column = self._less(slacks, {k: -violated[k] for k in self.T})
+        self.A = {**self.A, self.artificial: tuple(column)}
+        self.T = {k: [*row, violated[k] * self.over] for k, row in self.T.items()}
+        self.nonbasic.append(self.artificial)
         self.objective = [0] * len(self.nonbasic)
 
     def _price(self, level: Sequence[int]) -> None:

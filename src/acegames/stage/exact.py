@@ -8,8 +8,8 @@ the optimal face (spec 4, lexicographic ties). Without an objective, phase one r
 violations instead. Once all columns are barred, later levels cannot change the point.
 
 Units only decide what counts as a tie, so another try in finer units goes on from the best point of
-the first level. Where players are compared, the whole numbers are multiples of the units as well,
-and which columns are steepest depends on them: these programs are solved anew.
+the first level. Where players are compared, the whole numbers are scaled so that units are whole as
+well. Which column is steepest then depends on the units, and each try solves the program anew.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Search:
     """The program of a stage, and its dictionary at the best point of the first level."""
 
     def __init__(self, stage: Stage, units: Units) -> None:
-        self.floor = float(stage.concept.floor).as_integer_ratio()[1]
+        self.floor = float(stage.concept.floor).as_integer_ratio()[1]  # its denominator
         self.times, whole = _whole_numbers(stage, units, self.floor)
         self.program = stage_program(stage, whole, (units.own > 0).tolist())
         self.table = _at_first_level(self.program)
@@ -90,9 +90,9 @@ class _Search:
 
 
 def _whole_numbers(stage: Stage, units: Units, floor: int) -> tuple[int, Utilities]:
-    """A power of two, and the stage's numbers times this, which are whole; rounding is cut off.
+    """A power of two, and the numbers of a stage times this, which are whole; blur is cut to whole.
 
-    Ranges times the concept's floor are whole as well, whose denominator is given.
+    Ranges times the concept's floor, whose denominator is given, are whole as well.
     """
     given = [*stage.utility.T.tolist(), stage.baseline.tolist()]
     if stage.concept.criterion.compares:

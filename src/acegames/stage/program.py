@@ -22,10 +22,10 @@ b >= 0 throughout. A solution exists if X is not empty (spec 4 has the proof).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from acegames.stage import Stage
@@ -36,7 +36,7 @@ Numbers = list[Any]  # all floats, or all whole numbers or Fractions
 class Utilities(NamedTuple):
     """What a program is made of: all floats, or all whole numbers."""
 
-    of: list[Numbers]  # each player's, at each joint action
+    own: list[Numbers]  # each player's, at each joint action
     blur: list[Numbers]  # how far these may be off by rounding
     baseline: Numbers  # of each player
 
@@ -63,12 +63,12 @@ def stage_program(stage: Stage, given: Utilities, cares: Sequence[bool]) -> Prog
 
     Ranges times the floor must be whole numbers if the utilities are.
     """
-    concept, exact = stage.concept, isinstance(given.of[0][0], int)
-    top, low = [max(u) for u in given.of], [min(u) for u in given.of]
+    concept, exact = stage.concept, isinstance(given.own[0][0], int)
+    top, low = [max(u) for u in given.own], [min(u) for u in given.own]
     ranges = [(x - y) * care for x, y, care in zip(top, low, cares, strict=True)]
     v = [
         merge_equal([x - most for x in u], blur) if care else [0] * len(u)
-        for u, blur, most, care in zip(given.of, given.blur, top, cares, strict=True)
+        for u, blur, most, care in zip(given.own, given.blur, top, cares, strict=True)
     ]
     part, of = float(concept.floor).as_integer_ratio()
     below = [x * part // of if exact else x * float(concept.floor) for x in ranges]
@@ -117,7 +117,7 @@ def merge_equal(values: Numbers, blur: Numbers) -> Numbers:
     """Set a player's values that follow each other within their blur to the lowest."""
     order = sorted(range(len(values)), key=values.__getitem__)
     merged, lowest = [*values], values[order[0]]
-    for before, here in pairwise(order):
+    for before, here in itertools.pairwise(order):
         if values[here] - values[before] > max(blur[before], blur[here]):
             lowest = values[here]
         merged[here] = lowest
@@ -140,21 +140,19 @@ def deviation_rows(stage: Stage, v: list[Numbers], outside: Numbers) -> tuple[li
         options = [against.setdefault(a[:i] + a[i + 1 :], {}) for a in joint]
         for option, a, x in zip(options, own, v[i], strict=True):
             option[a] = x
-        choices, utility = sorted(set(own)), v[i]
-        told = (
-            [(c, [r for r, a in enumerate(own) if a == c]) for c in choices]
+        choices = sorted(set(own))
+        given = (
+            {c: [r for r, a in enumerate(own) if a == c] for c in choices}
             if concept.told
-            else [(None, range(len(joint)))]
+            else {None: [*range(len(own))]}
         )
-        for d in choices:
-            for c, rows in told:
-                if c == d:
-                    continue
-                gain = [options[r].get(d, outside[i]) - utility[r] for r in rows]
-                if max(gain) > 0:
-                    row = [0] * len(joint)
-                    for r, x in zip(rows, gain, strict=True):
-                        row[r] = x
-                    found.append(row)
-                    owner.append(i)
+        for d, told in itertools.product(choices, given):
+            rows = given[told] if told != d else []
+            gain = [options[r].get(d, outside[i]) - v[i][r] for r in rows]
+            if max(gain, default=0) > 0:
+                row = [0] * len(joint)
+                for r, x in zip(rows, gain, strict=True):
+                    row[r] = x
+                found.append(row)
+                owner.append(i)
     return found, owner
