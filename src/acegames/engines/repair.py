@@ -47,11 +47,11 @@ def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], ab
             played = np.flatnonzero(sigma > 0)
             known[key] = Repaired(played, sigma[played], weighted_sum(sigma[played].tolist(), stage.utility[played]))
         found.append(known[key])
-    mixed = _filed(answers, stages, found) if stages else ()
-    return replace(answers, more=(*answers.more, *mixed), open=(), repaired=answers.repaired + len(stages))
+    more = (*answers.more, _filed(answers, stages, found)) if stages else answers.more
+    return replace(answers, more=more, open=(), repaired=answers.repaired + len(stages))
 
 
-def _filed(answers: Answers, stages: list[OpenStage], found: list[Repaired]) -> tuple[Mixed]:
+def _filed(answers: Answers, stages: list[OpenStage], found: list[Repaired]) -> Mixed:
     """File the answers of stages, which are in the order of cells; return those that are mixed."""
     cell, size = np.array([stage.cell for stage in stages]), np.array([len(x.played) for x in found])
     row = np.concatenate([stage.row[x.played] for stage, x in zip(stages, found, strict=True)])
@@ -59,4 +59,4 @@ def _filed(answers: Answers, stages: list[OpenStage], found: list[Repaired]) -> 
     answers.value[cell] = [x.value for x in found]
     answers.code[cell] = np.where(several, 0, 1 + row[np.cumsum(size) - size])
     of_several = np.repeat(several, size)
-    return (Mixed(cell[several], size[several], row[of_several], prob[of_several]),)
+    return Mixed(cell[several], size[several], row[of_several], prob[of_several])

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,11 @@ class Stage(NamedTuple):
     """One stage game and the concept of its equilibrium; the fields are as in `StageBatch`."""
 
     action: NDArray[np.int32]  # (R, N)
-    utility: NDArray[Any]  # (R, N) floats, or whole numbers
+    utility: NDArray[np.float64]  # (R, N)
     concept: Concept
     players: tuple[Hashable, ...]
     gross: NDArray[np.float64]  # (R, N)
-    baseline: NDArray[Any]  # (N,) as the utilities
+    baseline: NDArray[np.float64]  # (N,)
 
     @property
     def weights(self) -> list[float] | None:

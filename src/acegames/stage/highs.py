@@ -82,6 +82,7 @@ class HighsStageSolver:
         """Return sigma, or None if an answer could not be certified."""
         columns = constraints.shape[1]
         A = np.vstack([constraints, np.arange(columns) < rows])
+        # roughly how far each slack can change: large ones move the objective at small prices
         slack_size = np.maximum(np.abs(constraints[:, :rows] - constraints[:, [0]]).max(axis=1), 1.0)
         lower = np.append(np.full(len(b), -np.inf), 1.0)
         upper = np.append(b, 1.0)

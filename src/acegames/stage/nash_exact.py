@@ -286,7 +286,7 @@ class _Side:
         moves = ([u[c, k] - u[a, k] for k in others] for a in own for c in choices if c != a)
         gains = [[*gain, 0] for gain in moves if max(gain) > 0]  # other moves never gain
         share = [[-int(j == k) for j in range(n)] + [1] for k in range(n)]  # the least probability: z <= y_k
-        self.program, self.indifferent = _whole_program(n, gains + share, [tie] * len(gains) + [0] * n)
+        self.program, self.ties = _whole_program(n, gains + share, [tie] * len(gains) + [0] * n)
         self.level = [u[own[0], k] for k in others] + [Fraction(0)]
         self.present = [0] * n + [1]
         self.centre = self._best(self.present, self.level)
@@ -327,5 +327,5 @@ class _Side:
         if not table.make_feasible():
             return []
         for level in levels:
-            table.maximise(*common_denominator(level), self.indifferent)
+            table.maximise(*common_denominator(level), self.ties)
         return table.point()[: len(self.others)]
