@@ -327,6 +327,14 @@ def test_the_choice_follows_scale_and_offset(name):
                     assert sigma[rows] @ u == pytest.approx(plain[rows] @ u, abs=TOLERANCE * spread(u))
 
 
+@pytest.mark.parametrize("kind", [CE, CCE])
+def test_a_power_of_two_changes_no_bit_of_an_exact_answer(kind):
+    for family, objective in itertools.product((floats, tenths), ("welfare", "egalitarian", "fair", None)):
+        for X, u in stages(family):
+            sigmas = [solved_exactly(X, u * factor, kind(objective), ("p", "q")) for factor in (1.0, 2.0**-20, 2.0**20)]
+            assert len({sigma.tobytes() for sigma in sigmas}) == 1
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_stage_does_not_depend_on_its_neighbours(name):
     games = stages(holes)

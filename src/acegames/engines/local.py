@@ -37,7 +37,7 @@ from acegames.engines.forecast import (
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.measure import SECONDS, Sample, exploring_seconds
 from acegames.engines.none_found import failed
-from acegames.engines.repair import repair
+from acegames.engines.repair import Known, repair
 from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats
@@ -335,7 +335,7 @@ class Sharing(Threads):
     buffers: dict[int, Buffers] = field(default_factory=dict)
 
     def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
-        taken, known = np.zeros(1, dtype=np.int64), dict[bytes, Floats]()
+        taken, known = np.zeros(1, dtype=np.int64), Known()
 
         def share(k: int) -> Answers:
             if k not in self.buffers:

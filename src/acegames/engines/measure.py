@@ -17,7 +17,7 @@ from acegames.concepts import Concept
 from acegames.engines.answers import Answers, joined
 from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
-from acegames.engines.repair import repair
+from acegames.engines.repair import Known, repair
 from acegames.model.arrays import Floats, Ints, spans
 from acegames.policy.filing import file_layer
 from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted, explore, sampled
@@ -123,7 +123,7 @@ class Sample:
 
     def _repaired(self, found: Answers, t: int, allowed: float) -> tuple[float, Answers]:
         """Seconds for stage games that floats could not decide, and answers with some decided."""
-        known, opened, players = dict[bytes, Floats](), found.open, self.space.game.players
+        known, opened, players = Known(), found.open, self.space.game.players
         times, done = list[float](), 0
         for done, stage in enumerate(opened, 1):
             began = working_clock()

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,20 @@ class Stage(NamedTuple):
     """One stage game and the concept of its equilibrium; the fields are as in `StageBatch`."""
 
     action: NDArray[np.int32]  # (R, N)
-    utility: NDArray[Any]  # (R, N) floats, or whole numbers
+    utility: NDArray[np.float64]  # (R, N)
     concept: Concept
     players: tuple[Hashable, ...]
     gross: NDArray[np.float64]  # (R, N)
-    baseline: NDArray[Any]  # (N,) as the utilities
+    baseline: NDArray[np.float64]  # (N,)
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
+    def weights(self) -> list[float] | None:
         """The weights of a linear objective, scaled to unit size."""
         given = self.concept.weights(self.players)
-        return None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
+        if given is None:
+            return None
+        largest = max(map(abs, given)) or 1.0
+        return [weight / largest for weight in given]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from acegames.model.arrays import Floats, pointers
 from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
 from acegames.stage import Stage
 from acegames.stage.preference import Preference, better, rationals
-from acegames.stage.units import first_units
+from acegames.stage.units import Measure
 from acegames.system.extras import optional
 
 Profile = list[Floats]  # N arrays of action probabilities
@@ -49,7 +49,7 @@ def ask_backend(stage: Stage, backend: str) -> list[dict[int, float]] | None:
     Two players get the best equilibrium that was found, by the objective, and None also where there
     are too many supports to enumerate. Three or more players get the first equilibrium.
     """
-    utility, n, units = stage.utility, len(stage.players), first_units(stage)
+    utility, n, units = stage.utility, len(stage.players), Measure(stage).first()
     own = [np.unique(column) for column in stage.action.T]
     cares, per = units.own > 0, np.where(units.own > 0, units.own, 1.0)
     scaled = np.moveaxis(((utility - utility.max(axis=0)) * cares / per).reshape(*map(len, own), n), -1, 0)

@@ -1,94 +1,124 @@
-"""The stage program in exact arithmetic: a small dense simplex, slow but never wrong.
+"""The stage program in exact arithmetic: slow but never wrong.
 
 Utilities times a power of two are whole numbers, so nothing is rounded (rounded coefficients could
 leave the program without a solution). As in the kernels, the search starts at a point that is too
 good and comes down to the best feasible one by a dual simplex. Then each level is maximised in
 turn; columns with a negative reduced cost are barred from later levels, which keeps the search on
-the optimal face (spec 4, lexicographic ties). Without an objective, and for Nash, phase one removes
-the violations instead. The steepest column enters; after many steps Bland's rule ends the search.
+the optimal face (spec 4, lexicographic ties). Without an objective, phase one removes the
+violations instead. Once all columns are barred, later levels cannot change the point.
 
-The dictionary holds whole numbers over one denominator (Edmonds; Bareiss). Every entry is a minor
-of the first dictionary, so pivots divide without remainder and need no greatest common divisors.
+Units only decide what counts as a tie, so another try in finer units goes on from the best point of
+the first level. Where players are compared, the whole numbers are scaled so that units are whole as
+well. Which column is steepest then depends on the units, and each try solves the program anew.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from acegames.model.arrays import Floats
-from acegames.numerics import NOISE, TIE
+from acegames.numerics import NOISE, OUTLIER
 from acegames.stage import Stage
-from acegames.stage.program import Program, common_denominator, stage_program
-from acegames.stage.units import Units, finer_units, first_units
+from acegames.stage.dictionary import TIE_PART, TIE_WHOLE, Dictionary, Ties
+from acegames.stage.program import Program, Utilities, stage_program
+from acegames.stage.units import Measure, Units, ordered_sum
 
-Rational = Fraction | int
-TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
 TRIES = 4  # solves of one stage, each in units that the last answer suggests
-STEEPEST = 50  # pivots before Bland's rule; most programs take fewer than ten
 
 
 def solve_exactly(stage: Stage) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    units = first_units(stage)
+    measure = Measure(stage)
+    units = measure.first()
+    search = _Search(stage, units)
     for _ in range(TRIES):
-        sigma = _solved(stage, units)
-        finer = finer_units(stage, units, sigma)
+        sigma = search.best(units)
+        finer = measure.finer(units, sigma)
         if finer is None:
             break
         units = finer
+        if stage.concept.criterion.compares:
+            search = _Search(stage, units)
     return sigma
 
 
-def _solved(stage: Stage, units: Units) -> Floats:
-    """Solve one stage in given units."""
-    given = (stage.utility, stage.baseline, units.own, np.array(units.goal))
-    times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
-    times *= float(stage.concept.floor).as_integer_ratio()[1]
-    utility, baseline, own, goal = (_whole(part, times) for part in given)
-    whole = stage._replace(utility=utility, baseline=baseline)
-    program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal))
-    # not by depth if outliers are played with more than a tiny probability
-    best = _best_point(program) or _best_point(program, strict=False) or []
-    sigma = np.array([float(x) for x in best[: program.rows]])
-    return sigma / float(np.cumsum(sigma)[-1])  # in order: a plain sum may add up otherwise
+class _Search:
+    """The program of a stage, and its dictionary at the best point of the first level."""
+
+    def __init__(self, stage: Stage, units: Units) -> None:
+        self.floor = float(stage.concept.floor).as_integer_ratio()[1]  # its denominator
+        self.times, whole = _whole_numbers(stage, units, self.floor)
+        self.program = stage_program(stage, whole, (units.own > 0).tolist())
+        self.table = _at_first_level(self.program)
+
+    def best(self, units: Units) -> Floats:
+        """The best sigma, where ties are judged in these units."""
+        ties, level_unit = self._ties(units)
+        # not by depth if outliers are played with more than a tiny probability
+        loose = ties._replace(depth=None, by_depth=False)
+        sigma = self._best_point(ties, level_unit) or self._best_point(loose, level_unit) or []
+        total = ordered_sum(sigma)
+        return np.array([x / total for x in sigma])
+
+    def _best_point(self, ties: Ties, level_unit: list[int]) -> list[float] | None:
+        """The best point, level by level; None if ties judged by depth gave a level away."""
+        table, passed = copy(self.table), list[tuple[list[int], int, Fraction]]()
+        for level, unit in zip(self.program.levels, level_unit, strict=False):
+            table.maximise(level, unit, ties)
+            if table.barred.issuperset(table.nonbasic):
+                break
+            passed.append((level, unit, table.worth(level)))
+        for level, unit, most in passed if ties.by_depth else ():
+            if TIE_WHOLE * ties.finer * (most - table.worth(level)) > 4 * TIE_PART * unit:
+                return None
+        return [x / table.over for x in table.value[: self.program.rows]]
+
+    def _ties(self, units: Units) -> tuple[Ties, list[int]]:
+        """What counts as a tie in these units, and the unit of each level."""
+        program, given = self.program, [x.as_integer_ratio() for x in (*units.own.tolist(), units.goal)]
+        finer = max(1, max([below for _, below in given]) * self.floor // self.times)
+        *own, goal = [above * (self.times * finer // below) for above, below in given]
+        row_unit, level_unit = program.units(own, goal)
+        levels = zip(program.levels[1:], level_unit[1:], strict=False)
+        below_best = [[-x * finer // unit for x in level[: program.rows]] for level, unit in levels]
+        depth = [x if x > OUTLIER else 1 for x in map(max, zip(*below_best, strict=True))]
+        outliers = max(depth, default=1) > 1
+        return Ties(row_unit, goal or 1, depth if outliers else None, finer), level_unit
 
 
-def _whole(numbers: Floats, times: int) -> Any:
-    """The numbers times `times`, rounded down to Python's whole numbers."""
+def _whole_numbers(stage: Stage, units: Units, floor: int) -> tuple[int, Utilities]:
+    """A power of two, and the numbers of a stage times this, which are whole; blur is cut to whole.
 
-    def whole(number: float) -> int:
-        above, below = number.as_integer_ratio()
-        return above * times // below
+    Ranges times the concept's floor, whose denominator is given, are whole as well.
+    """
+    given = [*stage.utility.T.tolist(), stage.baseline.tolist()]
+    if stage.concept.criterion.compares:
+        given.append([*units.own.tolist(), units.goal])
+    ratios = [[x.as_integer_ratio() for x in numbers] for numbers in given]
+    times = floor * max([below for numbers in ratios for _, below in numbers])
+    whole = [[above * (times // below) for above, below in numbers] for numbers in ratios]
+    noise = [[x.as_integer_ratio() for x in numbers] for numbers in (NOISE * stage.gross).T.tolist()]
+    blur = [[above * times // below for above, below in numbers] for numbers in noise]
+    return times, Utilities(whole[: len(blur)], blur, whole[len(blur)])
 
-    return np.frompyfunc(whole, 1, 1)(numbers)
 
-
-def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
-    """The best point, level by level; None if ties judged by depth gave a level away."""
+def _at_first_level(program: Program) -> Dictionary:
+    """A dictionary at the best point of the first level, or at any point if there is none."""
     first, exchanges = _too_good(program)
-    table = Dictionary(program, first, by_depth=strict)
+    table = Dictionary(program, first)
     for variable, row in exchanges:
-        table.pivot(row, table.nonbasic.index(variable))
-    levels = program.levels.tolist()
+        table.pivot(row, table.nonbasic.index(variable), table.row(row))
     # A fair start (two exchanges) and a start without an objective cannot guide a dual simplex.
-    if len(exchanges) < 2 and levels and any(levels[0]):
-        table.make_best(levels[0])
+    if len(exchanges) < 2 and program.levels and any(program.levels[0]):
+        table.make_best(program.levels[0])
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
-    units = np.broadcast_to(program.level_unit, len(levels)).tolist()
-    best: list[Rational] = []
-    for level, unit in zip(levels, units, strict=True):
-        table.maximise(level, unit)
-        best.append(table.worth(level))
-    for level, unit, most in zip(levels, units, best, strict=True):
-        if strict and TIE_WHOLE * (most - table.worth(level)) > 4 * TIE_PART * unit:
-            return None
-    return table.point()
+    if program.levels:
+        table.improve(program.levels[0])
+    return table
 
 
 def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
@@ -97,154 +127,14 @@ def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
     The joint action has the largest objective. If players are compared, it is the best one of the
     player whose best is lowest, and the auxiliaries enter on that player's constraints.
     """
-    rows, auxiliaries, players = program.rows, program.A.shape[1] - program.rows, len(program.levels) - 1
-    if players < 0:
+    rows, levels, players = program.rows, program.levels, len(program.levels) - 1
+    if not levels:
         return 0, []
-    if not auxiliaries:
-        return int(program.levels[0].argmax()), []
-    begin = len(program.b) - auxiliaries * players  # of z - w_i.sigma <= o_i
-    worth = -program.A[begin : begin + players, :rows]
-    pilot = int((program.b[begin : begin + players] + worth.max(axis=1)).argmin())
-    return int(worth[pilot].argmax()), [(rows + k, begin + k * players + pilot) for k in range(auxiliaries)]
-
-
-class Dictionary:
-    """over * x_basic = rhs - T x_nonbasic in whole numbers; x is the weights y, then the slacks.
-
-    A slack is counted in the unit that makes its constraint whole. `size` says roughly how large a
-    variable can be; ties are judged by it.
-    """
-
-    def __init__(self, program: Program, first: int = 0, *, by_depth: bool = True) -> None:
-        columns, slacks, rows = program.A.shape[1], len(program.b), program.rows
-        depth = program.depth.tolist() if by_depth and program.depth is not None else [1] * rows
-        slack = program.slack_size if by_depth else np.maximum(abs(program.A).max(axis=1, initial=0), program.row_unit)
-        auxiliary = np.broadcast_to(program.row_unit, slacks).tolist()[-1:] * (columns - rows)
-        self.size: list[Rational] = [*(Fraction(1, x) for x in depth), *auxiliary, *slack.tolist()]
-        self.over, self.T, self.rhs, self.objective = 1, [], [], [0] * columns
-        for r, (row, b) in enumerate(zip(program.A.tolist(), program.b.tolist(), strict=True)):
-            numbers, times = common_denominator([*row, b])
-            common = math.gcd(*numbers) or 1
-            self.T.append([x // common for x in numbers[:-1]])
-            self.rhs.append(numbers[-1] // common)
-            self.size[columns + r] *= Fraction(times, common)
-        self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one, without slack
-        self.rhs.append(1)
-        self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
-        self.barred: set[int] = set()
-        self.pivot(slacks, first)
-        self._forget(first)
-
-    def point(self) -> list[Fraction]:
-        """The current weights and slacks."""
-        found = [Fraction(0)] * len(self.size)
-        for k, number in zip(self.basic, self.rhs, strict=True):
-            found[k] = Fraction(number, self.over)
-        return found
-
-    def worth(self, level: Sequence[Rational]) -> Rational:
-        """The value of a level at the current point."""
-        at_hand = (level[k] * number for k, number in zip(self.basic, self.rhs, strict=True) if k < len(level))
-        return Fraction(sum(at_hand), self.over)
-
-    def make_feasible(self) -> bool:
-        """Phase one: drive an artificial column over violated rows to zero; False if impossible."""
-        if min(self.rhs) >= 0:
-            return True
-        artificial = len(self.size)
-        self.nonbasic.append(artificial)
-        for row, number in zip(self.T, self.rhs, strict=True):
-            row.append(-self.over if number < 0 else 0)
-        self.objective = [0] * len(self.nonbasic)
-        self.pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
-        self._improve([0] * artificial + [-1])
-        if artificial in self.basic:
-            r = self.basic.index(artificial)
-            if self.rhs[r] != 0:
-                return False
-            self.pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
-        self._forget(self.nonbasic.index(artificial))
-        return True
-
-    def make_best(self, level: Sequence[Rational]) -> None:
-        """Dual simplex from a point that is too good (if it is) to the best feasible one."""
-        self._price(common_denominator(level)[0])
-        for _ in range(STEEPEST + len(self.rhs)):  # phase one continues where this stalls
-            if max(self.objective, default=0) > 0 or min(self.rhs) >= 0:
-                return
-            r = self.rhs.index(min(self.rhs))
-            # the column that keeps all gains at most zero when row r leaves
-            j = _least_ratio([-d for d in self.objective], [-x for x in self.T[r]], self.nonbasic)
-            if j < 0:
-                return
-            self.pivot(r, j)
-
-    def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
-        """Go to the best point of the current face; bar what loses more than a TIE of the unit."""
-        numbers, times = common_denominator(level)
-        self._improve(numbers)
-        tie = TIE_PART * self.over * times * unit
-        for k, gain in zip(self.nonbasic, self.objective, strict=True):
-            size = self.size[k]
-            if -gain * size.numerator * TIE_WHOLE > tie * size.denominator:
-                self.barred.add(k)
-
-    def _improve(self, level: list[int]) -> None:
-        """Pivot while the level grows."""
-        self._price(level)
-        steps = 0
-        while rising := [j for j, d in enumerate(self.objective) if d > 0 and self.nonbasic[j] not in self.barred]:
-            bland = steps > STEEPEST
-            j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
-            r = _least_ratio(self.rhs, [row[j] for row in self.T], self.basic)  # it binds first
-            assert r >= 0, "a stage program is bounded"
-            self.pivot(r, j)
-            steps += 1
-
-    def _price(self, level: list[int]) -> None:
-        """Set `objective`: what the level gains by each nonbasic variable, times `over`."""
-        self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
-        for k, row in zip(self.basic, self.T, strict=True):
-            if k < len(level) and level[k]:
-                self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
-
-    def pivot(self, r: int, j: int) -> None:
-        """Exchange the basic variable of row r and the nonbasic one of column j."""
-        row, last, sign = self.T[r], self.rhs[r], 1 if self.T[r][j] > 0 else -1
-        pivot, over = row[j], sign * self.over
-        for i, other in enumerate(self.T):
-            if i != r:
-                self.rhs[i] = (self.rhs[i] * pivot - other[j] * last) // over
-                self.T[i] = _eliminated(other, row, j, over, sign)
-        self.objective = _eliminated(self.objective, row, j, over, sign)
-        self.T[r], self.rhs[r] = [sign * x for x in row], sign * last
-        self.T[r][j] = over
-        self.over = sign * pivot
-        self.basic[r], self.nonbasic[j] = self.nonbasic[j], self.basic[r]
-
-    def _forget(self, j: int) -> None:
-        """Delete the variable of column j, which stays zero."""
-        for row in (*self.T, self.nonbasic, self.objective):
-            del row[j]
-
-
-def _least_ratio(numbers: list[int], per: list[int], variables: list[int]) -> int:
-    """Where number / per is least among positive `per`; ties go to the lowest variable; or -1."""
-    found = -1
-    for k, x in enumerate(per):
-        if x <= 0:
-            continue
-        lead = numbers[k] * per[found] - numbers[found] * x if found >= 0 else -1
-        if lead < 0 or (lead == 0 and variables[k] < variables[found]):
-            found = k
-    return found
-
-
-def _eliminated(other: list[int], row: list[int], j: int, over: int, sign: int) -> list[int]:
-    """A row of the dictionary after a pivot at row[j]."""
-    pivot, f = row[j], other[j]
-    if f == 0:
-        return [x * pivot // over for x in other] if pivot != over else other
-    found = [(x * pivot - f * y) // over for x, y in zip(other, row, strict=True)]
-    found[j] = -sign * f
-    return found
+    if not program.auxiliaries:
+        return levels[0].index(max(levels[0])), []
+    begin = len(program.b) - program.auxiliaries * players  # of z - w_i.sigma <= o_i
+    short = [row[:rows] for row in program.A[begin : begin + players]]  # -w_i
+    best = [b - min(own) for own, b in zip(short, program.b[begin:], strict=False)]
+    pilot = best.index(min(best))
+    exchanges = [(rows + k, begin + k * players + pilot) for k in range(program.auxiliaries)]
+    return short[pilot].index(min(short[pilot])), exchanges

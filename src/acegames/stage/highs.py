@@ -19,8 +19,8 @@ from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import solve_nash
-from acegames.stage.program import Program, deviation_rows, stage_program
-from acegames.stage.units import finer_units, first_units
+from acegames.stage.program import Utilities, deviation_rows, stage_program
+from acegames.stage.units import Measure, Units
 from acegames.system.extras import optional
 
 
@@ -69,24 +69,26 @@ class HighsStageSolver:
 
     def _solve_stage(self, stage: Stage) -> Floats | None:
         """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
-        units = first_units(stage)
+        measure = Measure(stage)
+        units = measure.first()
         if (units.own < np.where(units.own > 0, np.ptp(stage.utility, axis=0), 0)).any():
             return None
-        sigma = self._solve_program(stage_program(stage, NOISE * stage.gross, units).counted())
-        if sigma is None or finer_units(stage, units, sigma) is not None:
+        sigma = self._solve_program(*_counted(stage, units))
+        if sigma is None or measure.finer(units, sigma) is not None:
             return None
         return sigma if _is_stable(stage, sigma) else None
 
-    def _solve_program(self, program: Program) -> Floats | None:
+    def _solve_program(self, rows: int, constraints: Floats, b: Floats, levels: Floats) -> Floats | None:
         """Return sigma, or None if an answer could not be certified."""
-        columns, constraints = program.A.shape[1], len(program.b)
-        A = np.vstack([program.A, np.arange(columns) < program.rows])
-        lower = np.append(np.full(constraints, -np.inf), 1.0)
-        upper = np.append(program.b, 1.0)
+        columns = constraints.shape[1]
+        A = np.vstack([constraints, np.arange(columns) < rows])
+        # roughly how far each slack can change: large ones move the objective at small prices
+        slack_size = np.maximum(np.abs(constraints[:, :rows] - constraints[:, [0]]).max(axis=1), 1.0)
+        lower = np.append(np.full(len(b), -np.inf), 1.0)
+        upper = np.append(b, 1.0)
         free = np.ones(columns, dtype=bool)
         self._pass_model(A, lower, upper)
-        levels = program.levels if len(program.levels) else np.zeros((1, columns))
-        for level in levels:
+        for level in levels if len(levels) else np.zeros((1, columns)):
             self._highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), -level)
             self._highs.run()
             if status_of(self._highs) != "Optimal":
@@ -96,12 +98,12 @@ class HighsStageSolver:
             if not _certified(level, A, lower, upper, free, y, dual):
                 return None
             free &= dual @ A - level <= TIE
-            tight = np.append(dual[:-1] * program.slack_size > TIE, False)
+            tight = np.append(dual[:-1] * slack_size > TIE, False)
             lower[tight] = upper[tight]
             self._fix(free, lower, upper)
-        sigma = np.where(y[: program.rows] > SUPPORT, y[: program.rows], 0.0)
+        sigma = np.where(y[:rows] > SUPPORT, y[:rows], 0.0)
         sigma /= sigma.sum()
-        slack = program.b - program.A @ np.append(sigma, y[program.rows :])
+        slack = b - constraints @ np.append(sigma, y[rows:])
         return sigma if slack.min(initial=0.0) >= -LP_CERTIFICATE else None
 
     def _pass_model(self, A: Floats, lower: Floats, upper: Floats) -> None:
@@ -119,12 +121,27 @@ class HighsStageSolver:
             self._highs.changeRowBounds(row, *bounds)
 
 
+def _counted(stage: Stage, units: Units) -> tuple[int, Floats, Floats, Floats]:
+    """The program of a stage in its units: rows, A, b and levels (`stage.program`)."""
+    given = Utilities(stage.utility.T.tolist(), (NOISE * stage.gross).T.tolist(), stage.baseline.tolist())
+    program = stage_program(stage, given, (units.own > 0).tolist())
+    rows, columns = program.rows, program.rows + program.auxiliaries
+    row_unit, level_unit = program.units(units.own.tolist(), units.goal)
+    A = np.array(program.A, dtype=np.float64).reshape(-1, columns)
+    levels = np.array(program.levels, dtype=np.float64).reshape(-1, columns)
+    A[:, :rows] /= np.reshape(row_unit, (-1, 1))
+    levels[:, :rows] /= np.reshape(level_unit[: len(levels)], (-1, 1))
+    return rows, A, np.array(program.b) / row_unit, levels
+
+
 def _is_stable(stage: Stage, sigma: Floats) -> bool:
     """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
     played, n = sigma > 0, len(stage.players)
     missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.gross)
-    rows, owner = deviation_rows(stage, stage.utility, np.full(n, -np.inf))  # what leaves X is never worth it
-    return bool((rows[:, played] @ sigma[played] <= (STABLE * missing + noise)[owner]).all())
+    # what leaves X is never worth it
+    found, owner = deviation_rows(stage, stage.utility.T.tolist(), [-np.inf] * n)
+    gain = np.reshape(found, (len(found), len(sigma)))[:, played] @ sigma[played]
+    return bool((gain <= (STABLE * missing + noise)[owner]).all())
 
 
 def _certified(level: Floats, A: Floats, lower: Floats, upper: Floats, free: Bools, y: Floats, dual: Floats) -> bool:

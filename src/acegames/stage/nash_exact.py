@@ -52,11 +52,11 @@ from acegames.errors import TooLarge
 from acegames.model.arrays import Floats
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
 from acegames.stage import Stage
-from acegames.stage.exact import Dictionary
+from acegames.stage.dictionary import Dictionary, Ties
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, Score, better, rationals
-from acegames.stage.program import Program, merge_equal
-from acegames.stage.units import Units, finer_units, first_units
+from acegames.stage.program import Numbers, Program, common_denominator, merge_equal
+from acegames.stage.units import Measure, Units
 
 TRIES = 6  # searches at one stage, each in units of about a thousandth of the last
 EXACT_PAIRS = 2**13  # most pairs of supports tried in exact arithmetic: some minutes
@@ -91,13 +91,14 @@ def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
     Raises:
         TooLarge: there are more than EXACT_PAIRS pairs of supports to try.
     """
-    units = first_units(stage)
+    measure = Measure(stage)
+    units = measure.first()
     for _ in range(TRIES):
         exact = _solved(stage, units)
         if exact is None:
             return None
         found = [_as_floats(mixture) for mixture in exact]
-        finer = finer_units(stage, units, joint(stage.action, found))
+        finer = measure.finer(units, joint(stage.action, found))
         if finer is None:
             break
         units = finer
@@ -124,7 +125,7 @@ def _solved(stage: Stage, units: Units) -> list[Mixture] | None:
     v = (utility - utility.max(axis=0)) / per * (unit > 0)
     noise = rationals([NOISE * g[u >= -1].max() for u, g in zip(v.T, stage.gross.T, strict=True)])
     ties = np.maximum(noise / per, rationals(INDIFFERENT))
-    v = merge_equal(v, np.array([ties] * len(v)))
+    v = np.array([merge_equal(u, [tie] * len(u)) for u, tie in zip(v.T.tolist(), ties, strict=True)], dtype=object).T
     preference = Preference(stage, units)
     cells = {tuple(a): tuple(u) for a, u in zip(stage.action.tolist(), v.tolist(), strict=True)}
     pure, score = _best_pure(cells, preference)
@@ -177,12 +178,19 @@ def _constant_sum(utility: NDArray[Any], gross: Floats, unit: NDArray[Any]) -> b
 
 def _maximin(u: NDArray[Any]) -> list[Fraction]:
     """Maximise z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
-    own, others = u.shape
-    A = np.hstack([u.min() - u.T, np.ones((others, 1), dtype=int)])
-    table = Dictionary(Program(own, A, np.zeros(others, dtype=int), np.empty((0, own + 1))))
+    own, low = len(u), u.min()
+    program, ties = _whole_program(own, [[*(low - column), 1] for column in u.T], [0] * u.shape[1])
+    table = Dictionary(program)
     table.make_feasible()
-    table.maximise([0] * own + [1])
+    table.maximise([0] * own + [1], 1, ties)
     return table.point()[:own]
+
+
+def _whole_program(rows: int, A: list[Numbers], b: Numbers) -> tuple[Program, Ties]:
+    """A program with one auxiliary in whole numbers, and what counts as a tie in units of one."""
+    whole = [common_denominator([*row, x]) for row, x in zip(A, b, strict=True)]
+    constraints, bounds = [numbers[:-1] for numbers, _ in whole], [numbers[-1] for numbers, _ in whole]
+    return Program(rows, constraints, bounds, auxiliaries=1), Ties([times for _, times in whole])
 
 
 class _Search:
@@ -278,8 +286,7 @@ class _Side:
         moves = ([u[c, k] - u[a, k] for k in others] for a in own for c in choices if c != a)
         gains = [[*gain, 0] for gain in moves if max(gain) > 0]  # other moves never gain
         share = [[-int(j == k) for j in range(n)] + [1] for k in range(n)]  # the least probability: z <= y_k
-        b = np.array([tie] * len(gains) + [0] * n, dtype=object)
-        self.program = Program(n, np.array(gains + share, dtype=object), b, np.empty((0, n + 1)))
+        self.program, self.ties = _whole_program(n, gains + share, [tie] * len(gains) + [0] * n)
         self.level = [u[own[0], k] for k in others] + [Fraction(0)]
         self.present = [0] * n + [1]
         self.centre = self._best(self.present, self.level)
@@ -320,5 +327,5 @@ class _Side:
         if not table.make_feasible():
             return []
         for level in levels:
-            table.maximise(level)
+            table.maximise(*common_denominator(level), self.ties)
         return table.point()[: len(self.others)]

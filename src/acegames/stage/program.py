@@ -15,92 +15,78 @@ where u_i + baseline_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. In ev
 player's utilities that differ only by rounding (`numerics.NOISE` of their gross) count as equal.
 
 Each constraint and each level has a unit: a player's own (`stage.units`), so that no player's
-incentives drown in another's large numbers, or the objective's. Floats are divided by it; whole
-numbers stay as they are.
+incentives drown in another's large numbers, or the objective's. Units decide what counts as a tie.
 
 b >= 0 throughout. A solution exists if X is not empty (spec 4 has the proof).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from acegames.numerics import OUTLIER
 from acegames.stage import Stage
-from acegames.stage.units import Units
 
-Numbers = NDArray[Any]  # floats, or objects that are whole numbers or Fractions
+Numbers = list[Any]  # all floats, or all whole numbers or Fractions
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
+class Utilities(NamedTuple):
+    """What a program is made of: all floats, or all whole numbers."""
+
+    own: list[Numbers]  # each player's, at each joint action
+    blur: list[Numbers]  # how far these may be off by rounding
+    baseline: Numbers  # of each player
+
+
+class Program(NamedTuple):
     """Maximise each level in turn subject to A y <= b, y >= 0 and sum(y[:rows]) = 1."""
 
     rows: int  # number of joint actions; sigma = y[:rows]
-    A: Numbers  # (J, rows + auxiliaries)
+    A: list[Numbers]  # (J, rows + auxiliaries)
     b: Numbers  # (J,)
-    levels: Numbers  # (L, rows + auxiliaries); none: any feasible point
-    row_unit: Numbers | int = 1  # (J,) of each constraint, and of the auxiliaries in it
-    level_unit: Numbers | int = 1  # (L,)
-    # (rows,) units below a player's best at outliers, else 1; None: no outliers
-    depth: Numbers | None = None
+    levels: Sequence[Numbers] = ()  # (L, rows + auxiliaries); none: any feasible point
+    owner: Sequence[int] = ()  # (J,) the player of each constraint, or -1: it compares players
+    largest_weight: Any = 1  # of a linear objective
+    auxiliaries: int = 0
 
-    @property
-    def slack_size(self) -> Numbers:
-        """Roughly how far each slack can change: large slacks move the objective at small prices.
-
-        An outlier is played with probability one over its depth.
-        """
-        first = 0 if self.depth is None else int(np.argmin(self.depth))
-        change = abs(self.A[:, : self.rows] - self.A[:, [first]])
-        if self.depth is not None:
-            change = change // self.depth
-        size: Numbers = np.maximum(change.max(axis=1, initial=0), self.row_unit)
-        return size
-
-    def counted(self) -> Program:
-        """The same program in its units, for floats."""
-        A, levels = self.A.copy(), self.levels.copy()
-        A[:, : self.rows] /= np.reshape(self.row_unit, (-1, 1))
-        levels[:, : self.rows] /= np.reshape(self.level_unit, (-1, 1))
-        return Program(self.rows, A, self.b / self.row_unit, levels, depth=self.depth)
+    def units(self, own: Numbers, goal: Any) -> tuple[Numbers, Numbers]:
+        """The units of the constraints and of the levels, from the players' and the objective's."""
+        per = [*(unit or 1 for unit in own), goal or 1]
+        return [per[i] for i in self.owner], [per[-1] * self.largest_weight, *per[:-1]]
 
 
-def stage_program(stage: Stage, blur: Numbers, units: Units) -> Program:
-    """Build the program of one stage; `blur` (R, N) is the rounding of the utilities.
+def stage_program(stage: Stage, given: Utilities, cares: Sequence[bool]) -> Program:
+    """Build the program of one stage; some players may not care about anything (unit 0).
 
-    All numbers are floats, or all are whole numbers, which ranges times the floor must be as well.
+    Ranges times the floor must be whole numbers if the utilities are.
     """
-    utility, concept = stage.utility, stage.concept
-    exact, cares = utility.dtype == object, units.own > 0
-    low, top = utility.min(axis=0), utility.max(axis=0)
-    ranges = (top - low) * cares
-    v = merge_equal((utility - top) * cares, blur)
+    concept, exact = stage.concept, isinstance(given.own[0][0], int)
+    top, low = [max(u) for u in given.own], [min(u) for u in given.own]
+    ranges = [(x - y) * care for x, y, care in zip(top, low, cares, strict=True)]
+    v = [
+        merge_equal([x - most for x in u], blur) if care else [0] * len(u)
+        for u, blur, most, care in zip(given.own, given.blur, top, cares, strict=True)
+    ]
     part, of = float(concept.floor).as_integer_ratio()
-    below = ranges * part // of if exact else ranges * float(concept.floor)
-    A, owner = deviation_rows(stage, v, -ranges - below - ~cares)
-    per, goal, b = np.where(cares, units.own, 1), units.goal or 1, np.zeros(len(A), dtype=int)
-    depth = (-v // per).max(axis=1)
-    depth = np.where(depth > OUTLIER, depth, 1) if (depth > OUTLIER).any() else None
+    below = [x * part // of if exact else x * float(concept.floor) for x in ranges]
+    outside = [-x - y - (not care) for x, y, care in zip(ranges, below, cares, strict=True)]
+    A, owner = deviation_rows(stage, v, outside)
+    rows, b = len(v[0]), [0] * len(A)
     if concept.objective is None:
-        return Program(len(v), A, b, np.empty((0, len(v))), per[owner], depth=depth)
-    given = concept.weights(stage.players)
-    if given is not None:
-        scaled: Any = common_denominator([*map(Fraction, given)])[0] if exact else stage.weights
-        weights = np.array(scaled, dtype=v.dtype)
-        levels, size = np.vstack([(v * weights).sum(axis=1), v.T]), abs(weights).max() or 1
-        return Program(len(v), A, b, levels, per[owner], np.append(goal * size, per), depth)
-    low = low + stage.baseline
-    A, b, levels = _compare_players(v, ranges, low - low.min(), A, fair=concept.objective == "fair")
-    row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))
-    return Program(len(v), A, b, levels, row_unit, np.append(goal, per), depth)
+        return Program(rows, A, b, [], owner)
+    weights = concept.weights(stage.players)
+    if weights is None:
+        low = [x + y for x, y in zip(low, given.baseline, strict=True)]
+        offset = [x - min(low) for x in low]
+        return _compare_players(v, ranges, offset, A, owner, fair=concept.objective == "fair")
+    scaled: Any = common_denominator([*map(Fraction, weights)])[0] if exact else stage.weights
+    objective = [0] * rows
+    for weight, own in zip(scaled, v, strict=True):
+        objective = [total + x * weight for total, x in zip(objective, own, strict=True)]
+    return Program(rows, A, b, [objective, *v], owner, max(map(abs, scaled)) or 1)
 
 
 def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], int]:
@@ -110,52 +96,63 @@ def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], in
 
 
 def _compare_players(
-    v: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool
-) -> tuple[Numbers, Numbers, Numbers]:
-    """A, b and levels. Offsets stop mattering where the lowest is `least`, the highest `most`."""
-    rows, n = v.shape
-    alike = (v + gain).T
-    least, most = (offset + gain).min(), offset.max()
-    above = gain.max()  # the highest is at most this much above `most`
-    blocks, auxiliaries = [(deviations, [0, 0]), (-alike, [1, 0])], 1 + fair
-    b = [np.zeros(len(deviations), dtype=int), np.minimum(offset, least)]
+    v: list[Numbers], gain: Numbers, offset: Numbers, deviations: list[Numbers], owner: list[int], *, fair: bool
+) -> Program:
+    """The program. Offsets stop mattering where the lowest is `least`, the highest `most`."""
+    rows, auxiliaries = len(v[0]), 1 + fair
+    least, most = min(x + y for x, y in zip(offset, gain, strict=True)), max(offset)
+    above = max(gain)  # the highest is at most this much above `most`
+    alike = [[x + wide for x in own] for own, wide in zip(v, gain, strict=True)]
+    none, low, high = ([0] * auxiliaries, [1, 0][:auxiliaries], [0, 1])
+    A = [row + none for row in deviations] + [[-x for x in own] + low for own in alike]
+    b = [0] * len(deviations) + [min(x, least) for x in offset]
     if fair:
-        blocks.append((alike, [0, 1]))
-        b.append(above - np.maximum(offset - most, -gain))
-    A = np.vstack([np.hstack([part, np.tile(more[:auxiliaries], (len(part), 1))]) for part, more in blocks])
-    levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
-    levels[0, rows:] = 1
-    return A, np.concatenate(b), levels
+        A += [own + high for own in alike]
+        b += [above - max(x - most, -wide) for x, wide in zip(offset, gain, strict=True)]
+    levels = [[0] * rows + [1] * auxiliaries, *(own + none for own in v)]
+    return Program(rows, A, b, levels, owner + [-1] * (len(b) - len(owner)), 1, auxiliaries)
 
 
-def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
-    """Set a player's values that follow each other within their blur (R, N) to the lowest."""
-    merged = v.copy()
-    for i in range(v.shape[1]):
-        order = np.argsort(v[:, i], kind="stable")
-        ordered, wide = v[order, i], blur[order, i]
-        fresh = np.append(True, ordered[1:] - ordered[:-1] > np.maximum(wide[1:], wide[:-1]))
-        merged[order, i] = ordered[np.maximum.accumulate(np.where(fresh, np.arange(len(v)), 0))]
+def merge_equal(values: Numbers, blur: Numbers) -> Numbers:
+    """Set a player's values that follow each other within their blur to the lowest."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    merged, lowest = [*values], values[order[0]]
+    for before, here in itertools.pairwise(order):
+        if values[here] - values[before] > max(blur[before], blur[here]):
+            lowest = values[here]
+        merged[here] = lowest
     return merged
 
 
-def deviation_rows(stage: Stage, v: Numbers, outside: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
+def deviation_rows(stage: Stage, v: list[Numbers], outside: Numbers) -> tuple[list[Numbers], list[int]]:
     """The incentive constraints A sigma <= 0 that can bind, and the player of each.
 
-    `outside` (N,) is the value of a deviation out of X; only players who deviate have constraints.
+    `outside` is each player's value of a deviation out of X; only players who deviate have
+    constraints.
     """
-    action, concept = stage.action, stage.concept
-    joint = [*map(tuple, action.tolist())]
-    position = {a: r for r, a in enumerate(joint)}
-    found, owner = [], []
-    for i in np.flatnonzero(concept.deviators(stage.players)).tolist():
-        choices = sorted({a[i] for a in joint})
-        for d in choices:
-            to = np.array([position.get((*a[:i], d, *a[i + 1 :]), -1) for a in joint])
-            gain = np.where(to >= 0, v[to, i], outside[i]) - v[:, i]
-            for given in [action[:, i] == own for own in choices if own != d] if concept.told else [True]:
-                row = np.where(given, gain, 0)
-                if (row > 0).any():
-                    found.append(row)
-                    owner.append(i)
-    return np.array(found, dtype=v.dtype).reshape(len(found), len(v)), np.array(owner, dtype=np.int64)
+    joint, concept = [*map(tuple, stage.action.tolist())], stage.concept
+    found, owner = list[Numbers](), list[int]()
+    for i, deviates in enumerate(concept.deviators(stage.players)):
+        if not deviates:
+            continue
+        own = [a[i] for a in joint]
+        against = dict[Any, dict[int, Any]]()  # what each action is worth against the others' actions
+        options = [against.setdefault(a[:i] + a[i + 1 :], {}) for a in joint]
+        for option, a, x in zip(options, own, v[i], strict=True):
+            option[a] = x
+        choices = sorted(set(own))
+        given = (
+            {c: [r for r, a in enumerate(own) if a == c] for c in choices}
+            if concept.told
+            else {None: [*range(len(own))]}
+        )
+        for d, told in itertools.product(choices, given):
+            rows = given[told] if told != d else []
+            gain = [options[r].get(d, outside[i]) - v[i][r] for r in rows]
+            if max(gain, default=0) > 0:
+                row = [0] * len(joint)
+                for r, x in zip(rows, gain, strict=True):
+                    row[r] = x
+                found.append(row)
+                owner.append(i)
+    return found, owner

@@ -9,11 +9,13 @@ actions, again without outliers. In most games, the units are simply the ranges.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from functools import reduce
+from operator import add, mul
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats
 from acegames.numerics import COARSE, NOISE, OUTLIER
@@ -21,83 +23,108 @@ from acegames.stage import Stage
 
 
 class Units(NamedTuple):
-    """What a stage is counted in: floats, or whole numbers."""
+    """What a stage is counted in."""
 
-    own: NDArray[Any]  # (N,) of each player's utilities; 0 if all are equal
-    goal: Any  # of the objective
-
-
-def first_units(stage: Stage) -> Units:
-    """The range of each player's utilities without outliers, and that of the objective."""
-    utility, gross = stage.utility, stage.gross
-    found = [core_range(u, NOISE * g[u == u.max()].max()) for u, g in zip(utility.T, gross.T, strict=True)]
-    own = np.where(utility.max(axis=0) - utility.min(axis=0) > NOISE * gross.max(axis=0), found, 0.0)
-    return Units(own, _goal_range(stage, own))
+    own: Floats  # (N,) of each player's utilities; 0 if all are equal
+    goal: float  # of the objective
 
 
-def finer_units(stage: Stage, units: Units, sigma: Floats) -> Units | None:
-    """Units for another try if the answer sigma (R,) leaves far less to gain than these."""
-    utility, played = stage.utility, sigma > 0
-    missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
-    noise = NOISE * (sigma[:, None] * stage.gross)[played].sum(axis=0)
-    coarse = (missing > noise) & (missing * COARSE < units.own)
-    finer = Units(np.where(coarse, 8 * missing, units.own), _finer_goal(stage, units, sigma))
-    return finer if coarse.any() or finer.goal != units.goal else None
+class Measure:
+    """Measures one stage. Its few numbers are in plain lists, which are faster than arrays."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.concept, self.weights = stage.concept, stage.weights
+        # by player, then joint action
+        self.utility: list[list[float]] = stage.utility.T.tolist()
+        self.gross: list[list[float]] = stage.gross.T.tolist()
+        self.best = [max(u) for u in self.utility]
+        self.own = [_own_range(u, g, top) for u, g, top in zip(self.utility, self.gross, self.best, strict=True)]
+        self.counted = [1.0] * len(self.own) if self.weights is None else [abs(w) for w in self.weights]
+        self.raised: list[list[float]] = (stage.utility + stage.baseline).T.tolist() if self.weights is None else []
+        self.objective = self._objective()  # at each joint action
+
+    def first(self) -> Units:
+        """The range of each player's utilities without outliers, and that of the objective."""
+        return Units(np.array(self.own), self._goal_range())
+
+    def finer(self, units: Units, sigma: Floats) -> Units | None:
+        """Units for another try if the answer sigma (R,) leaves far less to gain than these."""
+        before, played = units.own.tolist(), [(r, p) for r, p in enumerate(sigma.tolist()) if p > 0]
+        own = list[float]()
+        for u, g, top, unit in zip(self.utility, self.gross, self.best, before, strict=True):
+            missing = ordered_sum([p * (top - u[r]) for r, p in played])
+            noise = NOISE * ordered_sum([p * g[r] for r, p in played])
+            own.append(8 * missing if missing > noise and missing * COARSE < unit else unit)
+        goal = self._finer_goal(units.goal, played)
+        return Units(np.array(own), goal) if own != before or goal != units.goal else None
+
+    def _objective(self) -> list[float]:
+        """A linear objective is that of the players who care."""
+        if self.weights is None:
+            rows = [*zip(*self.raised, strict=True)]
+            return [min(u) - max(u) for u in rows] if self.concept.objective == "fair" else [min(u) for u in rows]
+        found = [0.0] * len(self.utility[0])
+        for u, top, weight, unit in zip(self.utility, self.best, self.weights, self.own, strict=True):
+            if unit > 0:
+                found = [x + (value - top) * weight for x, value in zip(found, u, strict=True)]
+        return found
+
+    def _goal_range(self) -> float:
+        """An objective's unit: its range, if more than rounding, over rows that are no outliers."""
+        rows, largest = len(self.objective), max([x * c for x, c in zip(self.own, self.counted, strict=True)])
+        top = self.best if self.weights is not None else [max(u) for u in self.raised]
+        sums = sorted([ordered_sum(map(mul, g, self.counted)) for g in zip(*self.gross, strict=True)])
+        size = ordered_sum([c * abs(x) for c, x in zip(self.counted, top, strict=True)])
+        noise = OUTLIER * NOISE * (size + sums[min(max(rows // 4, 1), rows - 1)])  # with a margin
+        far = set[int]()
+        for u, most, unit in zip(self.utility, self.best, self.own, strict=True):
+            if unit > 0:
+                far.update([r for r, x in enumerate(u) if most - x > OUTLIER * unit])
+        usual = [x for r, x in enumerate(self.objective) if r not in far] if far else self.objective
+        return min(core_range(usual if len(usual) > 1 else self.objective, noise) or largest, largest)
+
+    def _finer_goal(self, goal: float, played: list[tuple[int, float]]) -> float:
+        """The objective's unit for another try if the answer leaves far less to gain, or as it is.
+
+        At most, an answer gains up to the best joint action (linear), the lowest of the players'
+        best (egalitarian), or a gap of zero (fair).
+        """
+        if self.concept.objective is None:
+            return goal
+        gross = [*zip(self.gross, self.counted, strict=True)]
+        noise = OUTLIER * NOISE * ordered_sum([p * g[r] * c for r, p in played for g, c in gross])
+        if self.weights is not None:
+            missing = max(self.objective) - ordered_sum([p * self.objective[r] for r, p in played])
+        else:
+            mean = [ordered_sum([p * u[r] for r, p in played]) for u in self.raised]
+            missing = (max(mean) if self.concept.objective == "fair" else min(map(max, self.raised))) - min(mean)
+        return 8 * missing if missing > noise and missing * COARSE < goal else goal
 
 
-def core_range(values: Floats, noise: float) -> float:
+def core_range(values: list[float], noise: float) -> float:
     """The range of values without outliers; 0 if it is only rounding."""
-    shortfall, quarter = np.sort(values.max() - values), max(len(values) // 4, 1)
-    span = float(shortfall[-1])
+    top, quarter = max(values), max(len(values) // 4, 1)
+    shortfall = sorted([top - x for x in values])
+    span = shortfall[-1]
     if span <= noise:
         return 0.0
-    if (shortfall * OUTLIER < span).sum() <= quarter:
+    if shortfall[quarter] * OUTLIER >= span:
         return span
     while shortfall[quarter] <= noise and quarter < len(shortfall) - 1:
         quarter += 1
-    return float(shortfall[shortfall <= OUTLIER * shortfall[quarter]].max())
+    return shortfall[bisect_right(shortfall, OUTLIER * shortfall[quarter]) - 1]
 
 
-def _goal_range(stage: Stage, unit: Floats) -> float:
-    """An objective's unit: its range, if more than rounding, over rows that are no outliers."""
-    utility, gross, weights, raised = stage.utility, stage.gross, stage.weights, stage.utility + stage.baseline
-    counted = np.ones(len(unit)) if weights is None else np.abs(weights)
-    largest = float((unit * counted).max())
-    top = (raised if weights is None else utility).max(axis=0)
-    usual = np.sort((gross * counted).sum(axis=1))[min(max(len(gross) // 4, 1), len(gross) - 1)]
-    noise = OUTLIER * NOISE * float((counted * np.abs(top)).sum() + usual)  # with a margin
-    if weights is not None:
-        values = _weighted(stage, weights, unit)
-    else:
-        values = raised.min(axis=1) - (raised.max(axis=1) if stage.concept.objective == "fair" else 0.0)
-    usual = values[((utility.max(axis=0) - utility <= OUTLIER * unit) | (unit == 0)).all(axis=1)]
-    return min(core_range(usual if len(usual) > 1 else values, noise) or largest, largest)
+def _own_range(utility: list[float], gross: list[float], top: float) -> float:
+    """A player's unit: its range, if more than rounding, without outliers."""
+    if top - min(utility) <= NOISE * max(gross):
+        return 0.0
+    return core_range(utility, NOISE * max([g for u, g in zip(utility, gross, strict=True) if u == top]))
 
 
-def _finer_goal(stage: Stage, units: Units, sigma: Floats) -> float:
-    """The objective's unit for another try if the answer leaves far less to gain, or as it is.
-
-    At most, an answer gains up to the best joint action (linear), the lowest of the players' best
-    (egalitarian), or a gap of zero (fair).
-    """
-    if stage.concept.objective is None:
-        return float(units.goal)
-    weights, raised, played = stage.weights, stage.utility + stage.baseline, sigma > 0
-    counted = 1.0 if weights is None else np.abs(weights)
-    noise = OUTLIER * NOISE * float((sigma[:, None] * stage.gross * counted)[played].sum())
-    if weights is not None:
-        worth = _weighted(stage, weights, units.own)
-        missing = float(worth.max() - (sigma * worth)[played].sum())
-    else:
-        mean = (sigma[:, None] * raised)[played].sum(axis=0)
-        missing = float((mean.max() if stage.concept.objective == "fair" else raised.max(axis=0).min()) - mean.min())
-    return 8 * missing if missing > noise and missing * COARSE < units.goal else float(units.goal)
-
-
-def _weighted(stage: Stage, weights: Floats, unit: Floats) -> Floats:
-    """A linear objective at each joint action, of the players who care."""
-    found: Floats = ((stage.utility - stage.utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
-    return found
+def ordered_sum(numbers: Iterable[float]) -> float:
+    """The sum, added in order: libraries may add otherwise, and `sum` does from Python 3.12 on."""
+    return reduce(add, numbers, 0.0)
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from acegames.engines.baseline import Baseline, with_gross
 from acegames.engines.gpu.recipes import GAMES, Shape, recipe
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.layer_store import SolvedLayer
-from acegames.engines.repair import repair
+from acegames.engines.repair import Known, repair
 from acegames.engines.stages import Programs
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.phases import ENTRIES, OPEN, RECORDS, STRIP, WAITING, Counting, Filing, Mending, Solving, Waiting
@@ -157,7 +158,7 @@ class CardSolver:
         code, value = np.empty(filed, np.uint8), np.empty((filed, columns))
         given = self._given(t0, after)
         parts, programs, repaired, number = list[Filed](), 0, 0, 0
-        known = dict[bytes, Floats]()
+        known = Known()
         for first, count in self.on.chunks(t0, self.chunk):
             begin, end = self.on.cell_of(t0, first), self.on.cell_of(t0, first + count)
             chunk = given._replace(first=first, begin=begin)
@@ -208,7 +209,7 @@ class CardSolver:
         columns, total = 2 * self.shape.players, int(self.space.totals[t])
         return self.values[t % 2][: columns * total].reshape(columns, total)
 
-    def _solved(self, given: Solving, pieces: int, cells: int, t: int, known: dict[bytes, Floats]) -> Ints:
+    def _solved(self, given: Solving, pieces: int, cells: int, t: int, known: Known) -> Ints:
         """Solve the stage games of a chunk; what was counted."""
         card, games = self.card, BLOCKS * self.card.processors
         card.zero(self.waiting.counts)
@@ -234,7 +235,7 @@ class CardSolver:
         found: Ints = self.card.fetch(self.waiting.counts)
         return found
 
-    def _repair(self, count: int, given: Solving, t: int, known: dict[bytes, Floats]) -> None:
+    def _repair(self, count: int, given: Solving, t: int, known: Known) -> None:
         """Solve the open games of a chunk in exact arithmetic, on the host."""
         card, rows, columns = self.card, self.shape.rows, 2 * self.shape.players
         mending = Mending(
@@ -254,20 +255,21 @@ class CardSolver:
         )
         card.launch(self._recipe("read_open"), -(-count // GAMES), mending)
         first, feasible, utility = map(card.fetch, (mending.first_row, mending.feasible, mending.utility))
+        game, row = np.nonzero((feasible[:, None] >> np.arange(rows)) & 1)
+        action, end = self.stages.choices.action[first[game] + row], np.cumsum(np.bincount(game))
         opened = list[OpenStage]()
-        for k in range(count):
-            row = np.flatnonzero((int(feasible[k]) >> np.arange(rows)) & 1)
-            action = self.stages.choices.action[first[k] + row]
-            opened.append(OpenStage(k, row, action, utility[k, : len(row)].copy()))
+        for k, (a, b) in enumerate(pairwise([0, *end.tolist()])):
+            opened.append(OpenStage(k, row[a:b], action[a:b], utility[k, : b - a]))
         room_here = (np.zeros((count, columns)), np.zeros(count, np.uint16))
         above = self.base.above[t]
         found = repair(Answers(*room_here, open=tuple(opened)), self.concept, self.space.game.players, above, known)
-        size, row, prob = np.zeros(count, np.int32), np.zeros((count, rows), np.uint8), np.zeros((count, rows))
-        for mixed in found.more:
-            k, n = int(mixed.at[0]), int(mixed.size[0])
-            size[k], row[k, :n], prob[k, :n] = n, mixed.row, mixed.prob
+        size, played, prob = np.zeros(count, np.int32), np.zeros((count, rows), np.uint8), np.zeros((count, rows))
+        mixed = found.more[-1]
+        size[mixed.at] = mixed.size
+        entry = np.arange(rows) < size[:, None]
+        played[entry], prob[entry] = mixed.row, mixed.prob
         places = (mending.mean, mending.answer, mending.size, mending.row, mending.prob)
-        for there, here in zip(places, (found.value, found.code, size, row, prob), strict=True):
+        for there, here in zip(places, (found.value, found.code, size, played, prob), strict=True):
             card.write(there, here)
         card.launch(self._recipe("mend"), -(-count // GAMES), mending)
 

@@ -1,0 +1,248 @@
+"""A linear program in whole numbers, solved by a simplex search that rounds nothing.
+
+For weights y >= 0, of which the first `rows` (sigma) sum to one, and slacks x = b - A y >= 0:
+
+    over * basic variables = value - T * nonbasic variables
+
+with one denominator for all numbers (Edmonds; Bareiss). Every entry is a minor of the first
+dictionary, so pivots divide without remainder and need no greatest common divisors.
+
+Few weights are basic, and almost all slacks. T holds the rows of basic weights only. The others
+follow from their constraints, and a row is only made when its slack leaves the basis:
+
+    T(slack i, j) = over * A(i, j) - sum over basic weights k of A(i, k) T(k, j)
+
+The steepest column enters; after many steps Bland's rule ends the search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from fractions import Fraction
+from operator import mul
+from typing import NamedTuple
+
+from acegames.numerics import TIE
+from acegames.stage.program import Program
+
+TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
+STEEPEST = 50  # pivots before Bland's rule; most programs take fewer than ten
+
+
+class Ties(NamedTuple):
+    """What counts as a tie, in whole numbers that are `finer` times those of the program."""
+
+    row_unit: list[int]  # of each constraint
+    auxiliary: int = 1  # the unit of auxiliaries
+    # (rows,) units below a player's best at outliers, else 1; None: no outliers
+    depth: list[int] | None = None
+    finer: int = 1
+    by_depth: bool = True  # outliers are played with probability one over their depth
+
+
+class Dictionary:
+    """The dictionary of a program, first at a joint action; variables are weights, then slacks."""
+
+    def __init__(self, program: Program, first: int = 0) -> None:
+        columns = program.rows + program.auxiliaries
+        self.program, self.columns, self.artificial = program, columns, columns + len(program.b)
+        # what the numbers of each constraint have in common
+        self.common = [math.gcd(b, *row) or 1 for row, b in zip(program.A, program.b, strict=True)]
+        divided = [[x // common for x in row] for row, common in zip(program.A, self.common, strict=True)]
+        self.A = dict(enumerate(zip(*divided, strict=True) if divided else [()] * columns))  # by weight
+        self.b = [x // common for x, common in zip(program.b, self.common, strict=True)]
+        self.basic = [*range(columns, self.artificial), first]
+        self.nonbasic = [k for k in range(columns) if k != first]
+        # sigma of the first joint action is one less that of the others
+        self.over, self.T = 1, {first: [int(k < program.rows) for k in self.nonbasic]}
+        self.value = [0] * (self.artificial + 1)  # of each variable, times `over`
+        self.value[first] = 1
+        self._set_slacks()
+        self.level: Sequence[int] = ()
+        self.objective = [0] * len(self.nonbasic)  # what the level gains by each, times `over`
+        self.barred = set[int]()
+
+    def __copy__(self) -> Dictionary:
+        """A dictionary that can go its own way; the rows themselves are never changed."""
+        found = object.__new__(Dictionary)
+        found.__dict__.update(self.__dict__)
+        for name in ("T", "value", "basic", "nonbasic", "barred"):
+            setattr(found, name, copy(getattr(self, name)))
+        return found
+
+    def point(self) -> list[Fraction]:
+        """The current weights and slacks."""
+        return [Fraction(x, self.over) for x in self.value[: self.artificial]]
+
+    def worth(self, level: Sequence[int]) -> Fraction:
+        """The value of a level at the current point."""
+        return Fraction(sum(map(mul, level, self.value)), self.over)
+
+    def make_best(self, level: Sequence[int]) -> None:
+        """Dual simplex from a point that is too good (if it is) to the best feasible one."""
+        self._price(level)
+        for _ in range(STEEPEST + len(self.basic)):  # phase one continues where this stalls
+            r = self._most_violated()
+            if r < 0 or max(self.objective, default=0) > 0:
+                return
+            row = self.row(r)
+            # the column that keeps all gains at most zero when row r leaves
+            j = _least_ratio([-d for d in self.objective], [-x for x in row], self.nonbasic)
+            if j < 0:
+                return
+            self.pivot(r, j, row)
+
+    def make_feasible(self) -> bool:
+        """Phase one: drive an artificial column over violated rows to zero; False if impossible."""
+        r = self._most_violated()
+        if r < 0:
+            return True
+        self._add_artificial()
+        self.pivot(r, len(self.nonbasic) - 1, self.row(r))
+        self.improve([0] * self.artificial + [-1])
+        if self.artificial in self.basic:
+            if self.value[self.artificial] != 0:
+                return False
+            r = self.basic.index(self.artificial)
+            row = self.row(r)
+            self.pivot(r, next(j for j, x in enumerate(row) if x != 0), row)
+        j = self.nonbasic.index(self.artificial)
+        del self.nonbasic[j]
+        self.objective = self.objective[:j] + self.objective[j + 1 :]
+        self.T = {k: row[:j] + row[j + 1 :] for k, row in self.T.items()}
+        return True
+
+    def maximise(self, level: Sequence[int], unit: int, ties: Ties) -> None:
+        """Go to the best point of the current face; bar what loses more than a TIE of the unit."""
+        self.improve(level)
+        tie = TIE_PART * self.over * unit
+        for k, gain in zip(self.nonbasic, self.objective, strict=True):
+            if gain < 0 and k not in self.barred:
+                size, of = self._size(k, ties)
+                if -gain * ties.finer * size * TIE_WHOLE > tie * of:
+                    self.barred.add(k)
+
+    def improve(self, level: Sequence[int]) -> None:
+        """Pivot while the level grows."""
+        self._price(level)
+        steps = 0
+        while rising := [j for j, d in enumerate(self.objective) if d > 0 and self.nonbasic[j] not in self.barred]:
+            bland = steps > STEEPEST
+            j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
+            r = _least_ratio([self.value[k] for k in self.basic], self._column(j), self.basic)  # it binds first
+            assert r >= 0, "a stage program is bounded"
+            self.pivot(r, j, self.row(r))
+            steps += 1
+
+    def pivot(self, r: int, j: int, row: list[int]) -> None:
+        """Exchange the basic variable of row r and the nonbasic one of column j; `row` is row r."""
+        T, value, over, leaving, entering = self.T, self.value, self.over, self.basic[r], self.nonbasic[j]
+        sign = 1 if row[j] > 0 else -1
+        row = [sign * x for x in row]
+        pivot, last = row[j], sign * value[leaving]
+        own = [*row]
+        own[j] = sign * over
+        row[j] += sign * over  # so that other entries of the column become -sign times what they are
+        T.pop(leaving, None)
+        for k, other in T.items():
+            value[k] = (value[k] * pivot - other[j] * last) // over
+            T[k] = _eliminated(other, j, row, pivot, over)
+        self.objective = _eliminated(self.objective, j, row, pivot, over)
+        if entering in self.A:
+            T[entering] = own
+        self.basic[r], self.nonbasic[j], self.over = entering, leaving, pivot
+        value[leaving], value[entering] = 0, last
+        self._set_slacks()
+
+    def row(self, r: int) -> list[int]:
+        """Row r of T; that of a slack is made."""
+        if (kept := self.T.get(self.basic[r])) is not None:
+            return kept
+        i = self.basic[r] - self.columns
+        found = [self.over * self.A[k][i] if k in self.A else 0 for k in self.nonbasic]
+        for k, row in self.T.items():
+            if a := self.A[k][i]:
+                found = [x - a * y for x, y in zip(found, row, strict=True)]
+        return found
+
+    def _column(self, j: int) -> list[int]:
+        """Column j of T."""
+        entering = self.nonbasic[j]
+        slacks = [self.over * a for a in self.A[entering]] if entering in self.A else [0] * len(self.b)
+        slacks = self._less(slacks, {k: row[j] for k, row in self.T.items()})
+        return [self.T[k][j] if k in self.T else slacks[k - self.columns] for k in self.basic]
+
+    def _set_slacks(self) -> None:
+        """Set the values of the slacks from those of the basic weights."""
+        slacks = self._less([self.over * x for x in self.b], {k: self.value[k] for k in self.T})
+        self.value[self.columns : self.artificial] = slacks
+
+    def _less(self, slacks: list[int], weights: dict[int, int]) -> list[int]:
+        """What is left of the slacks less A times the weights."""
+        for k, y in weights.items():
+            if y:
+                slacks = [x - a * y for x, a in zip(slacks, self.A[k], strict=True)]
+        return slacks
+
+    def _most_violated(self) -> int:
+        """The row whose basic variable is most negative; -1 if none is."""
+        values = [self.value[k] for k in self.basic]
+        least = min(values)
+        return values.index(least) if least < 0 else -1
+
+    def _add_artificial(self) -> None:
+        """Add a nonbasic column with -1 in the rows whose basic variable is negative, else 0."""
+        violated = {k: -int(self.value[k] < 0) for k in self.basic}
+        slacks = [violated.get(k, 0) for k in range(self.columns, self.artificial)]
+        column = self._less(slacks, {k: -violated[k] for k in self.T})
+        self.A = {**self.A, self.artificial: tuple(column)}
+        self.T = {k: [*row, violated[k] * self.over] for k, row in self.T.items()}
+        self.nonbasic.append(self.artificial)
+        self.objective = [0] * len(self.nonbasic)
+
+    def _price(self, level: Sequence[int]) -> None:
+        """Set `objective` for another level; pivots keep it."""
+        if level is self.level:
+            return
+        self.level = level
+        self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
+        for k, row in self.T.items():
+            if level[k]:
+                self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
+
+    def _size(self, k: int, ties: Ties) -> tuple[int, int]:
+        """Roughly how large a variable can be, as a fraction: large slacks have small prices."""
+        rows, depth, finer = self.program.rows, ties.depth, ties.finer
+        if k < self.columns:
+            return (1, depth[k] if depth else 1) if k < rows else (ties.auxiliary, 1)
+        r = k - self.columns
+        row = self.program.A[r]
+        if not ties.by_depth:
+            change = max(map(abs, row)) * finer
+        elif depth:
+            at_first = row[depth.index(min(depth))]
+            change = max([abs(x - at_first) * finer // d for x, d in zip(row, depth, strict=False)])
+        else:
+            change = max([abs(x - row[0]) for x in row[:rows]]) * finer
+        return max(change, ties.row_unit[r]), self.common[r] * finer
+
+
+def _least_ratio(numbers: list[int], per: list[int], variables: list[int]) -> int:
+    """Where number / per is least among positive `per`; ties go to the lowest variable; or -1."""
+    found = -1
+    for k, x in enumerate(per):
+        if x <= 0:
+            continue
+        lead = numbers[k] * per[found] - numbers[found] * x if found >= 0 else -1
+        if lead < 0 or (lead == 0 and variables[k] < variables[found]):
+            found = k
+    return found
+
+
+def _eliminated(other: list[int], j: int, row: list[int], pivot: int, over: int) -> list[int]:
+    """Another row after a pivot in column j."""
+    if f := other[j]:
+        return [(x * pivot - f * y) // over for x, y in zip(other, row, strict=True)]
+    return [x * pivot // over for x in other] if pivot != over else other
