@@ -5,6 +5,7 @@
                                                         compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
+    PYTHONPATH=src python benchmarks/gpu.py stages      stage games a second, from memory to their answers
     PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, with a thread or a warp each
     PYTHONPATH=src python benchmarks/gpu.py verify      certificates, field by field, and how long they take;
                                                         `verify-large` adds the largest game
@@ -256,6 +257,7 @@ def main() -> None:
     todo: dict[str, Callable[[Any], Any]] = {
         "check": lambda card: check(),
         "small": lambda card: small(),
+        "stages": lambda card: gpu_programs.stages(card, say),
         "programs": lambda card: gpu_programs.programs(card, say),
         "time": lambda card: times(large=False),
         "large": lambda card: times(large=True),

@@ -1,6 +1,9 @@
-"""How many plain stage programs a second a GPU solves, with a thread or a warp for each.
+"""How many stage games a second a GPU solves.
 
-`benchmarks/gpu.py programs` runs this. Every answer that is looked at must be the processor's.
+`benchmarks/gpu.py programs` times plain programs alone, with a thread or a warp for each; `stages`
+times all that becomes of stage games with uniform utilities: nearly half of those with 3x3 joint
+actions are pure, the others take a program, plain or not. Every answer that is looked at must be
+the processor's.
 """
 
 from __future__ import annotations
@@ -9,18 +12,23 @@ import itertools
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import acegames as ace
-from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, recipe
-from acegames.engines.gpu.solving import BLOCKS, COUNTS
-from acegames.kernels.phases import LEFT
-from acegames.kernels.records import Answers, Choices, Written
-from acegames.kernels.written import solve_written
+from acegames.engines.gpu.recipes import FEW, LEAST_SHARED, SHARED, Shape, given_to, recipe
+from acegames.engines.gpu.solving import BLOCKS, COUNTS, LEFT_BLOCKS
+from acegames.kernels.dense import SEGMENT
+from acegames.kernels.lanes import ALONE
+from acegames.kernels.phases import LEFT, WAITING, OwnCell, Solving, _answers, _let_wait
+from acegames.kernels.records import Answers, Choices, Floats, Written
+from acegames.kernels.stage import is_pure, pure_room
+from acegames.kernels.written import file_pure, solve_written
 from acegames.model.arrays import pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.system.compiled import inner
+from acegames.system.cuda_code import Recipe
 
 SHAPES = (
     ((3, 3), ace.CE()),
@@ -75,8 +83,80 @@ def time_programs(
     return same, f"{name}: {speed}, {room}: {'same' if same else 'DIFFERENT'}"
 
 
-def some_games(actions: tuple[int, ...], concept: Any, games: int) -> tuple[Any, Any, Any]:
-    """Stage games with uniform utilities whose best joint action is not an equilibrium."""
+class Reading(NamedTuple):
+    """Stage games in the memory of a card."""
+
+    utility: Floats  # (rows, 2N, G)
+    solving: Solving
+
+
+@inner
+def read_phase(thread, block, threads, blocks, shared, own, given):
+    """Read one stage game; answer it where it is pure, else it waits."""
+    at, written, rows = block * threads + thread, own.written, given.utility.shape[0]
+    for j in range(rows):
+        own.pure.position[j] = -1
+        written.row[j] = j
+    if at < given.utility.shape[2]:
+        for j in range(rows):
+            for i in range(given.utility.shape[1]):
+                written.utility[j, i] = given.utility[j, i, at]
+        written.cell[0] = at
+        written.first_row[0] = 0
+        written.ptr[0] = 0
+        written.ptr[1] = rows
+        if is_pure(0, written, given.solving.choices, given.solving.goal, own.pure):
+            file_pure(None, 0, written, own.pure.chosen[0], _answers(0, own, given.solving))
+        else:
+            _let_wait(at, (np.int64(1) << rows) - 1, written, given.solving.waiting)
+
+
+def stages(card: Any, say: Callable[[str], None], *, games: int = 2**21, compared: int = 2**14) -> bool:
+    """Time all that becomes of stage games; whether all answers are the processor's."""
+    good = True
+    for actions, concept in SHAPES:
+        count = games if np.prod(actions) <= 9 else games // 8
+        same, words = time_stages(card, actions, concept, count, min(compared, count))
+        say(words)
+        good &= same
+    return good
+
+
+def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, compared: int) -> tuple[bool, str]:
+    """Time one shape: whether answers agree, and a sentence."""
+    told, rows, players = bool(concept.told), int(np.prod(actions)), len(actions)
+    shape = Shape(rows, 32, 1, players, actions, told, warp=told and rows > FEW)
+    own = OwnCell(shape.totals, shape.written(utility=True), np.empty(3, np.int64), pure_room.py_func(rows, players))
+    read = Recipe("read", (read_phase,), SEGMENT, own=own, single=ALONE)
+    written, choices, goal = some_games(actions, concept, games, pure=True)
+    solving = waiting_games(card, shape, written, choices, goal)
+    source = np.ascontiguousarray(written.utility.reshape(games, rows, 2 * players).transpose(1, 2, 0))
+    given = Reading(card.upload(source), solving)
+    seconds = list[float]()
+    for _ in range(REPEATS):
+        card.zero(solving.waiting.counts)
+        card.synchronise()
+        began = time.perf_counter()
+        card.launch(read, -(-games // SEGMENT), given)
+        card.launch(recipe("plain", shape), BLOCKS * card.processors, solving)
+        card.launch(recipe("left", shape), LEFT_BLOCKS * card.processors, solving)
+        card.synchronise()
+        seconds.append(time.perf_counter() - began)
+    first = written._replace(row=written.row[: compared * rows], utility=written.utility[: compared * rows])
+    answers = room_for_answers(compared, rows, 2 * players)
+    solve_written(first, compared, choices, goal, rows, answers)
+    same = np.array_equal(card.fetch(solving.value)[:, :compared], answers.value)
+    same &= np.array_equal(card.fetch(solving.code)[:compared], answers.code)
+    counts = card.fetch(solving.waiting.counts)
+    shares = f"{counts[WAITING] / games:.1%} by a program, {counts[LEFT] / games:.1%} not plain"
+    name = f"{'x'.join(map(str, actions))} {type(concept).__name__}"
+    return same, f"{name}: {games / min(seconds):.3g} stage games/s, {shares}: {'same' if same else 'DIFFERENT'}"
+
+
+def some_games(actions: tuple[int, ...], concept: Any, games: int, *, pure: bool = False) -> tuple[Any, Any, Any]:
+    """Stage games with uniform utilities; only those whose best joint action is no equilibrium,
+    unless `pure`.
+    """
     rng, players = np.random.default_rng(0), len(actions)
     action = np.array(list(itertools.product(*map(range, actions))), dtype=np.int32)
     rows, counts = len(action), np.array(actions, dtype=np.int64)
@@ -91,7 +171,7 @@ def some_games(actions: tuple[int, ...], concept: Any, games: int) -> tuple[Any,
             to = deviation[best, int(counts[:i].sum()) : int(counts[: i + 1].sum())]
             gain = u[np.arange(games)[:, None], to, i] - u[np.arange(games), best, i][:, None]
             mixed |= (gain > 1e-9).any(axis=1)
-        kept.append(u[mixed])
+        kept.append(u if pure else u[mixed])
     u = np.concatenate(kept)[:games].reshape(-1, players)
     every = np.arange(games, dtype=np.int64)
     utility = np.hstack([u, np.abs(u)])
@@ -131,9 +211,8 @@ def on_card(card: Any, record: Any) -> Any:
 def agrees(card: Any, given: Any, written: Any, choices: Any, goal: Any, left: Any, games: int) -> bool:
     """Whether the first games have the answers that the processor finds, but those that are left."""
     rows = len(given.waiting.row)
-    cell, ptr, opened = (np.zeros(n, np.int64) for n in (games, games + 1, games))
-    value, code = np.zeros((written.utility.shape[1], games)), np.zeros(games, np.uint16)
-    answers = Answers(value, code, cell, ptr, np.zeros(games * rows, np.uint16), np.zeros(games * rows), opened)
+    answers = room_for_answers(games, rows, written.utility.shape[1])
+    value, code, cell, ptr, *_, opened = answers
     first = written._replace(row=written.row[: games * rows], utility=written.utility[: games * rows])
     mixed, bad, _ = solve_written(first, games, choices, goal, rows, answers)
     waiting, solved = given.waiting, np.ones(len(written.cell), bool)
@@ -150,3 +229,10 @@ def agrees(card: Any, given: Any, written: Any, choices: Any, goal: Any, left: A
             same &= row[: size[g], g].tolist() == answers.mixed_row[entries].tolist()
             same &= prob[: size[g], g].tobytes() == answers.mixed_prob[entries].tobytes()
     return bool(same)
+
+
+def room_for_answers(games: int, rows: int, columns: int) -> Answers:
+    """Room for what the processor finds."""
+    cell, ptr, opened = (np.zeros(n, np.int64) for n in (games, games + 1, games))
+    value, code = np.zeros((columns, games)), np.zeros(games, np.uint16)
+    return Answers(value, code, cell, ptr, np.zeros(games * rows, np.uint16), np.zeros(games * rows), opened)
