@@ -1,5 +1,6 @@
 """What `estimate` says: what it counts, how, in which words; and that it leaves things as they were."""
 
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -183,6 +184,33 @@ def test_a_sample_that_has_no_time_solves_few_cells():
     sample.pace = 1.0  # second per cell
     took, values = sample._layer(game.horizon - 1, after, 0.0)
     assert solved == [1] and took > 0 and len(values) == sample.space.totals[-2]
+
+
+@pytest.mark.skipif(not measure.FINE_CLOCK, reason="the clock of threads is too coarse here")
+def test_time_in_which_a_thread_waits_is_not_counted(monkeypatch):
+    """On a busy machine a thread waits for a processor, and a few cells would seem to take hours."""
+    game, slept = random_game(3, 6, 8), []
+    ace.solve(game)
+    sample, solve_block = sample_of(game), measure.solve_block
+
+    def waiting(*given):
+        slept.append(0.02)
+        time.sleep(slept[-1])
+        return solve_block(*given)
+
+    monkeypatch.setattr(measure, "solve_block", waiting)
+    assert sample.seconds(0) < sum(slept) / 2
+
+
+def test_nothing_is_timed_on_memory_that_was_never_used():
+    """The values behind the last layer come from the system page by page, slower than the work."""
+    game = random_game(6, 12, 18)
+    ace.solve(game)
+    sample, runs = sample_of(game), []
+    block = sample._block
+    sample._block = lambda data, run, room: runs.append(run) or block(data, run, room)
+    sample._layer(game.horizon - 1, np.zeros((int(sample.space.totals[-1]), 4)), 1e-4)
+    assert runs and all(runs.count(run) > 1 for run in runs)
 
 
 @pytest.mark.parametrize("cells", [1, 7, 100])

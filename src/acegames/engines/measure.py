@@ -8,6 +8,7 @@ solve. Small games are solved completely. Nothing is compiled for this.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +30,7 @@ from acegames.system.threads import Team
 SECONDS = 0.2  # for all layers together, about
 RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
 BLOCK = 8192  # cells of a run where all are solved
+FINE_CLOCK = time.get_clock_info("thread_time").resolution < 1e-5
 EXPLORED = 1e7  # outcomes that are looked at to see how long exploring takes
 
 
@@ -70,9 +72,12 @@ class Sample:
         data = layer_data(self.space, t, self.rewards(t), after)
         room, source = empty_room(data), data.source
         once = working_clock() - began
-        if not self.pace:
+        unknown = not self.pace
+        if unknown:
             self._probe(data, room)
         runs = self._runs(data.cells, allowed)
+        if unknown:
+            self._touch(data, runs, room)
         timed = self.team.each(lambda run: self._block(data, run, room), runs)
         parts, each = [found for found, _ in timed], [seconds for _, seconds in timed]
         took = sum(each) / min(self.team.threads, len(runs))  # waiting at the end of a layer takes a small share of it
@@ -94,24 +99,34 @@ class Sample:
         return once + took + repairs + working_clock() - began, room.value
 
     def _block(self, data: LayerData, run: tuple[int, int], room: Room) -> tuple[Answers, float]:
-        began = working_clock()
+        """The answers of a run, and how long this thread has worked on them.
+
+        That is not the time that has passed: on a busy machine a thread waits for a processor far
+        longer than a run takes.
+        """
+        began, worked = working_clock(), time.thread_time()
         with nothing_compiled():
             found = solve_block(data, *run, self.stages, room)
-        return found, working_clock() - began
+        passed, worked = working_clock() - began, time.thread_time() - worked
+        return found, min(passed, worked) if FINE_CLOCK else passed
 
     def _probe(self, data: LayerData, room: Room) -> None:
-        """Find out the pace with one cell, then with more of them, so that this stays short.
-
-        The first call loads what is compiled.
-        """
+        """Find out the pace with one cell, then with more of them, so that this stays short."""
         cells, took = 1, 0.0
-        self._block(data, (0, 1), room)
         while took < 2 * RUN_SECONDS and cells <= data.cells:
-            began = working_clock()
-            for run in evenly(data.cells, 1, cells):
-                self._block(data, run, room)
-            took = working_clock() - began
+            runs = evenly(data.cells, 1, cells)
+            self._touch(data, runs, room)
+            took = sum(self._block(data, run, room)[1] for run in runs)
             self.pace, cells = took / cells, 4 * cells
+
+    def _touch(self, data: LayerData, runs: list[tuple[int, int]], room: Room) -> None:
+        """Solve runs of the last layer before they are timed.
+
+        The first call loads what is compiled; and the values behind that layer are memory that was
+        never used, which takes longer to come than the work on a few cells. A solve uses all of it.
+        """
+        for run in runs:
+            self._block(data, run, room)
 
     def _runs(self, cells: int, allowed: float) -> list[tuple[int, int]]:
         """Runs that there is time for; of all cells where it suffices."""
