@@ -24,6 +24,7 @@ from acegames.engines.checkpoint import Checkpoint, write_alone
 from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
 from acegames.engines.cluster.folder import Folder, remove_signs, sees
+from acegames.engines.cluster.known import Known
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
 from acegames.engines.cluster.parts import Setting, Told, Wanted, solve_parts
@@ -120,9 +121,9 @@ class Backward:
         self.asked |= {t: _Asked() for t in times}
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
             blocks, needed = self.setting.needed(t1 - 1, p)
-            ahead = [blocks, *([0] for _ in times[1:])]  # small layers are one block each
-            what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p))
-            given = [self._own(t, p) for t in times]
+            one = [] if self.setting.known is not None else [0]  # small layers are one block each
+            what = Wanted(t0, t1, p, ahead := [blocks, *(one for _ in times[1:])], needed, stretch.beside(p))
+            given = [x for t in times for x in self._own(t, p)]
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
             returned = self.setting.returned(t0, p)
@@ -151,18 +152,22 @@ class Backward:
         found = self.explored.found
         if isinstance(found, Marked):
             found.marks[t], found.heights[t + 1] = [], []
-        else:
+        elif isinstance(found, Lists):
             found.keys[t + 1] = []
 
-    def _own(self, t: int, p: int) -> Block:
-        """The marks, or the cells, of the block that a part belongs to."""
+    def _own(self, t: int, p: int) -> list[Block]:
+        """The marks, or the cells, of the block that a part belongs to, unless they are known."""
         found = self.explored.found
+        if isinstance(found, Known):
+            return []
         own = found.marks if isinstance(found, Marked) else found.keys
-        return own[t][self.setting.block_of(t, p)]
+        return [own[t][self.setting.block_of(t, p)]]
 
     def _ahead(self, t: int, blocks: list[int]) -> list[Block]:
-        """What is known of the blocks of the next layer: height maps, or cells."""
+        """What is found of the blocks of the next layer: height maps, or cells."""
         found = self.explored.found
+        if isinstance(found, Known):
+            return []
         own = found.heights if isinstance(found, Marked) else found.keys
         return [own[t + 1][k] for k in blocks]
 
