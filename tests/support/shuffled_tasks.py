@@ -67,9 +67,13 @@ class Shuffled:
             self._any()()
         return handles
 
+    def wait(self):
+        if self.under_way:
+            self._any()()
+
     def finish(self):
         while self.under_way:
-            self._any()()
+            self.wait()
 
     def apart(self):
         return None

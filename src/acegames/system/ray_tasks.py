@@ -160,6 +160,11 @@ class OnRay:
         self._send()
         return list(handles)
 
+    def wait(self) -> None:
+        """Wait until one more task has ended, if any is under way, or some time has passed."""
+        if self._queue or self._under_way:
+            self._wait()
+
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
         while self._queue or self._under_way:

@@ -95,31 +95,37 @@ class InBlocks(ABC):
         store: LayerStore,
     ) -> EngineResult | None:
         planned = self.plan(game, lattice)
+        strips = self._strips(planned, concept, tasks)
+        explored = self._explore(tasks, planned, concept, strips)
+        if not explored.space.feasible:
+            return None
+        stretches = []
+        if strips and explored.space.dense:
+            stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored))
         with Beside(tasks, planned, lattice, REACHED_BYTES, self._explored, self.small) as beside:
-            return self._solved(tasks, planned, lattice, concept, progress, store, beside)
+            return self._solved(tasks, explored, stretches, lattice, concept, progress, store, beside)
+
+    def _explore(self, tasks: Tasks, planned: Space, concept: Concept, strips: Strips | None) -> Explored:
+        """Find the cells that are reached: those of a small game in this process."""
+        part = self._most(planned, concept, planned.totals, tasks.workers)
+        if dense_bytes(planned) <= self.small:
+            return explore_here(tasks, planned, self._explored, part, strips)
+        return explore(tasks, planned, None, self._explored, part, strips)
 
     def _solved(
         self,
         tasks: Tasks,
-        planned: Space,
+        explored: Explored,
+        stretches: list[Stretch],
         lattice: Lattice,
         concept: Concept,
         progress: OnProgress | None,
         store: LayerStore,
         beside: Beside,
-    ) -> EngineResult | None:
-        part = self._most(planned, concept, planned.totals, tasks.workers)
-        strips = self._strips(planned, concept, tasks)
-        if dense_bytes(planned) <= self.small:
-            explored = explore_here(tasks, planned, self._explored, part, strips)
-        else:
-            explored = explore(tasks, planned, None, self._explored, part, strips)
+    ) -> EngineResult:
         space = explored.space
-        if not space.feasible:
-            return None
         predicted = predicted_with(store, estimate_space(space, concept, None), space)
         check_driver(predicted)
-        stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored)) if strips and space.dense else []
         setting = self._setting(tasks, explored, stretches, concept, store)
         failure = partial(_failed, space, lattice, concept)
         solved = Backward(tasks, setting, explored, stretches, store, progress, failure, beside.check).run()

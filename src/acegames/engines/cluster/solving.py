@@ -35,7 +35,7 @@ from acegames.model.arrays import Ints
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
 
-FILING = 2  # layers that wait to be filed at most, before no more parts are asked for
+FILING = 2  # stretches whose layers wait to be filed at most, before no more parts are asked for
 
 
 @dataclass(eq=False)
@@ -104,7 +104,7 @@ class Backward:
             values = self._ask(stretch, values)
             self._file()
         while self.following >= first or self.handed:
-            self.tasks.finish()
+            self.tasks.wait()
             self._file()
         self._wait(0)
 
@@ -129,6 +129,7 @@ class Backward:
             returned = self.setting.returned(t0, p)
             at = (p % workers + 0.5) / workers if self.stretches else (p + 0.5) / number
             self._file()  # layers before, or fail if one has no answer
+            self._wait(FILING * len(times))
             made = self.tasks.run(
                 solve_parts,
                 self.shared,
@@ -224,7 +225,6 @@ class Backward:
 
     def _file_here(self, t: int, asked: _Asked) -> None:
         """Fetch a layer's pieces to this process, in the background, and store it from here."""
-        self._wait(FILING - 1)
         self.filing.append(self.thread.submit(self._put, t, asked))
 
     def _put(self, t: int, asked: _Asked) -> None:
@@ -256,8 +256,8 @@ class Backward:
         return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
-        """Wait until no more than so many layers are being filed here."""
-        while len(self.filing) > left:
+        """Wait until no more than so many layers are being filed here; raise what went wrong."""
+        while self.filing and (len(self.filing) > left or self.filing[0].done()):
             self.filing.pop(0).result()
 
     def _tell(self, *, always: bool = False) -> None:
