@@ -24,6 +24,7 @@ from acegames.safety.space import Space
 STRIPS_EACH = 3  # for each worker
 SLABS_EACH = 4  # of a strip, so that strips can be made alike
 TASKS_EACH = 16  # for each worker at least
+LAYERS = 1
 FIRST = 2  # times as small the first and the last tasks are, when few workers have something to do;
 GROWING = 4  # they grow with the work of each worker that is done, or left, to one in so many parts
 
@@ -50,7 +51,7 @@ def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips 
     number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
     total = int(space.totals[:H].sum())
     cells = min(wanted, total / (TASKS_EACH * workers))
-    if number < workers or STRIPS_EACH * workers * cells < 2 * total / H:
+    if number < workers or STRIPS_EACH * workers * cells < LAYERS * total / H:
         return None
     return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin, workers)
 
