@@ -22,11 +22,8 @@ from acegames.model.arrays import Floats, Ints
 from acegames.safety.space import Space
 
 STRIPS_EACH = 3  # for each worker
-SLABS_EACH = 4  # of a strip, so that strips can be made alike
-TASKS_EACH = 16  # for each worker at least
-LAYERS = 1
-FIRST = 2  # times as small the first and the last tasks are, when few workers have something to do;
-GROWING = 4  # they grow with the work of each worker that is done, or left, to one in so many parts
+SLABS_EACH = 3  # of a strip, so that strips can be made alike
+TASKS_EACH = 24  # for each worker at least: all but one wait for the first task, and for the last
 
 
 class Strips(NamedTuple):
@@ -36,7 +33,6 @@ class Strips(NamedTuple):
     cells: float  # of a task, about
     slab: int  # totals of a slab
     begin: int  # the first total of the first slab
-    workers: int  # for which there should be tasks
 
 
 def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips | None:
@@ -51,9 +47,9 @@ def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips 
     number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
     total = int(space.totals[:H].sum())
     cells = min(wanted, total / (TASKS_EACH * workers))
-    if number < workers or STRIPS_EACH * workers * cells < LAYERS * total / H:
+    if number < workers or STRIPS_EACH * workers * cells < total / H:
         return None
-    return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin, workers)
+    return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,17 +99,10 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     cells = np.array([np.bincount(strip, weights=own, minlength=strips.number) for own in each])
     found, t1 = list[Stretch](), len(cuts)
     while t1:
-        most = _wanted(strips, cells[t1:].sum(), cells[:t1].sum())
-        t0 = _first(cells[:t1], most)
-        found.append(_stretch(cuts, bounds[_joined(cells[t0:t1].sum(axis=0), most)], t0, t1))
+        t0 = _first(cells[:t1], strips.cells)
+        found.append(_stretch(cuts, bounds[_joined(cells[t0:t1].sum(axis=0), strips.cells)], t0, t1))
         t1 = t0
     return found
-
-
-def _wanted(strips: Strips, done: float, left: float) -> float:
-    """Cells of a task, when so many are solved and so many are left."""
-    growing = min(done, left) / (GROWING * strips.workers)
-    return min(max(growing, strips.cells / FIRST), strips.cells)
 
 
 def _first(cells: Floats, most: float) -> int:
