@@ -53,7 +53,11 @@ def cut(monkeypatch):
 def cut_at_random(rng, monkeypatch):
     """Strips of one layer or several, joined or not."""
     number = int(rng.integers(1, 4))
-    for name, each in {"STRIPS_EACH": number, "SLABS_EACH": rng.integers(1, 4), "TASKS_EACH": number * rng.integers(1, 7)}.items():
+    for name, each in {
+        "STRIPS_EACH": number,
+        "SLABS_EACH": rng.integers(1, 4),
+        "TASKS_EACH": number * rng.integers(1, 7),
+    }.items():
         monkeypatch.setattr(strips, name, int(each))
 
 
@@ -178,7 +182,12 @@ def test_layers_are_filed_while_others_are_solved(cut, monkeypatch):
     monkeypatch.setattr(solving, "PAUSE", 0.0)
     engine, seen = StripEngine(), []
     engine.used.most = 10**6  # so all of them are asked for before any runs
-    ace.solve(large_game(), ace.CE(), engine=engine, progress=lambda x: seen.append((x.layers_done, len(engine.used.under_way))))
+    ace.solve(
+        large_game(),
+        ace.CE(),
+        engine=engine,
+        progress=lambda x: seen.append((x.layers_done, len(engine.used.under_way))),
+    )
     assert any(layers and left for layers, left in seen)
 
 

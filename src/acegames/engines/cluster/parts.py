@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, joined
