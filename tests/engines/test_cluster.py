@@ -428,6 +428,28 @@ def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
                 assert all(np.array_equal(a, b) for a, b in zip(whole.rewards, blocks.rewards, strict=True))
 
 
+@pytest.mark.parametrize("constraints", [1, 2, 3])
+def test_what_the_driver_knows_is_what_tasks_find(constraints):
+    """The marks of every block, and the height map of everything that it needs."""
+    from acegames.engines.cluster.explored import explore as explore_blocks
+    from acegames.engines.cluster.explored import explore_here
+    from acegames.system.tasks import Here
+
+    game = large_game(constraints=constraints, budget=(40, 9, 5)[constraints - 1], states=6)
+    space = ace.LocalEngine(dense=True).plan(game, lattice(game))
+    blocks, whole = explore_blocks(Here(), space, None, 30), explore_here(Here(), space, 30)
+    layout, known, found = whole.layout, whole.found, blocks.found
+    assert max(cut.blocks for cut in layout.cuts) > 2
+    every = [(t, k) for t, cut in enumerate(layout.cuts[:-1]) for k in range(cut.blocks)]
+    for t, k in every:
+        marks = known.marks(layout, t, layout.cuts[t].tiles(k))
+        assert np.array_equal(np.packbits(marks, bitorder="little"), found.marks[t][k].fetch())
+        assert known.number[t][k] == found.number[t][k] == marks.sum()
+        needed = layout.region(t, k)
+        held = {} if t + 1 == game.horizon else {j: found.heights[t + 1][j].fetch() for j in needed.blocks.tolist()}
+        assert np.array_equal(known.heights(layout, t + 1, needed), layout.heights(t + 1, needed, held))
+
+
 def test_edges_are_those_of_the_game():
     game = large_game()
     space = plan(game, lattice(game), clip=True)

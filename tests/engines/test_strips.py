@@ -235,8 +235,8 @@ class Several(Shuffled):
 
 
 class SeveralEngine(StripEngine):
-    def __init__(self):
-        super().__init__(block=40)
+    def __init__(self, small=0):
+        super().__init__(block=40, small=small)
         self.used = Several(1)
 
 
@@ -245,6 +245,20 @@ def test_exact_pairs_are_explored_by_another_thread(tmp_path):
     whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine()
     assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
     assert engine.used.asked_apart.ran > 0 and threading.active_count() == before
+
+
+def test_exact_pairs_of_a_small_game_are_explored_without_tasks(tmp_path, monkeypatch):
+    game, before = large_game(), threading.active_count()
+    whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine(small=2**40)
+    assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
+    assert engine.used.asked_apart is None and threading.active_count() == before
+
+    def fail(*given):
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(Beside, "_explore_here", fail)
+    with pytest.raises(RuntimeError, match="no more"):
+        ace.solve(game, ace.CE(), engine=SeveralEngine(small=2**40))
 
 
 def test_exact_pairs_that_take_more_than_is_always_allowed_are_explored_afterwards(tmp_path, monkeypatch):

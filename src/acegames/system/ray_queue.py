@@ -34,7 +34,7 @@ class Queue:
     """Tasks in the order in which they are sent."""
 
     def __init__(self) -> None:
-        self._number = 0
+        self._number = 0  # of all tasks here
         self._ready: list[tuple[int, Asked]] = []  # a heap: all blocks are made
 
     def __len__(self) -> int:

@@ -42,8 +42,8 @@ class Explored:
 
 class Beside:
     """The pairs themselves, nothing clipped, explored by a thread of their own while a game is
-    solved: where they are so few that they are kept in any case. The thread does it itself with
-    kernels that take no more than `small` bytes, or else asks for tasks, if that can be done apart.
+    solved: where they are so few that they are kept in any case. The thread explores them itself
+    where that takes no more than `small` bytes, or else asks for tasks, if that can be done apart.
     """
 
     tasks: Tasks | None
@@ -150,7 +150,8 @@ def explore_here(
         return Explored(replace(found, height=None), layout, Known.of(found, layout))
     number = np.array([cells.number for cells in found.cells])
     layout = Layout.of(replace(space, dense=False), _most_listed(space, number, block))
-    lists = Lists(low=found.rewards[0], high=found.rewards[1]) if found.rewards else Lists()
+    assert found.rewards is not None
+    lists = Lists(low=found.rewards[0], high=found.rewards[1])
     for cells, cut in zip(found.cells, layout.cuts, strict=True):
         assert cells.keys is not None
         owner = cut.owner[cut.tile_of(cells.keys)]
