@@ -435,9 +435,9 @@ def test_what_the_driver_knows_is_what_tasks_find(constraints):
     from acegames.engines.cluster.explored import explore_here
     from acegames.system.tasks import Here
 
-    game = large_game(constraints=constraints, budget=(40, 9, 5)[constraints - 1], states=6)
+    game = large_game(constraints=constraints, budget=(14, 9, 5)[constraints - 1], horizon=16, states=6)
     space = ace.LocalEngine(dense=True).plan(game, lattice(game))
-    blocks, whole = explore_blocks(Here(), space, None, 30), explore_here(Here(), space, 30)
+    blocks, whole = explore_blocks(Here(), space, None, 20), explore_here(Here(), space, 20)
     layout, known, found = whole.layout, whole.found, blocks.found
     assert max(cut.blocks for cut in layout.cuts) > 2
     every = [(t, k) for t, cut in enumerate(layout.cuts[:-1]) for k in range(cut.blocks)]
