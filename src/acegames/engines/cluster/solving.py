@@ -121,8 +121,9 @@ class Backward:
         self.asked |= {t: _Asked() for t in times}
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
             blocks, needed = self.setting.needed(t1 - 1, p)
-            one = [] if self.setting.known is not None else [0]  # small layers are one block each
-            what = Wanted(t0, t1, p, ahead := [blocks, *(one for _ in times[1:])], needed, stretch.beside(p))
+            one = [0] if self.setting.known is None else []  # small layers are one block each
+            ahead = [blocks, *(one for _ in times[1:])]
+            what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p))
             given = [x for t in times for x in self._own(t, p)]
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
