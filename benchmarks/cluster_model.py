@@ -111,7 +111,6 @@ class _Play:
         self.to_hear, self.to_file = deque(), deque()
         self.driver_free, self.driver_busy, self.idle = 0.0, 0.0, True
         self.tasks = [0] * cluster.nodes  # sent to each node and not heard of
-        self.following = [0] * cluster.nodes  # of which so many wait for others
         self.idlest = [(0, k) for k in range(cluster.nodes)]
         self.free = [cluster.cores] * cluster.nodes
         self.queue = [deque() for _ in range(cluster.nodes)]
@@ -188,8 +187,7 @@ class _Play:
             self.filing -= 1
             return
         self.heard += 1
-        for task in self.unsent.ended(self.made[k]):
-            self.following[self.home[task.number]] -= 1
+        self.unsent.ended(self.made[k])
         layer = int(self.graph.layer[k])
         if layer >= 0:
             self.left[layer] -= 1
@@ -212,7 +210,6 @@ class _Play:
             self.unsent.sent(task)
             node = self._choose(k)
             self.home[k] = node
-            self.following[node] += task.unmade > 0
             self._count(node)
             open_needs = [j for j in self.graph.needs[k] if not np.isfinite(self.ended[j]) or self.ended[j] > time]
             self.missing[k] = len(open_needs)
@@ -223,9 +220,7 @@ class _Play:
 
     def _next(self):
         """The task that is to be sent, if the idlest node has room for it."""
-        node, cores = self._least(), self.cluster.cores
-        ready = self.unsent.ready() if self.tasks[node] - self.following[node] < AHEAD * cores else None
-        return ready or (self.unsent.following() if self.following[node] < cores else None)
+        return self.unsent.ready() if self.tasks[self._least()] < AHEAD * self.cluster.cores else None
 
     def _count(self, node):
         self.tasks[node] += 1

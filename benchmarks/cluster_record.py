@@ -27,6 +27,7 @@ class Ran:
     pieces: int  # of the policy, which it makes last
     asked: float  # seconds of the clock since the beginning
     at: float | None = None  # its place
+    began: float = 0.0
     told: float = 0.0
     node: str = ""
     seconds: float = 0.0  # of work
@@ -57,7 +58,7 @@ class Recorder(OnRay):
 
     def __init__(self, record, *args, **options):
         super().__init__(*args, **options)
-        self.record, self.begun, self.made = record, time.perf_counter(), {}
+        self.record, self.begun, self.made = record, time.time(), {}
 
     def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
         """Ask for a task, and write down which blocks it is given."""
@@ -89,27 +90,32 @@ class Recorder(OnRay):
     def _count(self, ended, measured):
         own = self.record.tasks[ended.task.number]
         super()._count(ended, measured)
-        own.told, own.node, own.seconds, own.fetching = (
-            self._clock(),
-            measured.node[:8],
-            measured.seconds,
-            measured.fetching,
-        )
+        own.began, own.told, own.node = measured.began - self.begun, self._clock(), measured.node[:8]
+        own.seconds, own.fetching = measured.seconds, measured.fetching
         own.bytes_in, own.bytes_out = measured.bytes_in, measured.bytes_out
 
     def _maker(self, block):
         return self.made.get(id(block.place), (-1, 0))[:2]
 
     def _clock(self):
-        return time.perf_counter() - self.begun
+        return time.time() - self.begun
 
 
 @dataclass(frozen=True)
 class WatchedEngine(RayEngine):
-    """`RayEngine`, whose connections can be asked what they counted; with a record, tasks are written down there."""
+    """`RayEngine`, whose connections can be asked what they counted.
+
+    With a record, tasks are written down there. Tasks explore the game then, as they do with larger ones, for which the model needs to know
+    what that takes.
+    """
 
     record: Record | None = field(default=None, compare=False)
     used: list = field(default_factory=list, compare=False)  # the connection of each solve
+
+    @property
+    def small(self):
+        """Bytes up to which games are explored by this process."""
+        return RayEngine.small if self.record is None else 0
 
     def tasks(self):
         """Connect to the cluster."""

@@ -23,7 +23,7 @@ from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.threads import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
-from shuffled_tasks import BlockEngine, ShuffledEngine
+from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, ShuffledEngine
 from slab_games import large_game
 
 SMALL = [1, 3, 10, 50]
@@ -40,6 +40,9 @@ def test_blocks_in_any_order_give_the_same_bytes(seed, tmp_path):
     engine = ShuffledEngine(seed, block, dense)
     assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole
     assert engine.used.largest > 1 or isinstance(whole, tuple) or not game.constraints, "nothing was shuffled"
+    small = ShuffledEngine(seed, block, dense, small=2**40)
+    assert outcome(game, concept, tmp_path / "small.ace", engine=small) == whole
+    assert small.used.ran < engine.used.ran or isinstance(whole, tuple), "it was explored by tasks"
 
 
 @pytest.mark.slow
@@ -48,8 +51,8 @@ def test_blocks_of_many_games_give_the_same_bytes(seed, tmp_path):
     game = drawn(seed)
     for concept, dense in itertools.product(CONCEPTS, [True, False, None]):
         whole = outcome(game, concept, tmp_path / "whole.ace", engine=ace.LocalEngine(dense=dense))
-        for block in [*SMALL, None]:
-            engine = ShuffledEngine(seed, block, dense)
+        for block, small in itertools.product([*SMALL, None], LARGE_AND_SMALL):
+            engine = ShuffledEngine(seed, block, dense, small)
             assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole, (concept, dense, block)
 
 
@@ -58,9 +61,9 @@ def test_blocks_of_many_games_give_the_same_bytes(seed, tmp_path):
 def test_slabs_give_the_same_bytes(players, constraints, tmp_path):
     game = large_game(players=players, constraints=constraints, budget=(40, 9, 5)[constraints - 1], states=6)
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
-    for dense, block in itertools.product([True, False], [30, 200]):
-        engine = ShuffledEngine(3, block, dense)
-        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block)
+    for dense, block, small in itertools.product([True, False], [30, 200], LARGE_AND_SMALL):
+        engine = ShuffledEngine(3, block, dense, small)
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block, small)
 
 
 def test_a_time_that_nothing_reaches(tmp_path):
@@ -70,8 +73,8 @@ def test_a_time_that_nothing_reaches(tmp_path):
     assert cells[0] and not cells.all()
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     assert whole[0] is ace.Infeasible
-    for dense, block in itertools.product([True, False, None], [1, None]):
-        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense)) == whole
+    for dense, block, small in itertools.product([True, False, None], [1, None], LARGE_AND_SMALL):
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense, small)) == whole
 
 
 def test_rounded_costs_give_the_same_bytes(tmp_path):
@@ -90,10 +93,10 @@ def test_a_policy_without_values_is_the_same(tmp_path):
 
 def test_kernels_are_not_compiled_again_for_arrays_that_cannot_be_written(tmp_path):
     """Arrays of an object store are read-only."""
-    for dense in (True, False):
-        ace.solve(large_game(), ace.CE(), engine=BlockEngine(100, dense))
+    for dense, small in itertools.product((True, False), LARGE_AND_SMALL):
+        ace.solve(large_game(), ace.CE(), engine=BlockEngine(100, dense, small))
         with nothing_compiled():
-            ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(0, 100, dense))
+            ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(0, 100, dense, small))
 
 
 # -- cutting --------------------------------------------------------------------------------------
@@ -423,6 +426,34 @@ def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
                 assert np.array_equal(whole.cells[t].listed(total), blocks.cells[t].listed(total))
             if whole.feasible:
                 assert all(np.array_equal(a, b) for a, b in zip(whole.rewards, blocks.rewards, strict=True))
+
+
+def test_what_the_driver_knows_is_what_tasks_find():
+    """The marks of every block, and the height map of everything that it needs."""
+    from acegames.engines.cluster.explored import explore as explore_blocks
+    from acegames.engines.cluster.explored import explore_here
+    from acegames.system.tasks import Here
+
+    low = (
+        set()
+    )  # the numbers of constraints of games with lines that are not feasible up to their ends; with one they all are
+    for game in (large_game(horizon=16, budget=9, states=6), *map(drawn, range(60))):
+        space = ace.LocalEngine(dense=True).plan(game, lattice(game))
+        blocks, whole = explore_blocks(Here(), space, None, 4), explore_here(Here(), space, 4)
+        layout, known, found = whole.layout, whole.found, blocks.found
+        every = [(t, k) for t, marks in enumerate(found.marks) for k in range(len(marks))]
+        for t, k in every:
+            marks = known.marks(layout, t, layout.cuts[t].tiles(k))
+            assert np.array_equal(np.packbits(marks, bitorder="little"), found.marks[t][k].fetch())
+            assert known.number[t][k] == found.number[t][k] == marks.sum()
+            needed = layout.region(t, k)
+            held = {} if t + 1 == game.horizon else {j: found.heights[t + 1][j].fetch() for j in needed.blocks.tolist()}
+            expected = layout.heights(t + 1, needed, held)
+            assert np.array_equal(known.heights(layout, t + 1, needed), expected)
+            size, line = needed.boxes.size, needed.boxes.line
+            if (expected < np.repeat(size[:, -1] - 1, np.diff(line))).any():
+                low.add(size.shape[1])
+    assert 2 in low
 
 
 def test_edges_are_those_of_the_game():

@@ -14,13 +14,14 @@ import acegames as ace
 from acegames.engines import checkpoint
 from acegames.engines.cluster import engine as engine_module
 from acegames.engines.cluster import solving, strips
-from acegames.engines.cluster.explored import BLOCK_CELLS, Beside
+from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, explore_here, tile_counts
 from acegames.engines.cluster.strips import Strips, strips_of
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
+from acegames.system.tasks import Here
 from random_games import changing_game
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
-from shuffled_tasks import Shuffled, ShuffledEngine
+from shuffled_tasks import LARGE_AND_SMALL, Shuffled, ShuffledEngine
 from slab_games import large_game
 
 LARGE = 10**6  # stage games of a task: as many as there are
@@ -29,17 +30,17 @@ LARGE = 10**6  # stage games of a task: as many as there are
 class StripEngine(ShuffledEngine):
     """Solves in strips, in a random order, as if there were so many workers."""
 
-    def __init__(self, seed=0, workers=2, block=LARGE):
-        super().__init__(seed, block, dense=True)
+    def __init__(self, seed=0, workers=2, block=LARGE, small=0):
+        super().__init__(seed, block, dense=True, small=small)
         self.used = Shuffled(seed, workers=workers)
 
 
 @pytest.fixture
 def cut(monkeypatch):
-    """How each solve was cut: `Strips` or None. Strips are as thin and stretches as short as they can be."""
+    """How each solve was cut: `Strips` or None. Strips are as thin as they can be."""
     found = []
-    for name in ("STRIPS_EACH", "SLABS_EACH", "STRETCHES"):
-        monkeypatch.setattr(strips, name, 1)
+    for name, number in {"STRIPS_EACH": 1, "SLABS_EACH": 1, "TASKS_EACH": 4}.items():
+        monkeypatch.setattr(strips, name, number)
 
     def watched(*given):
         found.append(strips_of(*given))
@@ -49,17 +50,28 @@ def cut(monkeypatch):
     return found
 
 
+def cut_at_random(rng, monkeypatch):
+    """Strips of one layer or several, joined or not."""
+    number = int(rng.integers(1, 4))
+    for name, each in {
+        "STRIPS_EACH": number,
+        "SLABS_EACH": rng.integers(1, 4),
+        "TASKS_EACH": number * rng.integers(1, 7),
+    }.items():
+        monkeypatch.setattr(strips, name, int(each))
+
+
 def same_bytes(game, concept, folder, seed, workers):
     whole = outcome(game, concept, folder / "whole.ace", engine=ace.LocalEngine(dense=True))
-    assert outcome(game, concept, folder / "strips.ace", engine=StripEngine(seed, workers)) == whole
+    for small in LARGE_AND_SMALL:
+        assert outcome(game, concept, folder / "strips.ace", engine=StripEngine(seed, workers, small=small)) == whole
     return whole
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_strips_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
     rng = np.random.default_rng([20, seed])
-    monkeypatch.setattr(strips, "STRIPS_EACH", int(rng.integers(1, 4)))
-    monkeypatch.setattr(strips, "SLABS_EACH", int(rng.integers(1, 4)))
+    cut_at_random(rng, monkeypatch)
     game = large_game(
         seed,
         players=(2, 2, 1, 3)[seed % 4],
@@ -71,15 +83,14 @@ def test_strips_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
     )
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1 + seed % 3)
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1)  # with the more workers not all have slabs enough
-    assert isinstance(cut[1], Strips)
+    assert isinstance(cut[-1], Strips)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(400))
 def test_strips_of_many_games_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
     rng = np.random.default_rng([21, seed])
-    for name in ("STRIPS_EACH", "SLABS_EACH", "STRETCHES"):
-        monkeypatch.setattr(strips, name, int(rng.integers(1, 4)))
+    cut_at_random(rng, monkeypatch)
     game = drawn(seed) if seed % 2 else changing_game(rng)
     for concept, workers in itertools.product(CONCEPTS, (1, 2, 3)):
         same_bytes(game, concept, tmp_path, seed, workers)
@@ -117,9 +128,9 @@ def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=StripEngine(), checkpoint=folder) == whole
 
 
-def test_strips_need_nothing_of_lower_ones(cut):
+def test_strips_need_nothing_of_lower_ones(cut, monkeypatch):
     """Which is what lets a strip of several layers be one task; a task is given no more than it may need."""
-    asked = []
+    asked, first = [], {}  # where each strip begins and ends, by the first time of its stretch
 
     class Watched(Shuffled):
         def run(self, function, shared, what, blocks=(), **options):
@@ -127,12 +138,57 @@ def test_strips_need_nothing_of_lower_ones(cut):
                 asked.append(what)
             return super().run(function, shared, what, blocks, **options)
 
+    def watched(*given):
+        found = strips.stretches_of(*given)
+        first.update({x.t0: x.bounds for x in found})
+        return found
+
+    monkeypatch.setattr(engine_module, "stretches_of", watched)
     engine = StripEngine()
     engine.used = Watched(0, workers=3)
     ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
-    assert len({what.t1 - what.t0 for what in asked}) > 1
+    assert len({what.t1 - what.t0 for what in asked}) > 1 and len({len(x) for x in first.values()}) > 1
     for what in asked:
-        assert all(q > what.p for q in what.beside) and all(v // 2 >= what.p for v in what.values)
+        assert all(q > what.p for q in what.beside)
+        assert all(first[what.t1][v // 2 + 1] > first[what.t0][what.p] for v in what.values)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("share", [10, 40, 200])
+def test_stretches_hold_all_times_and_neighbours_that_are_small_are_one_strip(seed, share):
+    game = large_game(seed, horizon=30, budget=24, dearest=1 + seed % 2)
+    space = plan(game, lattice(game), clip=True)
+    wanted = float(space.totals[:-1].sum() / share)
+    given = Strips(6, wanted, 2, int(min(x.lo[:, 0].min() for x in space.layers)))
+    found = explore_here(Here(), space, strips=given)
+    cuts, number = found.layout.cuts, tile_counts(found)
+    several = strips.stretches_of(given, cuts, number)
+    assert [t for x in several for t in reversed(range(x.t0, x.t1))] == [*reversed(range(game.horizon))]
+    for x in several:
+        by_strip = np.array([cells_of(x, cuts[t], number[t]) for t in range(x.t0, x.t1)]).sum(axis=0)
+        assert (by_strip[1:] + by_strip[:-1] > wanted).all(), "two of them would be a task"
+        assert by_strip.max() <= wanted or x.t1 - x.t0 == 1
+        assert by_strip.sum() == sum(found.space.cells[t].number for t in range(x.t0, x.t1))
+
+
+def cells_of(stretch, cut, number):
+    """How many reached cells the strips of a layer have."""
+    own = stretch.strips(cut)
+    return [number[own.tiles(p)].sum() for p in range(own.blocks)]
+
+
+def test_layers_are_filed_while_others_are_solved(cut, monkeypatch):
+    """Also when all tasks have been asked for."""
+    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    engine, seen = StripEngine(), []
+    engine.used.most = 10**6  # so all of them are asked for before any runs
+    ace.solve(
+        large_game(),
+        ace.CE(),
+        engine=engine,
+        progress=lambda x: seen.append((x.layers_done, len(engine.used.under_way))),
+    )
+    assert any(layers and left for layers, left in seen)
 
 
 # -- when there are strips ------------------------------------------------------------------------
@@ -147,7 +203,7 @@ def test_small_layers_are_cut_into_strips_and_large_ones_are_not():
     space = planned(budget=40)
     layer = space.totals.mean()
     found = strips_of(space, layer, 2, BLOCK_CELLS)
-    assert found is not None and found.number == 6 and found.cells >= 2 * layer and found.slab >= 2
+    assert found is not None and found.number == 6 and 6 * found.cells >= layer and found.slab >= 2
     assert strips_of(space, layer / 10, 2, BLOCK_CELLS) is None, "a layer has enough for all"
     assert strips_of(space, layer, 2, space.totals.max() - 1) is None, "a layer is explored in several blocks"
     assert strips_of(space, layer, 30, BLOCK_CELLS) is None, "there are fewer slabs than workers"
@@ -179,8 +235,8 @@ class Several(Shuffled):
 
 
 class SeveralEngine(StripEngine):
-    def __init__(self):
-        super().__init__(block=40)
+    def __init__(self, small=0):
+        super().__init__(block=40, small=small)
         self.used = Several(1)
 
 
@@ -189,6 +245,20 @@ def test_exact_pairs_are_explored_by_another_thread(tmp_path):
     whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine()
     assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
     assert engine.used.asked_apart.ran > 0 and threading.active_count() == before
+
+
+def test_exact_pairs_of_a_small_game_are_explored_without_tasks(tmp_path, monkeypatch):
+    game, before = large_game(), threading.active_count()
+    whole, engine = outcome(game, ace.CE(), tmp_path / "whole.ace"), SeveralEngine(small=2**40)
+    assert outcome(game, ace.CE(), tmp_path / "beside.ace", engine=engine) == whole
+    assert engine.used.asked_apart is None and threading.active_count() == before
+
+    def fail(*given):
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(Beside, "_explore_here", fail)
+    with pytest.raises(RuntimeError, match="no more"):
+        ace.solve(game, ace.CE(), engine=SeveralEngine(small=2**40))
 
 
 def test_exact_pairs_that_take_more_than_is_always_allowed_are_explored_afterwards(tmp_path, monkeypatch):

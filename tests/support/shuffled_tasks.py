@@ -8,6 +8,8 @@ from acegames.engines.cluster.engine import InBlocks
 from acegames.system.tasks import Here
 from elsewhere import sent
 
+LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one
+
 
 class Later:
     """A block that is made when somebody needs it, or by chance."""
@@ -65,9 +67,13 @@ class Shuffled:
             self._any()()
         return handles
 
+    def wait(self):
+        if self.under_way:
+            self._any()()
+
     def finish(self):
         while self.under_way:
-            self._any()()
+            self.wait()
 
     def apart(self):
         return None
@@ -80,10 +86,10 @@ class Shuffled:
 
 
 class BlockEngine(InBlocks):
-    """Solves in blocks, one after the other."""
+    """Solves in blocks, one after the other; only games that take no more than `small` bytes are explored by this process."""
 
-    def __init__(self, block=None, dense=None):
-        self.block, self.dense = block, dense
+    def __init__(self, block=None, dense=None, small=0):
+        self.block, self.dense, self.small = block, dense, small
 
     def tasks(self):
         return Here()
@@ -92,8 +98,8 @@ class BlockEngine(InBlocks):
 class ShuffledEngine(BlockEngine):
     """Solves in blocks in a random order."""
 
-    def __init__(self, seed=0, block=None, dense=None):
-        super().__init__(block, dense)
+    def __init__(self, seed=0, block=None, dense=None, small=0):
+        super().__init__(block, dense, small)
         self.used = Shuffled(seed)
 
     def tasks(self):

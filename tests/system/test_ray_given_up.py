@@ -50,7 +50,7 @@ def test_the_queue_keeps_no_blocks_of_tasks_that_were_sent(width):
     rng, queue, running, before, number, refs = random.Random(0), Queue(), [], [], 0, []
 
     def send():
-        while len(running) < 4 and (task := queue.ready() or queue.following()) is not None:
+        while len(running) < 4 and (task := queue.ready()) is not None:
             for block in task.made:
                 block.ref = Ref()
                 refs.append(weakref.ref(block.ref))

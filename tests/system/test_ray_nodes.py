@@ -36,16 +36,5 @@ def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
     assert nodes.room() and nodes.choose([Place("b", 10**9)], 0.9) == "a"
 
 
-def test_tasks_that_wait_at_a_node_leave_room_for_those_that_can_begin():
-    nodes = Nodes(Listed(a=1, b=2))
-    for name in "abb":
-        assert nodes.room(following=True)
-        assert nodes.choose([], 0.0, following=True) == name
-        nodes.asked(name, following=True)
-    assert nodes.room() and not nodes.room(following=True)
-    nodes.gone_on("a")
-    assert nodes.room(following=True) and nodes.choose([], 0.9, following=True) == "a"
-
-
 def test_no_node():
     assert Nodes(Listed()).room() and Nodes(Listed()).choose([], 0.5) is None

@@ -19,9 +19,7 @@ FRESH = 1.0
 """Seconds for which the list of nodes is believed."""
 
 AHEAD = 2
-"""Tasks per CPU that a node is sent: one that runs, and one that begins right after it. One more
-may follow tasks that have not ended, and wait for their blocks there.
-"""
+"""Tasks per CPU that a node is sent: one that runs, and one that begins right after it."""
 
 
 @dataclass
@@ -30,17 +28,12 @@ class Node:
 
     name: str  # Ray's hexadecimal number
     cpus: int
-    ready: int = 0  # tasks that were sent and have not ended, all of whose blocks are made
-    following: int = 0  # and others
+    tasks: int = 0  # that were sent and have not ended
 
     @property
     def load(self) -> float:
         """Tasks per CPU."""
-        return (self.ready + self.following) / self.cpus
-
-    def room(self, *, following: bool) -> bool:
-        """Whether it can be sent one more."""
-        return self.following < self.cpus if following else self.ready < AHEAD * self.cpus
+        return self.tasks / self.cpus
 
 
 class Nodes:
@@ -63,9 +56,9 @@ class Nodes:
         """How many nodes there are."""
         return len(self._known)
 
-    def room(self, *, following: bool = False) -> bool:
+    def room(self) -> bool:
         """Whether a task can be sent; without nodes Ray keeps it for those that come."""
-        return not self._known or any(node.room(following=following) for node in self._known.values())
+        return not self._known or any(node.load < AHEAD for node in self._known.values())
 
     def refresh(self) -> None:
         """Look which nodes there are, unless that was done a moment ago."""
@@ -77,10 +70,10 @@ class Nodes:
             if cpus:
                 name = row["NodeID"]
                 before = self._known.get(name, Node(name, cpus))
-                alive[name] = Node(name, cpus, before.ready, before.following)
+                alive[name] = Node(name, cpus, before.tasks)
         self._known, self._seen = alive, monotonic()
 
-    def choose(self, places: Sequence[Place], at: float | None = None, *, following: bool = False) -> str | None:
+    def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
         """The node for a task with blocks at these places, or None if there is no node.
 
         It is one with an idle CPU, or else one with room. Among these it is the node whose share of
@@ -89,8 +82,8 @@ class Nodes:
         if not self._known:
             return None
         nodes = list(self._known.values())
-        room = [x for x in nodes if x.room(following=following)] or nodes
-        able = [x for x in room if x.ready < x.cpus] or room
+        room = [x for x in nodes if x.load < AHEAD] or nodes
+        able = [x for x in room if x.load < 1] or room
         if at is not None and (home := self._home(at)) in able:
             return home.name
         known = [place.size for place in places if place.size is not None]
@@ -111,19 +104,12 @@ class Nodes:
                 break
         return node
 
-    def asked(self, name: str | None, *, following: bool = False) -> None:
+    def asked(self, name: str | None) -> None:
         """A task was sent to a node."""
         if name in self._known:
-            self._known[name].ready += not following
-            self._known[name].following += following
-
-    def gone_on(self, name: str | None) -> None:
-        """The blocks that a task waited for at a node are made."""
-        if name in self._known:
-            self._known[name].ready += 1
-            self._known[name].following -= 1
+            self._known[name].tasks += 1
 
     def ended(self, name: str | None) -> None:
         """A task that was sent to a node has ended."""
         if name in self._known:
-            self._known[name].ready -= 1
+            self._known[name].tasks -= 1

@@ -160,6 +160,11 @@ class OnRay:
         self._send()
         return list(handles)
 
+    def wait(self) -> None:
+        """Wait until one more task has ended, if any is under way, or some time has passed."""
+        if self._queue or self._under_way:
+            self._wait()
+
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
         while self._queue or self._under_way:
@@ -212,19 +217,17 @@ class OnRay:
         """Send tasks to the nodes that have room for them."""
         while self._nodes.room() and (task := self._queue.ready()) is not None:
             self._send_one(task)
-        while self._nodes.room(following=True) and (task := self._queue.following()) is not None:
-            self._send_one(task)
 
     def _send_one(self, task: Asked) -> None:
-        places, made, following = [block.place for block in task.given], len(task.made), task.unmade > 0
-        task.node = self._nodes.choose(places, task.at, following=following)
+        places, made = [block.place for block in task.given], len(task.made)
+        task.node = self._nodes.choose(places, task.at)
         first = {block.numbers for block in task.inside if block.numbers is not None}
         refs = self._way(task.node, made).remote(task.call, *(block.ref for block in task.given), *first)
         *found, numbers = refs if made else [refs]
         for block, ref in zip(task.made, found, strict=True):
             block.ref, block.numbers, block.place.node = ref, numbers, task.node
         self._queue.sent(task)
-        self._nodes.asked(task.node, following=following)
+        self._nodes.asked(task.node)
         future = numbers.future()
         self._under_way[future] = UnderWay(numbers, places, task)
         future.add_done_callback(self._ended.put)  # by a thread of Ray
@@ -277,8 +280,7 @@ class OnRay:
             raise original(error, self._ray, self._retries) from None
         numbers, measured = future.result()
         self._count(ended, measured)
-        for task in self._queue.ended(ended.task):
-            self._nodes.gone_on(task.node)
+        self._queue.ended(ended.task)
         if ended.task.told is not None:
             ended.task.told(numbers)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,7 @@ class Measured(NamedTuple):
 
     node: str
     attempt: int  # 0 unless it was run again
+    began: float  # by the clock of the node, in seconds since 1970
     seconds: float  # in the function, without fetching
     fetching: float  # seconds in `Block.fetch`, and in loading what is shared
     bytes_in: int
@@ -165,7 +166,7 @@ def perform(call: Call, *given: Any) -> Any:
     shared, function, what, made, count = call
     blocks = given[:count]
     _fetching.seconds, _fetching.bytes = 0.0, 0
-    begun = perf_counter()
+    began, begun = time(), perf_counter()
     content = shared.content()
     loaded = perf_counter()
     *found, numbers = function(content, what, *blocks)
@@ -176,6 +177,7 @@ def perform(call: Call, *given: Any) -> Any:
     measured = Measured(
         context.get_node_id(),
         worker.core_worker.get_current_task_attempt_number(),
+        began,
         ended - loaded - _fetching.seconds,
         loaded - begun + _fetching.seconds,
         _fetching.bytes + sum(map(size_of, blocks)),

@@ -73,6 +73,11 @@ class Tasks(Protocol):
         Raises: what a task raised, as it was raised there.
         """
 
+    def wait(self) -> None:
+        """Wait until one more task has ended, and its numbers are told, if any is under way; it may
+        return before.
+        """
+
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
 
@@ -136,6 +141,9 @@ class Here:
         if told is not None:
             told(numbers)
         return [Held(content) for content in found]
+
+    def wait(self) -> None:
+        """Nothing is under way."""
 
     def finish(self) -> None:
         """Nothing is under way."""

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from acegames.engines.answers import Failure
 from acegames.engines.backward import root_values
 from acegames.engines.baseline import baseline
 from acegames.engines.cluster.cutting import Cut, with_blocks
-from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, Explored, explore, tile_counts
+from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, Explored, explore, explore_here, tile_counts
+from acegames.engines.cluster.known import SMALL_BYTES, Known
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.parts import Runs, Setting, forget
 from acegames.engines.cluster.solving import Backward
@@ -37,7 +39,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import answers
-from acegames.safety.explore import pieces
+from acegames.safety.explore import dense_bytes, pieces
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.system.extras import check_installed
@@ -53,6 +55,7 @@ class InBlocks(ABC):
 
     block: int | None
     dense: bool | None
+    small: ClassVar[int] = SMALL_BYTES  # games that take no more to be explored are explored by this process
 
     @abstractmethod
     def tasks(self) -> Tasks:
@@ -92,28 +95,37 @@ class InBlocks(ABC):
         store: LayerStore,
     ) -> EngineResult | None:
         planned = self.plan(game, lattice)
-        with Beside(tasks, planned, lattice, REACHED_BYTES, self._explored) as beside:
-            return self._solved(tasks, planned, lattice, concept, progress, store, beside)
+        strips = self._strips(planned, concept, tasks)
+        explored = self._explore(tasks, planned, concept, strips)
+        if not explored.space.feasible:
+            return None
+        stretches = []
+        if strips and explored.space.dense:
+            stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored))
+        with Beside(tasks, planned, lattice, REACHED_BYTES, self._explored, self.small) as beside:
+            return self._solved(tasks, explored, stretches, lattice, concept, progress, store, beside)
+
+    def _explore(self, tasks: Tasks, planned: Space, concept: Concept, strips: Strips | None) -> Explored:
+        """Find the cells that are reached: those of a small game in this process."""
+        part = self._most(planned, concept, planned.totals, tasks.workers)
+        if dense_bytes(planned) <= self.small:
+            return explore_here(tasks, planned, self._explored, part, strips)
+        return explore(tasks, planned, None, self._explored, part, strips)
 
     def _solved(
         self,
         tasks: Tasks,
-        planned: Space,
+        explored: Explored,
+        stretches: list[Stretch],
         lattice: Lattice,
         concept: Concept,
         progress: OnProgress | None,
         store: LayerStore,
         beside: Beside,
-    ) -> EngineResult | None:
-        part = self._most(planned, concept, planned.totals, tasks.workers)
-        strips = self._strips(planned, concept, tasks)
-        explored = explore(tasks, planned, None, self._explored, part, strips)
+    ) -> EngineResult:
         space = explored.space
-        if not space.feasible:
-            return None
         predicted = predicted_with(store, estimate_space(space, concept, None), space)
         check_driver(predicted)
-        stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored)) if strips and space.dense else []
         setting = self._setting(tasks, explored, stretches, concept, store)
         failure = partial(_failed, space, lattice, concept)
         solved = Backward(tasks, setting, explored, stretches, store, progress, failure, beside.check).run()
@@ -153,7 +165,8 @@ class InBlocks(ABC):
         ]
         stages, run = stages_of(space, concept, base), min(RUN, block_cells(space))
         filed = n if n == 1 or store.in_memory else 2 * n
-        return Setting(layout, parts, values, tuple(by_cell), concept, base, stages, run, filed)
+        known = explored.found if isinstance(explored.found, Known) else None
+        return Setting(layout, known, parts, values, tuple(by_cell), concept, base, stages, run, filed)
 
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
         """The parts of a layer: so much work each that asking for them costs little."""

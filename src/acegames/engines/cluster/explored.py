@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from acegames.engines.cluster.known import Known
 from acegames.engines.cluster.layout import Layout
 from acegames.engines.cluster.listing import UNLIMITED, Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
@@ -18,10 +19,12 @@ from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.explore import SPARSE_BYTES, check_memory, check_successors, crowded, dense_bytes, sampled
+from acegames.safety.explore import explore as explore_whole
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.machine import available_memory, bytes_said
+from acegames.system.machine import available_memory, bytes_said, processors
 from acegames.system.tasks import Tasks
+from acegames.system.threads import Team
 
 BLOCK_CELLS = 2**21  # of blocks whose cells are marked: a tenth of a second, about
 BLOCK_KEYS = 2**19  # of those whose cells are listed
@@ -34,27 +37,32 @@ class Explored:
 
     space: Space  # feasible or not
     layout: Layout
-    found: Marked | Lists
+    found: Marked | Lists | Known
 
 
 class Beside:
     """The pairs themselves, nothing clipped, explored by a thread of their own while a game is
-    solved: where they are so few that they are kept in any case, and tasks can be asked for apart.
+    solved: where they are so few that they are kept in any case. The thread explores them itself
+    where that takes no more than `small` bytes, or else asks for tasks, if that can be done apart.
     """
 
     tasks: Tasks | None
     found: Future[Space | None] | None
 
-    def __init__(self, tasks: Tasks, planned: Space, lattice: Lattice, allowed: int, block: int | None) -> None:
+    def __init__(
+        self, tasks: Tasks, planned: Space, lattice: Lattice, allowed: int, block: int | None, small: int = 0
+    ) -> None:
         self.thread, self.tasks, self.found = ThreadPoolExecutor(1), None, None
         try:
             exact = plan(planned.game, lattice, clip=False, arrivals=planned.arrivals)
         except TooLarge:
             return
-        if not exact.same_boxes(planned) and dense_bytes(exact) <= allowed:
-            self.tasks = tasks.apart()
-        if self.tasks is not None:
-            self.found = self.thread.submit(self._explore, self.tasks, exact, allowed, block)
+        if exact.same_boxes(planned) or dense_bytes(exact) > allowed:
+            return
+        if dense_bytes(exact) <= small:
+            self.found = self.thread.submit(self._explore_here, exact, allowed)
+        elif (apart := tasks.apart()) is not None:
+            self.tasks, self.found = apart, self.thread.submit(self._explore, apart, exact, allowed, block)
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +71,13 @@ class Beside:
         if self.tasks is not None:
             self.tasks.interrupt()
         self.thread.shutdown()
+
+    @staticmethod
+    def _explore_here(exact: Space, allowed: int) -> Space | None:
+        try:
+            return explore_whole(exact, allowed)
+        except TooLarge:
+            return None
 
     @staticmethod
     def _explore(tasks: Tasks, exact: Space, allowed: int, block: int | None) -> Space | None:
@@ -109,8 +124,7 @@ def explore(
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
     limit = UNLIMITED if allowed is None else allowed
     if space.dense is not True:
-        filled = np.maximum(sampled(space, outcomes=SAMPLED), 1) / np.maximum(space.totals, 1)
-        lists, most = replace(space, dense=False), (block or BLOCK_KEYS) / filled
+        lists, most = replace(space, dense=False), _most_listed(space, sampled(space, outcomes=SAMPLED), block)
         try:
             return _listed(tasks, lists, most, allowed, either=space.dense is None)
         except _Crowded:
@@ -119,10 +133,42 @@ def explore(
     check_memory(dense_bytes(space), limit, space.total)
     if allowed is None:
         _check_held(int(space.totals.sum()) // 8)
-    most = np.full(len(space.totals), float(block or BLOCK_CELLS))
-    slabs = None if strips is None else (strips.slab, strips.begin)
     space = replace(space, dense=True)
-    return _held(tasks, space, Layout.of(space, most, part, slabs), at)
+    return _held(tasks, space, _layout(space, block, part, strips), at)
+
+
+def explore_here(
+    tasks: Tasks, space: Space, block: int | None = None, part: Floats | None = None, strips: Strips | None = None
+) -> Explored:
+    """The same of a small game, in this process: nothing else can be done before it is known."""
+    with Team(min(processors(), tasks.workers)) as team:
+        found = explore_whole(space, None, team)
+    if not found.feasible:
+        return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
+    if found.dense:
+        layout = _layout(replace(space, dense=True), block, part, strips)
+        return Explored(replace(found, height=None), layout, Known.of(found, layout))
+    number = np.array([cells.number for cells in found.cells])
+    layout = Layout.of(replace(space, dense=False), _most_listed(space, number, block))
+    assert found.rewards is not None
+    lists = Lists(low=found.rewards[0], high=found.rewards[1])
+    for cells, cut in zip(found.cells, layout.cuts, strict=True):
+        assert cells.keys is not None
+        owner = cut.owner[cut.tile_of(cells.keys)]
+        lists.keys.append([tasks.put(cells.keys[owner == k]) for k in range(cut.blocks)])
+        lists.number.append(np.bincount(owner, minlength=cut.blocks))
+    return Explored(found, layout, lists)
+
+
+def _layout(space: Space, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
+    """The blocks of layers that hold all cells."""
+    most = np.full(len(space.totals), float(block or BLOCK_CELLS))
+    return Layout.of(space, most, part, None if strips is None else (strips.slab, strips.begin))
+
+
+def _most_listed(space: Space, number: Floats | Ints, block: int | None) -> Floats:
+    """How many cells of boxes blocks have, of which so many of each time are listed."""
+    return (block or BLOCK_KEYS) / (np.maximum(number, 1) / np.maximum(space.totals, 1))
 
 
 def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:

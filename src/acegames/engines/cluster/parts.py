@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, joined
 from acegames.engines.baseline import Baseline, with_gross
 from acegames.engines.blocks import LayerData, Room, empty_room, solve_block
 from acegames.engines.cluster.cutting import Cut, Region, boxes_of, region
+from acegames.engines.cluster.known import Known
 from acegames.engines.cluster.layout import Layout, gather, region_of
 from acegames.engines.cluster.listing import index_of, stage
 from acegames.engines.cluster.pieces import counts_of, piece_of
@@ -41,6 +41,7 @@ class Setting:
     """What the parts of a solve share."""
 
     layout: Layout
+    known: Known | None  # of a small game: then tasks are given no marks and no height maps
     parts: tuple[Cut | Runs, ...]  # of t = 0 .. H-1
     values: tuple[Cut | Runs, ...]  # the blocks in which they return values: one of each part, or two
     by_cell: tuple[bool, ...]  # whether a layer files an answer for every cell
@@ -97,7 +98,7 @@ class Setting:
     def needed(self, t: int, p: int) -> tuple[list[int], list[int]]:
         """The blocks, and those of values, of time t+1 that a part needs; the end has no values."""
         found = self.region(t, p)[2]
-        blocks: list[int] = found.blocks.tolist()
+        blocks: list[int] = [] if self.known is not None else found.blocks.tolist()
         if t + 1 == self.layout.space.game.horizon:
             return ([] if self.dense else blocks), []
         after = self.values[t + 1]
@@ -136,10 +137,10 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
     of the policy of t1-1 .. t0.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
-    (height maps, or cells), then values, then edges.
+    (height maps, or cells), unless they are known; then values, then edges.
     """
     times, given = range(what.t1 - 1, what.t0 - 1, -1), iter(blocks)
-    own = [next(given) for _ in times]
+    own = [None if setting.known is not None else next(given) for _ in times]
     ahead = [{k: next(given) for k in several} for several in what.ahead]
     values = {v: next(given) for v in what.values}
     beside = {2 * q: next(given) for q in what.beside}
@@ -156,7 +157,7 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
 
 
 def _solve_part(
-    setting: Setting, t: int, p: int, own: NDArray[Any], ahead: dict[int, Any], values: dict[int, Floats]
+    setting: Setting, t: int, p: int, own: Any, ahead: dict[int, Any], values: dict[int, Floats]
 ) -> tuple[list[Floats], Any, Told]:
     """Blocks of values, the piece of the policy, and what is told of it."""
     make = _held if setting.dense else _listed
@@ -182,14 +183,18 @@ def _split(setting: Setting, t: int, p: int, value: Floats) -> list[Floats]:
 
 
 def _held(
-    setting: Setting, t: int, p: int, marks: NDArray[np.uint8], heights: dict[int, Any], values: dict[int, Floats]
+    setting: Setting, t: int, p: int, marks: Any, heights: dict[int, Any], values: dict[int, Floats]
 ) -> tuple[LayerData, Ints, Ints]:
     """The data of a part, where its runs begin, and the first cell of each in the layer."""
     layout, cut, tiles, block = setting.layout, setting.layout.cuts[t], setting.tiles(t, p), setting.block_of(t, p)
     here, begin, found = setting.region(t, p)
-    unpacked = {block: np.unpackbits(marks, count=int(cut.block_cells[block]), bitorder="little")}
-    own = gather(unpacked, tiles, np.full(len(tiles), block), cut.cell_offset, cut.cells)
-    after = layout.following(t + 1, found, layout.heights(t + 1, found, heights))
+    if setting.known is not None:
+        own, height = setting.known.marks(layout, t, tiles), setting.known.heights(layout, t + 1, found)
+    else:
+        unpacked = {block: np.unpackbits(marks, count=int(cut.block_cells[block]), bitorder="little")}
+        own = gather(unpacked, tiles, np.full(len(tiles), block), cut.cell_offset, cut.cells)
+        height = layout.heights(t + 1, found, heights)
+    after = layout.following(t + 1, found, height)
     if values:
         fine = setting.values[t + 1]
         assert isinstance(fine, Cut)

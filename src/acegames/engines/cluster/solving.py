@@ -24,6 +24,7 @@ from acegames.engines.checkpoint import Checkpoint, write_alone
 from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.explored import Explored
 from acegames.engines.cluster.folder import Folder, remove_signs, sees
+from acegames.engines.cluster.known import Known
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
 from acegames.engines.cluster.parts import Setting, Told, Wanted, solve_parts
@@ -34,7 +35,7 @@ from acegames.model.arrays import Ints
 from acegames.system.progress import PAUSE
 from acegames.system.tasks import Block, Shared, Tasks
 
-FILING = 2  # layers that wait to be filed at most, before no more parts are asked for
+FILING = 2  # stretches whose layers wait to be filed at most, before no more parts are asked for
 
 
 @dataclass(eq=False)
@@ -103,7 +104,7 @@ class Backward:
             values = self._ask(stretch, values)
             self._file()
         while self.following >= first or self.handed:
-            self.tasks.finish()
+            self.tasks.wait()
             self._file()
         self._wait(0)
 
@@ -120,14 +121,16 @@ class Backward:
         self.asked |= {t: _Asked() for t in times}
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
             blocks, needed = self.setting.needed(t1 - 1, p)
-            ahead = [blocks, *([0] for _ in times[1:])]  # small layers are one block each
+            one = [0] if self.setting.known is None else []  # small layers are one block each
+            ahead = [blocks, *(one for _ in times[1:])]
             what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p))
-            given = [self._own(t, p) for t in times]
+            given = [x for t in times for x in self._own(t, p)]
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
             returned = self.setting.returned(t0, p)
             at = (p % workers + 0.5) / workers if self.stretches else (p + 0.5) / number
             self._file()  # layers before, or fail if one has no answer
+            self._wait(FILING * len(times))
             made = self.tasks.run(
                 solve_parts,
                 self.shared,
@@ -151,18 +154,22 @@ class Backward:
         found = self.explored.found
         if isinstance(found, Marked):
             found.marks[t], found.heights[t + 1] = [], []
-        else:
+        elif isinstance(found, Lists):
             found.keys[t + 1] = []
 
-    def _own(self, t: int, p: int) -> Block:
-        """The marks, or the cells, of the block that a part belongs to."""
+    def _own(self, t: int, p: int) -> list[Block]:
+        """The marks, or the cells, of the block that a part belongs to, unless they are known."""
         found = self.explored.found
+        if isinstance(found, Known):
+            return []
         own = found.marks if isinstance(found, Marked) else found.keys
-        return own[t][self.setting.block_of(t, p)]
+        return [own[t][self.setting.block_of(t, p)]]
 
     def _ahead(self, t: int, blocks: list[int]) -> list[Block]:
-        """What is known of the blocks of the next layer: height maps, or cells."""
+        """What is found of the blocks of the next layer: height maps, or cells."""
         found = self.explored.found
+        if isinstance(found, Known):
+            return []
         own = found.heights if isinstance(found, Marked) else found.keys
         return [own[t + 1][k] for k in blocks]
 
@@ -219,7 +226,6 @@ class Backward:
 
     def _file_here(self, t: int, asked: _Asked) -> None:
         """Fetch a layer's pieces to this process, in the background, and store it from here."""
-        self._wait(FILING - 1)
         self.filing.append(self.thread.submit(self._put, t, asked))
 
     def _put(self, t: int, asked: _Asked) -> None:
@@ -251,8 +257,8 @@ class Backward:
         return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
-        """Wait until no more than so many layers are being filed here."""
-        while len(self.filing) > left:
+        """Wait until no more than so many layers are being filed here; raise what went wrong."""
+        while self.filing and (len(self.filing) > left or self.filing[0].done()):
             self.filing.pop(0).result()
 
     def _tell(self, *, always: bool = False) -> None:

@@ -22,23 +22,22 @@ from acegames.model.arrays import Floats, Ints
 from acegames.safety.space import Space
 
 STRIPS_EACH = 3  # for each worker
-SLABS_EACH = 4  # of a strip, so that strips can be made alike
-LARGEST = 1.5  # times as many cells as strips have on average, in the largest of a stretch
-STRETCHES = 4  # for each worker at least: the lowest strip of the first begins last
+SLABS_EACH = 3  # of a strip, so that strips can be made alike
+TASKS_EACH = 24  # for each worker at least: all but one wait for the first task, and for the last
 
 
 class Strips(NamedTuple):
     """How small layers are cut."""
 
     number: int  # of strips
-    cells: float  # of a stretch, about
+    cells: float  # of a task, about
     slab: int  # totals of a slab
     begin: int  # the first total of the first slab
 
 
 def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips | None:
-    """Strips with about as many cells in a stretch as are wanted of a task; None where a layer is
-    enough for tasks, or has more than `most` cells, or strips would need each other both ways.
+    """Strips with about as many cells in a task as are wanted; None where a layer is enough for
+    tasks, or has more than `most` cells, or strips would need each other both ways.
     """
     cost, H = space.tables.cost[:, 0], space.game.horizon
     if not len(cost) or cost.min() < 0 or not 0 < space.totals[:H].max() <= most:
@@ -47,8 +46,8 @@ def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips 
     begin, end = min(a for a, _ in ends), max(b for _, b in ends)
     number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
     total = int(space.totals[:H].sum())
-    cells = min(wanted * number, total / (STRETCHES * workers))
-    if number < workers or cells < 2 * total / H:
+    cells = min(wanted, total / (TASKS_EACH * workers))
+    if number < workers or STRIPS_EACH * workers * cells < total / H:
         return None
     return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
 
@@ -87,33 +86,49 @@ class Stretch:
 def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) -> list[Stretch]:
     """The stretches of a game, whose tiles have so many reached cells, the last times first.
 
-    Strips are the same at all times, though their shares of a layer are not: so they never need
-    lower ones, and the highest run ahead. At the first times and the last one strip has nearly all
-    cells: so stretches are cut by the largest of their strips, not by all of them.
+    Where strips begin is the same at all times, though their shares of a layer are not: so they
+    never need lower ones, and the highest run ahead. At the first times and the last one strip has
+    nearly all cells: so stretches are cut by the largest of their strips, and strips that are next
+    to each other and have little are put together.
     """
     cuts = cuts[:-1]
     slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
     each = [np.bincount(cut.slabs, weights=own, minlength=slabs) for cut, own in zip(cuts, number, strict=True)]
     bounds = _alike(np.sum(each, axis=0), strips.number)
-    firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts)
-    begins = [np.bincount(own, minlength=strips.number) > 0 for own in firsts]  # whether boxes begin in a strip
     strip = np.searchsorted(bounds, np.arange(slabs), side="right") - 1
-    by_strip = [np.bincount(strip, weights=own, minlength=strips.number) for own in each]
-    times = _cut(np.array(by_strip), LARGEST * strips.cells / strips.number)
-    return [
-        Stretch(t0, t1, bounds, tuple(np.any(begins[t0 + 1 : t1], axis=0).tolist()) if t1 - t0 > 1 else ())
-        for t0, t1 in reversed(times)
-    ]
+    cells = np.array([np.bincount(strip, weights=own, minlength=strips.number) for own in each])
+    found, t1 = list[Stretch](), len(cuts)
+    while t1:
+        t0 = _first(cells[:t1], strips.cells)
+        found.append(_stretch(cuts, bounds[_joined(cells[t0:t1].sum(axis=0), strips.cells)], t0, t1))
+        t1 = t0
+    return found
 
 
-def _cut(cells: Floats, most: float) -> list[tuple[int, int]]:
-    """Cut times into runs t0 .. t1-1 with at most so many cells in a column, if it can be."""
-    found, t0 = list[tuple[int, int]](), 0
-    for t in range(1, len(cells)):
-        if cells[t0 : t + 1].sum(axis=0).max() > most:
-            found.append((t0, t))
-            t0 = t
-    return [*found, (t0, len(cells))]
+def _first(cells: Floats, most: float) -> int:
+    """The first of the last times (of T, K) that have at most so many cells in a strip together."""
+    together = np.cumsum(cells[::-1], axis=0).max(axis=1)
+    return len(cells) - max(int(np.searchsorted(together, most, side="right")), 1)
+
+
+def _joined(sizes: Floats, most: float) -> list[int]:
+    """The bounds that are left when neighbours with no more than so much are put together, the
+    highest first.
+    """
+    kept, held = [len(sizes)], 0.0
+    for k in range(len(sizes) - 1, -1, -1):
+        if held and held + sizes[k] > most:
+            kept.append(k + 1)
+            held = 0.0
+        held += sizes[k]
+    return [0, *reversed(kept)]
+
+
+def _stretch(cuts: Sequence[Cut], bounds: Ints, t0: int, t1: int) -> Stretch:
+    """The stretch with these strips."""
+    firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts[t0 + 1 : t1])
+    begins = [np.bincount(own, minlength=len(bounds) - 1) > 0 for own in firsts]  # whether boxes begin in a strip
+    return Stretch(t0, t1, bounds, tuple(np.any(begins, axis=0).tolist()) if begins else ())
 
 
 def _alike(sizes: Floats, number: int) -> Ints:
