@@ -30,7 +30,7 @@ from acegames.system.threads import Team
 SECONDS = 0.2  # for all layers together, about
 RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
 BLOCK = 8192  # cells of a run where all are solved
-FINE_CLOCK = time.get_clock_info("thread_time").resolution < 1e-5
+FINE_CLOCK = time.get_clock_info("thread_time").resolution < RUN_SECONDS / 100
 EXPLORED = 1e7  # outcomes that are looked at to see how long exploring takes
 
 
