@@ -202,6 +202,17 @@ def test_time_in_which_a_thread_waits_is_not_counted(monkeypatch):
     assert sample.seconds(0) < sum(slept) / 2
 
 
+@pytest.mark.parametrize("fine", [True, False])
+def test_clocks_may_stand_still(fine, monkeypatch):
+    """That of a thread ticks seldom on some systems, and that of the work while others load kernels."""
+    game = random_game(3, 6, 8)
+    ace.solve(game)
+    monkeypatch.setattr(measure, "FINE_CLOCK", fine)
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    monkeypatch.setattr(measure, "working_clock", lambda: 0.0)
+    assert 0 < sample_of(game).seconds(0) < np.inf
+
+
 def test_nothing_is_timed_on_memory_that_was_never_used():
     """The values behind the last layer come from the system page by page, slower than the work."""
     game = random_game(6, 12, 18)

@@ -129,11 +129,12 @@ def test_what_loses_less_than_a_tie_of_the_unit_is_left_to_the_next_level(unit, 
     assert table.point() == ([0, 1] if tied else [1, 0])
 
 
+@pytest.mark.parametrize("times", [1, 10**4])
 @pytest.mark.parametrize(("unit", "tied"), [(10**8, False), (10**10, True)])
-def test_the_price_of_a_slack_counts_as_often_as_the_slack_is_large(unit, tied):
-    """All of the slack costs one, a unit of it a millionth."""
-    table = Dictionary(Program(2, [[-1, 10**6]], [0]))
-    ties = Ties([1])
+def test_the_price_of_a_slack_counts_as_often_as_the_slack_is_large(unit, tied, times):
+    """All of the slack costs one, a unit of it a millionth, in whatever numbers the row is written."""
+    table = Dictionary(Program(2, [[-times, times * 10**6]], [0]))
+    ties = Ties([times])
     table.maximise([0, 1], unit, ties)
     table.maximise([1, 0], 1, ties)
     assert table.point()[1] == (0 if tied else Fraction(1, 10**6 + 1))

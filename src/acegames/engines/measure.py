@@ -8,6 +8,7 @@ solve. Small games are solved completely. Nothing is compiled for this.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,18 +20,21 @@ from acegames.engines.answers import Answers, joined
 from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.repair import Known, repair
+from acegames.engines.stages import Programs
 from acegames.model.arrays import Floats, Ints, spans
 from acegames.policy.filing import file_layer
 from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted, explore, sampled
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
 from acegames.system.compiling import nothing_compiled, working_clock
+from acegames.system.machine import processors
 from acegames.system.threads import Team
 
 SECONDS = 0.2  # for all layers together, about
 RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
+LEAST = RUN_SECONDS / 1_000_000  # of a run: the clock stands still while another thread loads kernels
 BLOCK = 8192  # cells of a run where all are solved
-FINE_CLOCK = time.get_clock_info("thread_time").resolution < RUN_SECONDS / 100
+FINE_CLOCK = sys.platform != "win32"  # where the clock of a thread ticks 64 times a second, whatever it says
 EXPLORED = 1e7  # outcomes that are looked at to see how long exploring takes
 
 
@@ -80,7 +84,8 @@ class Sample:
             self._touch(data, runs, room)
         timed = self.team.each(lambda run: self._block(data, run, room), runs)
         parts, each = [found for found, _ in timed], [seconds for _, seconds in timed]
-        took = sum(each) / min(self.team.threads, len(runs))  # waiting at the end of a layer takes a small share of it
+        together = min(self.team.threads, processors(), len(runs))
+        took = sum(each) / together  # waiting at the end of a layer takes a small share of it
         cells = sum(end - begin for begin, end in runs)
         self.pace = took / cells
         found = joined(*room, parts)
@@ -102,13 +107,14 @@ class Sample:
         """The answers of a run, and how long this thread has worked on them.
 
         That is not the time that has passed: on a busy machine a thread waits for a processor far
-        longer than a run takes.
+        longer than a run takes. But threads that run Python wait for each other in a solve as well.
         """
         began, worked = working_clock(), time.thread_time()
         with nothing_compiled():
             found = solve_block(data, *run, self.stages, room)
         passed, worked = working_clock() - began, time.thread_time() - worked
-        return found, min(passed, worked) if FINE_CLOCK else passed
+        seconds = min(passed, worked) if FINE_CLOCK and isinstance(self.stages, Programs) else passed
+        return found, max(seconds, LEAST)
 
     def _probe(self, data: LayerData, room: Room) -> None:
         """Find out the pace with one cell, then with more of them, so that this stays short."""

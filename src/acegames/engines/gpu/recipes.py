@@ -89,8 +89,8 @@ class Shape:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Team(0) if self.warp else None
         room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
-        names = ("whole", "owner", "target", "told")
-        return room._replace(**{name: getattr(room, name).astype(np.int16) for name in names})
+        names, kind = ("whole", "owner", "target", "told"), np.int16 if room.table.size < 2**15 else np.int32
+        return room._replace(**{name: getattr(room, name).astype(kind) for name in names})
 
     @property
     def together(self) -> bool:
