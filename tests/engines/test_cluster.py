@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+from concurrent.futures import wait
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,11 @@ import pytest
 
 import acegames as ace
 from acegames.engines import checkpoint
-from acegames.engines.cluster import explored, solving
+from acegames.engines.cluster import explored, known, solving
 from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.engines.cluster.folder import remove_signs
-from acegames.engines.cluster.layout import Layout
+from acegames.engines.cluster.layout import Layout, heights_within
+from acegames.engines.layer_store import InMemory
 from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -23,7 +25,7 @@ from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.threads import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
-from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, ShuffledEngine
+from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine
 from slab_games import large_game
 
 SMALL = [1, 3, 10, 50]
@@ -468,3 +470,43 @@ def test_edges_are_those_of_the_game():
             costs = steps.cost[outs, 0][steps.next_state[outs] == to]
             assert (costs.min(), costs.max()) == (low, high)
     assert region(space, edges, 0, space.layers[0].boxes(), cut_layer(space.layers[1], np.arange(12), 5, 2)).tiles.size
+
+
+def test_what_goes_wrong_while_a_layer_is_filed_is_told_before_the_last_tasks_have_run(monkeypatch):
+    """All tasks are asked for before the first one runs, so that layers are filed while the last ones run."""
+    game, engine = large_game(horizon=12, budget=20), ShuffledEngine(0, 10**6, True, 2**40)
+    engine.used = Shuffled(0, most=10**6, workers=1)
+
+    def full(store, solved):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(InMemory, "put", full)
+    monkeypatch.setattr(solving.Backward, "_file_here", _filed_at_once)
+    with pytest.raises(OSError, match="no space left"):
+        ace.solve(game, ace.CE(), engine=engine)
+    assert engine.used.under_way, "all tasks had run"
+
+
+def _filed_at_once(self, t, asked):
+    """As `Backward._file_here`, without the chance that a thread takes its time."""
+    self.filing.append(self.thread.submit(self._put, t, asked))
+    wait(self.filing)
+
+
+@pytest.mark.parametrize(
+    ("height", "begin", "cells", "found"),
+    [(7, 0, 10, 7), (7, 5, 10, 2), (7, 5, 2, 1), (7, 8, 4, -1), (-1, 0, 3, -1), (-1, 2, 3, -1), (3, 3, 1, 0)],
+)
+def test_heights_of_parts_of_lines(height, begin, cells, found):
+    one = heights_within(np.array([height], np.int32), np.array([begin]), np.array([cells]))
+    assert one.tolist() == [found] and one.dtype == np.int32
+
+
+def test_small_games_are_little_work_too(monkeypatch):
+    """Exploring them cannot be interrupted, so bytes are not all that counts."""
+    game = large_game()
+    space = plan(game, lattice(game), clip=True)
+    most = explore_module.dense_bytes(space)
+    assert known.is_small(space, most) and not known.is_small(space, most - 1)
+    monkeypatch.setattr(known, "SMALL_OUTCOMES", space.totals.sum() * space.tables.widest[1] - 1)
+    assert not known.is_small(space, most)

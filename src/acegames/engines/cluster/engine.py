@@ -17,7 +17,7 @@ from acegames.engines.backward import root_values
 from acegames.engines.baseline import baseline
 from acegames.engines.cluster.cutting import Cut, with_blocks
 from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, Explored, explore, explore_here, tile_counts
-from acegames.engines.cluster.known import SMALL_BYTES, Known
+from acegames.engines.cluster.known import SMALL_BYTES, Known, is_small
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.parts import Runs, Setting, forget
 from acegames.engines.cluster.solving import Backward
@@ -39,7 +39,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import answers
-from acegames.safety.explore import dense_bytes, pieces
+from acegames.safety.explore import pieces
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.system.extras import check_installed
@@ -55,7 +55,7 @@ class InBlocks(ABC):
 
     block: int | None
     dense: bool | None
-    small: ClassVar[int] = SMALL_BYTES  # games that take no more to be explored are explored by this process
+    small: ClassVar[int] = SMALL_BYTES  # that a game may take to be explored by this process itself
 
     @abstractmethod
     def tasks(self) -> Tasks:
@@ -108,7 +108,7 @@ class InBlocks(ABC):
     def _explore(self, tasks: Tasks, planned: Space, concept: Concept, strips: Strips | None) -> Explored:
         """Find the cells that are reached: those of a small game in this process."""
         part = self._most(planned, concept, planned.totals, tasks.workers)
-        if dense_bytes(planned) <= self.small:
+        if is_small(planned, self.small):
             return explore_here(tasks, planned, self._explored, part, strips)
         return explore(tasks, planned, None, self._explored, part, strips)
 

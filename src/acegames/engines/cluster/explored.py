@@ -10,8 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from acegames.engines.cluster.known import Known
-from acegames.engines.cluster.layout import Layout
+from acegames.engines.cluster.known import Known, is_small
+from acegames.engines.cluster.layout import Layout, count_tiles
 from acegames.engines.cluster.listing import UNLIMITED, Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
 from acegames.engines.cluster.strips import Strips
@@ -43,7 +43,8 @@ class Explored:
 class Beside:
     """The pairs themselves, nothing clipped, explored by a thread of their own while a game is
     solved: where they are so few that they are kept in any case. The thread explores them itself
-    where that takes no more than `small` bytes, or else asks for tasks, if that can be done apart.
+    where that is little work and takes no more than `small` bytes, or else asks for tasks, if that
+    can be done apart.
     """
 
     tasks: Tasks | None
@@ -59,7 +60,7 @@ class Beside:
             return
         if exact.same_boxes(planned) or dense_bytes(exact) > allowed:
             return
-        if dense_bytes(exact) <= small:
+        if is_small(exact, small):
             self.found = self.thread.submit(self._explore_here, exact, allowed)
         elif (apart := tasks.apart()) is not None:
             self.tasks, self.found = apart, self.thread.submit(self._explore, apart, exact, allowed, block)
@@ -184,7 +185,7 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
 def tile_counts(explored: Explored) -> list[Ints]:
     """How many cells of each tile are reached, by time, where all cells are held."""
     layers = zip(explored.space.cells[:-1], explored.layout.cuts[:-1], strict=True)
-    return [np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64) for cells, cut in layers]
+    return [count_tiles(cells, cut) for cells, cut in layers]
 
 
 def _bits(layout: Layout, found: Marked, t: int) -> Cells:

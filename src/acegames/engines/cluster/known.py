@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines.cluster.cutting import Region
-from acegames.engines.cluster.layout import Layout, gather
+from acegames.engines.cluster.layout import Layout, count_tiles, gather, heights_within
 from acegames.model.arrays import Ints, pointers
+from acegames.safety.explore import dense_bytes
 from acegames.safety.space import Space
 
-SMALL_BYTES = 2**23  # that exploring a small game takes at most: up to 60 million cells, and a second
+SMALL_BYTES = 2**23  # that exploring a small game takes at most: 60 million cells, or fewer
+SMALL_OUTCOMES = 1e9  # that are looked at meanwhile, by one thread in about a second
+
+
+def is_small(space: Space, most: int) -> bool:
+    """Whether exploring a space takes no more than so many bytes, and about a second.
+
+    Nobody can interrupt it, and workers are idle meanwhile.
+    """
+    return dense_bytes(space) <= most and bool(space.totals.sum() * space.tables.widest[1] <= SMALL_OUTCOMES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +47,7 @@ class Known:
         for cells, cut in zip(found.cells[:-1], layout.cuts[:-1], strict=True):
             assert cells.bits is not None
             bits.append(cells.bits.ravel())
-            by_tile = np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64)
+            by_tile = count_tiles(cells, cut)
             number.append(np.bincount(cut.owner, weights=by_tile, minlength=cut.blocks).astype(np.int64))
         return Known(tuple(bits), found.height, tuple(number))
 
@@ -55,6 +65,4 @@ class Known:
         if size.shape[1] > 1:
             return gather({0: own}, needed.tiles, np.zeros_like(needed.tiles), pointers(cut.lines), cut.lines)
         slot = cut.slot[needed.tiles[needed.begin[:-1]]]  # of each box, which is a part of its only line
-        place = own[slot] - (lo[:, 0] - space.layers[t].lo[slot, 0])
-        found: NDArray[np.int32] = np.clip(place, -1, size[:, 0] - 1).astype(np.int32)
-        return found
+        return heights_within(own[slot], lo[:, 0] - space.layers[t].lo[slot, 0], size[:, 0])

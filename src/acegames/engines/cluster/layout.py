@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from acegames.engines.cluster.cutting import Cut, Edges, Region, boxes_of, cut_layer, neighbours_together, region
 from acegames.kernels.records import Boxes, Following, Steps
 from acegames.model.arrays import Floats, Ints, pointers
+from acegames.safety.cells import Cells
 from acegames.safety.space import Space
 
 
@@ -82,6 +83,20 @@ class Layout:
 def region_of(layout: Layout, t: int, k: int) -> Region:
     """What a block needs of the next layer; kept, because several tasks ask for it."""
     return region(layout.space, layout.edges, t, layout.boxes(t, k), layout.cuts[t + 1])
+
+
+def heights_within(height: NDArray[np.int32], begin: Ints, cells: Ints) -> NDArray[np.int32]:
+    """The heights of parts of lines, each counted from where its part begins; -1 below, and the
+    last cell above.
+    """
+    found: NDArray[np.int32] = np.clip(height - begin, -1, cells - 1).astype(np.int32)
+    return found
+
+
+def count_tiles(cells: Cells, cut: Cut) -> Ints:
+    """How many cells of each tile of a layer are reached."""
+    found: Ints = np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64)
+    return found
 
 
 def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints) -> NDArray[Any]:

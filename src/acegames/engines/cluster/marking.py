@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines.cluster.cutting import Cut, Region
-from acegames.engines.cluster.layout import Layout, gather
+from acegames.engines.cluster.layout import Layout, gather, heights_within
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.safety.explore import batches
 from acegames.system.tasks import Block, Shared, Tasks
@@ -104,9 +104,7 @@ def _heights(layout: Layout, t: int, k: int, blocks: dict[int, Heights]) -> Heig
         return height
     tiles = cut.tiles(k)  # each is a part of the only line of its box
     box = np.searchsorted(here.states, layout.space.layers[t].states[cut.slot[tiles]])
-    place = height[box] - (cut.at[tiles] - here.lo[box, 0])
-    found: Heights = np.clip(place, -1, cut.thick[tiles] - 1).astype(np.int32)
-    return found
+    return heights_within(height[box], cut.at[tiles] - here.lo[box, 0], cut.thick[tiles])
 
 
 def _within(cut: Cut, cells: Ints) -> Ints:
