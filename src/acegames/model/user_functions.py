@@ -69,7 +69,9 @@ def check_engine(engine: Any, *, fits: bool, what: str = "an engine") -> None:
     if fits and isinstance(engine, type):
         raise InvalidOption(f"engine: got the class {engine.__name__}, must be an engine; call it: {engine.__name__}()")
     if not fits:
-        raise InvalidOption(f"engine: got {engine!r:.60}, must be {what} such as LocalEngine() or RayEngine()")
+        raise InvalidOption(
+            f"engine: got {engine!r:.60}, must be {what} such as LocalEngine(), RayEngine() or GPUEngine()"
+        )
 
 
 def check_function(
