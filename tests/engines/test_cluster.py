@@ -401,7 +401,7 @@ def test_what_is_no_engine_is_refused(engine):
     said = (
         f"class {engine.__name__}, .*call it: {engine.__name__}\\(\\)"
         if called
-        else r"such as LocalEngine\(\) or RayEngine\(\)"
+        else r"such as LocalEngine\(\), RayEngine\(\) or GPUEngine\(\)"
     )
     for asked in (ace.solve, ace.estimate):
         with pytest.raises(ace.InvalidOption, match=f"^engine: got .*{said}"):

@@ -700,7 +700,7 @@ def test_an_engine_without_threads_is_refused():
     game = bench.random_game(2, 2, 2)
     with pytest.raises(
         ace.InvalidOption,
-        match=r"engine: got 'fast', must be an engine that verifies, such as LocalEngine\(\) or RayEngine",
+        match=r"engine: got 'fast', must be an engine that verifies, such as LocalEngine\(\), RayEngine",
     ):
         verify(game, ace.solve(game).policy, engine="fast")
 
