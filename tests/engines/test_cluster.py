@@ -510,3 +510,17 @@ def test_small_games_are_little_work_too(monkeypatch):
     assert known.is_small(space, most) and not known.is_small(space, most - 1)
     monkeypatch.setattr(known, "SMALL_OUTCOMES", space.totals.sum() * space.tables.widest[1] - 1)
     assert not known.is_small(space, most)
+
+
+def test_what_is_much_work_is_explored_by_tasks(monkeypatch):
+    """The game itself, and the exact pairs beside its solve."""
+    monkeypatch.setattr(known, "SMALL_OUTCOMES", 0)
+    game, ran = large_game(), []
+    for small in LARGE_AND_SMALL:
+        engine = ShuffledEngine(0, 100, True, small)
+        ace.solve(game, ace.CE(), engine=engine)
+        ran.append(engine.used.ran)
+    assert ran[0] == ran[1]
+    units = lattice(game)
+    with explored.Beside(Shuffled(0), plan(game, units, clip=True), units, 2**30, 100, 2**40) as beside:
+        assert beside.found is None

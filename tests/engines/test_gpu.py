@@ -348,3 +348,9 @@ def test_importing_acegames_loads_nothing_of_it():
     code = "import acegames, sys; acegames.GPUEngine(); print([m for m in sys.modules if 'cuda' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "numba_cuda._version" not in done.stdout and "numba.cuda" not in done.stdout
+
+
+def test_places_fit_into_the_small_numbers_that_name_them():
+    """Of a state with few joint actions and players with many, the table has more places than 16 bits tell."""
+    for shape in (Shape(9, 32, 1, 2, (3, 3), True), Shape(16, 32, 1, 2, (32, 32), True)):
+        assert np.iinfo(shape.group.whole.dtype).max >= shape.group.table.size

@@ -207,9 +207,10 @@ def _timed(
             base = baseline(*seen.rewards)
             stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
-            solver = Threads(seen, lattice, concept, base, stages, team, RUN)
+            rewards = Threads(seen, lattice, concept, base, stages, team, RUN).rewards
             more = max(predicted.pairs - seen.pairs, 0)
-            solving += Sample(seen, concept, base, stages, team, solver.rewards).seconds(more)
+            with Team(min(team.threads, processors())) as few:  # more would wait for each other
+                solving += Sample(seen, concept, base, stages, few, rewards).seconds(more)
     except NotCompiled:
         return predicted
     return replace(predicted, seconds=exploring + solving, measured=True)

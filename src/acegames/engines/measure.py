@@ -8,7 +8,6 @@ solve. Small games are solved completely. Nothing is compiled for this.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,15 +26,13 @@ from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted,
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
 from acegames.system.compiling import nothing_compiled, seconds_loading, working_clock
-from acegames.system.machine import processors
 from acegames.system.threads import Team
 
 SECONDS = 0.2  # for all layers together, about
 RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
 LOADS = 3  # times that a run is solved at most
-LEAST = RUN_SECONDS / 1_000_000  # of a run: the clock stands still while another thread loads kernels
+LEAST = RUN_SECONDS / 1_000_000  # of a run: clocks are set back when another thread has loaded a kernel
 BLOCK = 8192  # cells of a run where all are solved
-FINE_CLOCK = sys.platform != "win32"  # where the clock of a thread ticks 64 times a second, whatever it says
 EXPLORED = 1e7  # outcomes that are looked at to see how long exploring takes
 
 
@@ -85,8 +82,7 @@ class Sample:
             self._touch(data, runs, room)
         timed = self.team.each(lambda run: self._block(data, run, room), runs)
         parts, each = [found for found, _ in timed], [seconds for _, seconds in timed]
-        together = min(self.team.threads, processors(), len(runs))
-        took = sum(each) / together  # waiting at the end of a layer takes a small share of it
+        took = sum(each) / min(self.team.threads, len(runs))  # waiting at the end of a layer takes a small share of it
         cells = sum(end - begin for begin, end in runs)
         self.pace = took / cells
         found = joined(*room, parts)
@@ -109,7 +105,7 @@ class Sample:
 
         That is not the time that has passed: on a busy machine a thread waits for a processor far
         longer than a run takes. But threads that run Python wait for each other in a solve as well.
-        A run in which a kernel was loaded is solved again: more is done for that than reading it.
+        A run in which a kernel was loaded is solved again: more is done for that than is seen.
         """
         for _ in range(LOADS):
             loaded, began, worked = seconds_loading(), working_clock(), time.thread_time()
@@ -118,8 +114,9 @@ class Sample:
             passed, worked = working_clock() - began, time.thread_time() - worked
             if seconds_loading() == loaded:
                 break
-        seconds = min(passed, worked) if FINE_CLOCK and isinstance(self.stages, Programs) else passed
-        return found, max(seconds, LEAST)
+        if isinstance(self.stages, Programs) and worked:  # that clock ticks seldom on some systems
+            passed = min(passed, worked)
+        return found, max(passed, LEAST)
 
     def _probe(self, data: LayerData, room: Room) -> None:
         """Find out the pace with one cell, then with more of them, so that this stays short."""

@@ -55,7 +55,7 @@ class InBlocks(ABC):
 
     block: int | None
     dense: bool | None
-    small: ClassVar[int] = SMALL_BYTES  # that a game may take to be explored by this process itself
+    small: ClassVar[int] = SMALL_BYTES  # that exploring a game may take for this process to do it
 
     @abstractmethod
     def tasks(self) -> Tasks:

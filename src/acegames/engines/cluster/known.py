@@ -26,7 +26,7 @@ SMALL_OUTCOMES = 1e9  # that are looked at meanwhile, by one thread in about a s
 def is_small(space: Space, most: int) -> bool:
     """Whether exploring a space takes no more than so many bytes, and about a second.
 
-    Nobody can interrupt it, and workers are idle meanwhile.
+    Compiled calls cannot be interrupted, and workers may be idle meanwhile.
     """
     return dense_bytes(space) <= most and bool(space.totals.sum() * space.tables.widest[1] <= SMALL_OUTCOMES)
 

@@ -106,7 +106,7 @@ class Backward:
         while self.following >= first or self.handed:
             self.tasks.wait()
             self._file()
-            self._wait(len(self.filing))  # for none, but what went wrong is told at once
+            self._wait(len(self.filing))  # does not wait; raises what went wrong by now
         self._wait(0)
 
     def _stretches(self, first: int, end: int) -> list[Stretch]:
