@@ -56,6 +56,30 @@ def test_a_node_goes_and_another_comes(start_cluster):
     assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
 
 
+@pytest.mark.parametrize("seconds", [0, 12], ids=["not yet known to Ray", "known"])
+def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that_make_them_again(
+    start_cluster, seconds
+):
+    one, told = start_cluster(2), []
+    with on_ray(one) as tasks:
+        shared = tasks.share(np.zeros(1))
+        first = [tasks.run(jobs.large, shared, (40_000, 0.0), at=k / 8)[0] for k in range(8)]
+        blocks = [tasks.run(jobs.large, shared, (40_000, 0.0), first[k : k + 1], at=k / 8)[0] for k in range(8)]
+        tasks.finish()
+        lost = next(iter(one.worker_nodes))
+        assert {block.place.node for block in blocks} == {lost.node_id, one.head_node.node_id}
+        left = next(k for k, block in enumerate(blocks) if block.place.node != lost.node_id)
+        one.remove_node(lost, allow_graceful=False)
+        time.sleep(seconds)
+        for _ in range(2):
+            tasks.run(jobs.fetching, shared, {"blocks": blocks}, told=told.append, at=left / 8)
+        end = time.monotonic() + 90
+        while len(told) < 2:
+            assert time.monotonic() < end, "it stands still"
+            tasks.wait()
+    assert told == [8 * 2.0 * 40_000] * 2
+
+
 def test_blocks_that_do_not_fit_into_memory_are_spilled(start_cluster):
     with on_ray(start_cluster(2, store=80 * 2**20)) as tasks:
         shared = tasks.share(np.zeros(1))

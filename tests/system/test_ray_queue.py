@@ -43,6 +43,22 @@ def test_a_task_waits_until_the_blocks_that_it_fetches_itself_are_made():
     assert send(queue) is second
 
 
+def test_a_task_that_fetches_lost_blocks_is_put_off_until_they_are_there_again():
+    queue, block = Queue(), RayBlock(0)
+    queue.add(first := asked(0, block, inside=[block]))
+    queue.add(second := asked(1))
+    queue.put_off(first)
+    assert (send(queue), send(queue), len(queue)) == (second, None, 1)
+    queue.look(lambda task: False)
+    assert send(queue) is None
+    queue.look(lambda task: True)
+    assert (send(queue), len(queue)) == (first, 0)
+    queue.again(first)  # it did not get them
+    assert (send(queue), len(queue), first.given, first.inside) == (None, 1, [block], [block])
+    queue.look(lambda task: True)
+    assert (send(queue), len(queue)) == (first, 0)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_every_task_is_sent_once_and_never_before_those_it_needs_have_ended(seed):
     rng, queue, tasks, running, order = random.Random(seed), Queue(), [], [], []

@@ -60,10 +60,10 @@ class Nodes:
         """Whether a task can be sent; without nodes Ray keeps it for those that come."""
         return not self._known or any(node.load < AHEAD for node in self._known.values())
 
-    def refresh(self) -> None:
-        """Look which nodes there are, unless that was done a moment ago."""
+    def refresh(self) -> bool:
+        """Look which nodes there are, unless that was done a moment ago; whether it was not."""
         if monotonic() - self._seen < FRESH:
-            return
+            return False
         alive = {}
         for row in sorted(self._ray.nodes(), key=lambda row: str(row["NodeID"])):
             cpus = int(row["Resources"].get("CPU", 0)) if row["Alive"] else 0
@@ -72,6 +72,7 @@ class Nodes:
                 before = self._known.get(name, Node(name, cpus))
                 alive[name] = Node(name, cpus, before.tasks)
         self._known, self._seen = alive, monotonic()
+        return True
 
     def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
         """The node for a task with blocks at these places, or None if there is no node.

@@ -2,12 +2,12 @@
 
 A task is sent when its blocks are made and a node has room. Who sends it before binds it to a node
 that may be busy when its blocks are there, while others are idle. Those asked for earlier come
-first.
+first. A task that fetches blocks itself is put off while some of them are lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -36,6 +36,7 @@ class Queue:
     def __init__(self) -> None:
         self._number = 0  # of all tasks here
         self._ready: list[tuple[int, Asked]] = []  # a heap: all blocks are made
+        self._put_off: list[Asked] = []  # they were, but some are lost
 
     def __len__(self) -> int:
         return self._number
@@ -55,11 +56,34 @@ class Queue:
         return self._ready[0][1] if self._ready else None
 
     def sent(self, task: Asked) -> None:
-        """The first task was sent: it keeps no blocks but those that it makes."""
+        """The first task was sent: it keeps only blocks that it makes, or may fetch again."""
+        self._pop(task)
+        self._number -= 1
+        if not task.inside:
+            task.given = ()
+
+    def put_off(self, task: Asked) -> None:
+        """The first task cannot be sent now."""
+        self._pop(task)
+        self._put_off.append(task)
+
+    def again(self, task: Asked) -> None:
+        """A task that was sent ended without what it fetches."""
+        self._number += 1
+        self._put_off.append(task)
+
+    def look(self, there: Callable[[Asked], bool]) -> None:
+        """See which tasks that were put off can be sent now."""
+        waiting, self._put_off = self._put_off, []
+        for task in waiting:
+            if there(task):
+                heappush(self._ready, (task.number, task))
+            else:
+                self._put_off.append(task)
+
+    def _pop(self, task: Asked) -> None:
         _, first = heappop(self._ready)
         assert first is task
-        self._number -= 1
-        task.given, task.inside = (), ()
 
     def ended(self, task: Asked) -> None:
         """A task has ended: its blocks are made."""

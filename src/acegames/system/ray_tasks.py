@@ -216,7 +216,17 @@ class OnRay:
     def _send(self) -> None:
         """Send tasks to the nodes that have room for them."""
         while self._nodes.room() and (task := self._queue.ready()) is not None:
-            self._send_one(task)
+            if self._there(task):
+                self._send_one(task)
+            else:
+                self._queue.put_off(task)
+
+    def _there(self, task: Asked) -> bool:
+        """Whether the blocks that a task fetches itself are somewhere, as far as Ray knows now: not
+        those that were lost with their node and are being made again.
+        """
+        refs = list({block.ref for block in task.inside})
+        return not refs or not self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[1]
 
     def _send_one(self, task: Asked) -> None:
         places, made = [block.place for block in task.given], len(task.made)
@@ -259,7 +269,8 @@ class OnRay:
         """
         if self._over:
             raise GivenUp
-        self._nodes.refresh()
+        if self._nodes.refresh():
+            self._queue.look(self._there)
         self.workers, self.nodes = max(self._nodes.cpus, 1), max(self._nodes.number, 1)  # workers may come later
         while not self._ended.empty():
             self._take(self._ended.get())
@@ -278,7 +289,12 @@ class OnRay:
         if error is not None:
             self._give_up()
             raise original(error, self._ray, self._retries) from None
-        numbers, measured = future.result()
+        result = future.result()
+        if result is None:
+            ended.task.call = ended.task.call.again()
+            self._queue.again(ended.task)
+            return
+        numbers, measured = result
         self._count(ended, measured)
         self._queue.ended(ended.task)
         if ended.task.told is not None:

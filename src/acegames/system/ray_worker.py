@@ -27,8 +27,16 @@ from acegames.system.ray_errors import AGAIN, original
 KEPT = 2
 """How many shared contents a worker keeps. Some solves alternate between two."""
 
-PATIENCE = 1800
-"""Seconds that a task waits for a block that it fetches, which was made before the task began."""
+PATIENCE = 10.0
+"""Seconds that a task waits for a block that it fetches, which was made before the task began.
+
+Then it ends, and is sent again when its blocks are there, with twice the patience. It cannot just
+wait: meanwhile it keeps its CPU (Ray 2.60), and if the block was lost with its node, the task that
+makes it again may find no other.
+"""
+
+MOST_PATIENCE = 1800.0
+"""Seconds after which it is not tried again."""
 
 _kept: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
 _agreed: set[Agreement] = set()  # compared with this process before
@@ -43,6 +51,20 @@ class Fetching:
 
 
 _fetching = Fetching()
+
+
+class Late(Exception):
+    """A block did not arrive in time."""
+
+
+@dataclass
+class Patience:
+    """How long the running task of this process waits for a block."""
+
+    seconds: float = PATIENCE
+
+
+_patience = Patience()
 
 
 class Measured(NamedTuple):
@@ -89,6 +111,7 @@ class RayBlock:
 
         Raises:
             ClusterError: it is lost. In this process also what its task raised.
+            Late: in a task, it is not there yet; whoever runs tasks sees to that.
         """
         begun = perf_counter()
         ray = _ray()
@@ -96,9 +119,11 @@ class RayBlock:
             assert self.go_on is not None
             self.go_on()
         try:
-            content = ray.get(self.ref, timeout=PATIENCE if _in_a_task(ray) else None)
+            content = ray.get(self.ref, timeout=_patience.seconds if _in_a_task(ray) else None)
         except ray.exceptions.GetTimeoutError:
-            raise ClusterError(f"a block did not arrive within {PATIENCE} seconds; {AGAIN}") from None
+            if _patience.seconds < MOST_PATIENCE:
+                raise Late from None  # no OSError, as Ray's is
+            raise ClusterError(f"a block did not arrive within {_patience.seconds:.0f} seconds; {AGAIN}") from None
         except ray.exceptions.RayError as error:
             raise original(error, ray) from None
         _fetching.seconds += perf_counter() - begun
@@ -154,22 +179,31 @@ class Call(NamedTuple):
     what: Any
     made: int
     blocks: int
+    patience: float = PATIENCE  # seconds
+
+    def again(self) -> Call:
+        """The same with more patience."""
+        return self._replace(patience=min(2 * self.patience, MOST_PATIENCE))
 
 
 def perform(call: Call, *given: Any) -> Any:
-    """Run a task here. The last of what it returns is a pair: its numbers and `Measured`.
+    """Run a task here. The last of what it returns is a pair: its numbers and `Measured`. It is
+    None, and nothing is made, if a block that the task fetches did not arrive in time.
 
     Args:
         call: the task.
         given: its blocks, then numbers of tasks that had to end before it.
     """
-    shared, function, what, made, count = call
+    shared, function, what, made, count, _patience.seconds = call
     blocks = given[:count]
     _fetching.seconds, _fetching.bytes = 0.0, 0
     began, begun = time(), perf_counter()
     content = shared.content()
     loaded = perf_counter()
-    *found, numbers = function(content, what, *blocks)
+    try:
+        *found, numbers = function(content, what, *blocks)
+    except Late:
+        return (None,) * (made + 1) if made else None
     if len(found) != made:
         raise RuntimeError(f"{function.__qualname__} made {len(found)} blocks, but {made} were asked for")
     ended = perf_counter()
