@@ -42,7 +42,6 @@ class Recipe:
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
-    blocks: int = 0  # that a multiprocessor shall hold at once, which limits registers; 0: as the compiler thinks best
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
     @cached_property
@@ -123,7 +122,7 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.blocks))]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
@@ -151,9 +150,8 @@ def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> by
             _make_single(kind, number)
         function = _assembled(cuda, recipe)
         signature = types.void(kind_of(given))
-        bounds = (recipe.threads, recipe.blocks) if recipe.blocks else recipe.threads
         how = {"device": False, "abi": "numba", "cc": capability, "output": "ltoir", "opt": True}
-        return bytes(cuda.compile(function, signature, launch_bounds=bounds, **how)[0])
+        return bytes(cuda.compile(function, signature, launch_bounds=recipe.threads, **how)[0])
 
 
 def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> bytes:

@@ -25,7 +25,6 @@ GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
-MANY = 8  # blocks of a multiprocessor that wait for memory in turn, where little is shared: measured, a third faster
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
@@ -143,7 +142,7 @@ def recipe(name: str, shape: Shape) -> Recipe:
         if shape.warp:
             return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
         held = replace(made, threads=GAMES, own=room, beside=("group.table",))
-        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=(), blocks=MANY)
+        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
     return made
 
 
