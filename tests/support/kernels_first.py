@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 BEGIN = """
+import contextlib
 import acegames as ace
 from acegames.cli.bench import random_game
 crossing = ace.catalog.get("intersection")
@@ -14,6 +15,8 @@ SHARES = (
 ace.solve(crossing, ace.CCE(), engine=ace.LocalEngine(dense=True))
 ace.Shield(crossing).start().joint()
 ace.solve(ace.catalog.get("knapsack"), engine=ace.LocalEngine(dense=True))
+with contextlib.suppress(ace.MissingExtra):
+    ace.solve(crossing, ace.Nash(backend="quantecon"))
 """,
     """
 game = random_game(4, 8, 20)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from acegames.errors import MissingExtra
+from acegames.system.locks import alone
+
+# Packages that compile when they are imported for the first time. Two processes that do so at once
+# leave machine code of both in numba's cache, which aborts every process that imports it later.
+COMPILING = ("quantecon",)
 
 
 def check_installed(package: str, what: str, extra: str) -> None:
@@ -37,7 +43,8 @@ def optional(module: str, what: str, extra: str) -> Any:
     """
     package = module.partition(".")[0]
     try:
-        import_module(package)
+        with alone(package) if package in COMPILING and package not in sys.modules else nullcontext():
+            import_module(package)
     except ModuleNotFoundError as error:
         if error.name != package:
             raise

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import getpass
 import os
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
+LONGEST_WAIT = 60.0  # seconds for another process, which may hang
 HELD = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
 
 
@@ -16,6 +23,27 @@ def try_lock(handle: int) -> bool | None:
     except OSError as error:
         return False if error.errno in HELD else None
     return True
+
+
+@contextlib.contextmanager
+def alone(what: str) -> Iterator[None]:
+    """Wait until none of this user's processes on this machine is in here for the same, then go on.
+
+    Where files cannot be locked, and after LONGEST_WAIT, it goes on as well: this is for what is
+    nearly always right without.
+    """
+    handle = None
+    with contextlib.suppress(OSError, KeyError):  # KeyError: a user without a name
+        path = Path(tempfile.gettempdir()) / f"acegames-{getpass.getuser()}-{what}.lock"
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        until = time.monotonic() + LONGEST_WAIT
+        while handle is not None and try_lock(handle) is False and time.monotonic() < until:
+            time.sleep(0.02)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 if sys.platform == "win32":

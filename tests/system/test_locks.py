@@ -1,0 +1,62 @@
+"""Locks between processes, and the packages that must be imported by one at a time."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from acegames.system import locks
+
+SOURCE = str(Path(locks.__file__).parents[2])
+SLOW_PACKAGE = """
+import os, time
+def told(word):
+    with open(os.environ["TOLD"], "a") as file:
+        file.write(word + "\\n")
+told("begins")
+time.sleep(0.5)
+told("ends")
+"""
+
+
+def run_all(codes, **environment):
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
+        )
+        for code in codes
+    ]
+    for process in running:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+
+
+def test_a_package_that_compiles_is_imported_by_one_process_at_a_time(tmp_path):
+    """Numba's cache of QuantEcon's functions broke when two did so: every later import aborted."""
+    (tmp_path / "quantecon").mkdir()
+    (tmp_path / "quantecon" / "__init__.py").write_text(SLOW_PACKAGE)
+    (tmp_path / "quantecon" / "game_theory.py").touch()
+    told = tmp_path / "told"
+    code = "from acegames.stage.backend import load; load('quantecon')"
+    path = os.pathsep.join([str(tmp_path), SOURCE])
+    run_all([code] * 3, PYTHONPATH=path, TOLD=str(told), TMPDIR=str(tmp_path), TEMP=str(tmp_path))
+    assert told.read_text().split() == ["begins", "ends"] * 3
+
+
+def test_who_is_killed_lets_go(tmp_path):
+    code = "import os; from acegames.system.locks import alone; alone('it').__enter__(); os._exit(0)"
+    run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
+    assert (tmp_path / f"acegames-{locks.getpass.getuser()}-it.lock").exists()
+    run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
+
+
+def test_it_goes_on_where_another_hangs_or_nothing_can_be_locked(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(locks.tempfile, "tempdir", str(tmp_path))
+    entered = []
+    with locks.alone("it"), locks.alone("it"):
+        entered.append("though another hangs")
+    monkeypatch.setattr(locks.tempfile, "tempdir", str(tmp_path / "missing"))
+    with locks.alone("it"):
+        entered.append("though there is no folder")
+    assert len(entered) == 2
