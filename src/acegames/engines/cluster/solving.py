@@ -138,7 +138,8 @@ class Backward:
             self._file()  # layers before, or fail if one has no answer
             self._wait(FILING)
             made = len(returned) + (1 if self.setting.together else len(times))
-            new = self.tasks.run(solve_parts, self.shared, what, given, made=made, told=self._told, at=at)
+            work = stretch.work(p)
+            new = self.tasks.run(solve_parts, self.shared, what, given, made=made, told=self._told, at=at, work=work)
             found |= dict(zip(returned, new, strict=False))
             edges[p], asked.pieces[p] = new[0], new[len(returned) :]
         for t in times:
