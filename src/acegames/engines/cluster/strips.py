@@ -24,7 +24,7 @@ from acegames.safety.space import Space
 STRIPS_EACH = 3  # for each worker
 SLABS_EACH = 3  # of a strip, so that strips can be made alike
 TASKS_EACH = 14  # for each worker at least
-ENDS = 2  # times smaller are the first tasks and the last: all workers but one wait for those
+ENDS = 2  # times smaller are the first tasks and the last
 
 
 class Strips(NamedTuple):
@@ -32,6 +32,7 @@ class Strips(NamedTuple):
 
     number: int  # of strips
     cells: float  # of a task, about
+    least: float  # of one of the first and the last times
     slab: int  # totals of a slab
     begin: int  # the first total of the first slab
 
@@ -47,10 +48,10 @@ def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips 
     begin, end = min(a for a, _ in ends), max(b for _, b in ends)
     number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
     total = int(space.totals[:H].sum())
-    cells = min(wanted, total / (TASKS_EACH * workers))
+    cells, least = (min(wanted, total / (each * workers)) for each in (TASKS_EACH, ENDS * TASKS_EACH))
     if number < workers or STRIPS_EACH * workers * cells < total / H:
         return None
-    return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
+    return Strips(number, cells, least, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,8 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     Where strips begin is the same at all times, though their shares of a layer are not: so they
     never need lower ones, and the highest run ahead. At the first times and the last one strip has
     nearly all cells: so stretches are cut by the largest of their strips, and strips that are next
-    to each other and have little are put together.
+    to each other and have little are put together. All workers but one wait for the first task, and
+    for the last: so those have less.
     """
     cuts = cuts[:-1]
     slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
@@ -106,7 +108,7 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     found, t1, total = list[Stretch](), len(cuts), float(cells.sum())
     while t1:
         left = float(cells[:t1].sum())
-        most = max(min(strips.cells, min(left, total - left) / strips.number), strips.cells / ENDS)
+        most = max(min(strips.cells, min(left, total - left) / strips.number), strips.least)
         t0 = _first(cells[:t1], most)
         own = cells[t0:t1].sum(axis=0)
         kept = _joined(own, most)
