@@ -5,8 +5,8 @@ second late which nodes are idle: with tasks of 50 ms it kept one of two nodes b
 the tasks knows how many each node has before it, so the choice is made here, among the nodes that
 have room. Where a node is gone by then, Ray takes another.
 
-Where all are busy, a task is sent to where it can begin first, as far as one can tell: a CPU must
-be free, and its blocks must be there.
+Where all are busy, a task is sent to where it can begin first, as far as one can tell, when a CPU
+is free and its blocks are there.
 """
 
 from __future__ import annotations
@@ -110,8 +110,7 @@ class Nodes:
             best = max(idle, key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load))
         else:
             room, needed = [x for x in nodes if x.load < AHEAD] or nodes, sum(here.values())
-            moving = {x.name: (needed - here.get(x.name, 0)) / MOVED for x in room}
-            best = min(room, key=lambda node: (max(node.busy, moving[node.name]), node is not home))
+            best = min(room, key=lambda node: node.busy + (needed - here.get(node.name, 0)) / MOVED)
         self._last = best.name
         return best.name
 

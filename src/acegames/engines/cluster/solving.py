@@ -122,7 +122,7 @@ class Backward:
     def _ask(self, stretch: Stretch, values: list[Block]) -> list[Block]:
         """Ask for the parts of the layers of a stretch; handles on the values of the first."""
         t0, t1 = stretch.t0, stretch.t1
-        times, number, workers = range(t1 - 1, t0 - 1, -1), self.setting.number(t0), self.tasks.workers
+        times, number = range(t1 - 1, t0 - 1, -1), self.setting.number(t0)
         found, edges = dict[int, Block](), dict[int, Block]()
         asked = self.asked[t1 - 1] = _Asked(times, number)
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
@@ -134,7 +134,7 @@ class Backward:
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
             returned = self.setting.returned(t0, p)
-            at = (p % workers + 0.5) / workers if self.stretches else (p + 0.5) / number
+            at = None if self.stretches else (p + 0.5) / number  # strips go where most of their blocks are
             self._file()  # layers before, or fail if one has no answer
             self._wait(FILING)
             made = len(returned) + (1 if self.setting.together else len(times))
