@@ -24,7 +24,7 @@ class Ran:
     ]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
     inside: list[tuple[int, int]]  # the blocks that it fetches itself
     layer: int  # the first time whose part it solves, or -1
-    pieces: int  # of the policy, which it makes last
+    pieces: int  # blocks of pieces of the policy, which it makes last
     asked: float  # seconds of the clock since the beginning
     at: float | None = None  # its place
     began: float = 0.0
@@ -65,7 +65,7 @@ class Recorder(OnRay):
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
-        layer, pieces = (what.t0, what.t1 - what.t0) if function is solve_parts else (-1, 0)
+        layer, pieces = (what.t0, 1) if function is solve_parts else (-1, 0)
         self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock(), at))
         handles = super().run(function, shared, what, blocks, made=made, told=told, at=at, work=work)
         for k, handle in enumerate(handles):
