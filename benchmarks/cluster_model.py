@@ -5,10 +5,10 @@ It follows `acegames.system.ray_tasks` and `acegames.engines.cluster.solving`:
 - One driver asks for the tasks in their order, each for some seconds of its own, and takes the numbers of those that ended. No more than
   `in_flight` are asked for and not ended. Where all tasks must end before the next is asked for (between the passes of exploration), it waits and
   then works for `pause` seconds.
-- A task is sent when a node has room for it (`AHEAD`), in the order of the engine's own `Queue`: to the node of its place, or the one that
-  holds most of what it needs, idle ones first.
-- When all that it needs is made, what the node lacks is moved there: each node sends and receives one block at a time at `bandwidth`.
-  Then it waits for a worker. There is no barrier between layers.
+- A task is sent when what it needs is made and a node has room for it (`AHEAD`), in the order of the engine's own `Queue`: if nodes are idle,
+  to the node of its place, or the one that holds most of what it needs; else to where it should begin first.
+- What the node lacks is moved there: each node sends and receives one block at a time at `bandwidth`. Then it waits for a worker. There is no
+  barrier between layers.
 - A layer whose parts have ended is filed: by a task on some node that fetches its pieces and writes them to a file system that all
   nodes share (`shared_disk` bytes a second for all together), or by the driver in the background. Both pass through the node's network
   between the blocks that tasks wait for; no node is done before its network has carried everything.
@@ -105,8 +105,7 @@ class _Play:
         self.at = np.full(n, np.nan) if graph.at is None else graph.at
         self.unsent, self.made = Queue(), [None] * n  # and what it makes, as that sees it
         self.here = [None] * n  # where its block is, and since when
-        self.ended, self.missing = np.full(n, np.inf), [0] * n
-        self.waiting = defaultdict(list)  # by task that has not ended: those that need it
+        self.ended = np.full(n, np.inf)
         self.asked = self.heard = 0
         self.to_hear, self.to_file = deque(), deque()
         self.driver_free, self.driver_busy, self.idle = 0.0, 0.0, True
@@ -211,12 +210,7 @@ class _Play:
             node = self._choose(k)
             self.home[k] = node
             self._count(node)
-            open_needs = [j for j in self.graph.needs[k] if not np.isfinite(self.ended[j]) or self.ended[j] > time]
-            self.missing[k] = len(open_needs)
-            for j in open_needs:
-                self.waiting[j].append(k)
-            if not open_needs:
-                self._at(time + self.cluster.latency, self._fetch, k)
+            self._at(time + self.cluster.latency, self._fetch, k)
 
     def _next(self):
         """The task that is to be sent, if the idlest node has room for it."""
@@ -233,16 +227,23 @@ class _Play:
         return self.idlest[0][1]
 
     def _choose(self, k):
-        """The node of its place, or the one with most of the bytes, among idle ones or else those with room."""
+        """An idle node, that of its place or the one with most of the bytes; or else where it should begin first."""
         idlest, cores = self._least(), self.cluster.cores
-        most = cores if self.tasks[idlest] < cores else AHEAD * cores
-        if np.isfinite(self.at[k]) and self.tasks[home := int(self.at[k] * self.cluster.nodes)] < most:
+        idle = self.tasks[idlest] < cores
+        if np.isfinite(self.at[k]) and self.tasks[home := int(self.at[k] * self.cluster.nodes)] < cores:
             return home
         held = defaultdict(float)
         for j in self.graph.needs[k]:
             held[self.home[j]] += self.graph.size[j]
-        fine = [(held[n], -self.tasks[n], n) for n in held if self.tasks[n] < most and held[n]]
-        return max(fine)[2] if fine else idlest
+        fine = [n for n in held if self.tasks[n] < (cores if idle else AHEAD * cores) and held[n]]
+        if idle or not fine:
+            return max(fine, key=lambda n: (held[n], -self.tasks[n], n), default=idlest)
+        needed, each = sum(held.values()), float(self.graph.seconds[k]) / cores
+
+        def begins(node):
+            return (self.tasks[node] - cores + 1) * each + (needed - held[node]) / self.cluster.bandwidth
+
+        return min([idlest, *fine], key=begins)
 
     # -- the nodes
 
@@ -290,10 +291,6 @@ class _Play:
         """A task has ended."""
         self.ended[k], self.here[k] = self.now, {node: self.now}
         self.free[node] += 1
-        for other in self.waiting.pop(k, ()):
-            self.missing[other] -= 1
-            if not self.missing[other]:
-                self._at(self.now + self.cluster.latency, self._fetch, other)
         self._at(self.now + self.cluster.latency, self._tell, ("task", k))
         self._start(node)
 

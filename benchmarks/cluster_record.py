@@ -24,7 +24,7 @@ class Ran:
     ]  # the blocks it waits for: task and number of each; task -1 was laid down by the driver
     inside: list[tuple[int, int]]  # the blocks that it fetches itself
     layer: int  # the first time whose part it solves, or -1
-    pieces: int  # of the policy, which it makes last
+    pieces: int  # blocks of pieces of the policy, which it makes last
     asked: float  # seconds of the clock since the beginning
     at: float | None = None  # its place
     began: float = 0.0
@@ -60,14 +60,14 @@ class Recorder(OnRay):
         super().__init__(*args, **options)
         self.record, self.begun, self.made = record, time.time(), {}
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
         """Ask for a task, and write down which blocks it is given."""
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
-        layer, pieces = (what.t0, what.t1 - what.t0) if function is solve_parts else (-1, 0)
+        layer, pieces = (what.t0, 1) if function is solve_parts else (-1, 0)
         self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock(), at))
-        handles = super().run(function, shared, what, blocks, made=made, told=told, at=at)
+        handles = super().run(function, shared, what, blocks, made=made, told=told, at=at, work=work)
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()

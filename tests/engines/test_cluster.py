@@ -487,9 +487,9 @@ def test_what_goes_wrong_while_a_layer_is_filed_is_told_before_the_last_tasks_ha
     assert engine.used.under_way, "all tasks had run"
 
 
-def _filed_at_once(self, t, asked):
+def _filed_at_once(self, orders):
     """As `Backward._file_here`, without the chance that a thread takes its time."""
-    self.filing.append(self.thread.submit(self._put, t, asked))
+    self.filing.append(self.thread.submit(self._put, orders))
     wait(self.filing)
 
 

@@ -38,7 +38,7 @@ class Sending(Here):
     def put(self, content):
         return Held(sent(content))
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
         self.asked.append((function.__name__, what, sum(map(_bytes, (block.fetch() for block in blocks)))))
         found = Here.run(self, function, shared, sent(what), blocks, made=made, told=told and (lambda x: told(sent(x))))
         return [Held(sent(block.fetch())) for block in found]

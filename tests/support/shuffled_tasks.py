@@ -42,7 +42,7 @@ class Shuffled:
 
     put = share
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None):
+    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
         handles = [Later() for _ in range(made)]
 
         def make():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from acegames.system.ray_nodes import AHEAD, Nodes
 from acegames.system.ray_worker import Place
 
@@ -27,13 +29,43 @@ def test_wherever_blocks_lie():
 
 
 def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
-    nodes, chosen = Nodes(Listed(a=1, b=2)), ""
+    nodes, chosen, ends = Nodes(Listed(a=1, b=2)), "", {}
     while nodes.room():
         chosen += nodes.choose([Place("a", 10**9)], 0.9)
-        nodes.asked(chosen[-1])
-    assert chosen == "bba" + AHEAD * "b" + (AHEAD - 1) * "a"
-    nodes.ended("a")
+        ends[chosen[-1]] = nodes.asked(chosen[-1], 100.0)
+    assert chosen[:3] == "bba" and chosen.count("a") == AHEAD and chosen.count("b") == 2 * AHEAD
+    nodes.ended("a", ends["a"])
     assert nodes.room() and nodes.choose([Place("b", 10**9)], 0.9) == "a"
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "size", "chosen"),
+    [
+        (0.1, 0.3, 0, "a"),
+        (0.3, 0.1, 0, "b"),
+        (0.1, 0.3, 5 * 10**7, "a"),  # which lie at b: they are at a before b is free
+        (0.1, 0.3, 10**9, "b"),
+        (100.0, 100.0, 5 * 10**7, "b"),
+    ],
+)
+def test_where_all_are_busy_a_task_goes_to_where_it_can_begin_first(of_a, of_b, size, chosen):
+    nodes = Nodes(Listed(a=1, b=1))
+    nodes.asked("a", of_a)
+    nodes.asked("b", of_b)
+    assert nodes.choose([Place("b", size)], 0.1 if chosen == "b" else 0.9) == chosen
+
+
+def test_a_node_is_free_for_one_more_when_enough_of_its_tasks_have_ended():
+    nodes = Nodes(Listed(a=2, b=1))
+    first = nodes.asked("a", 1.0)
+    nodes.asked("a", 5.0)
+    nodes.asked("b", 3.0)
+    assert nodes.choose([]) == "a"
+    last = nodes.asked("a", 1.0)  # begins in a second
+    assert last == pytest.approx(first + 1.0, abs=0.1)
+    assert nodes.choose([], 0.9) == "a"
+    nodes.asked("a", 1.0)
+    assert nodes.choose([]) == "b"
 
 
 def test_no_node():

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 SHORT_BLOCK = 0.05  # seconds of a task at least, so that asking for it costs little
 USUAL_BLOCK = 0.2  # and at most, where there are enough of them for all workers
 LONG_BLOCK = 1.0  # and where so many are asked for that the driver would not keep up
-STRETCH_BLOCK = 1.0  # and of one that solves several layers, where a layer has too little for all workers
+STRETCH_BLOCK = 4.0  # and of one that solves several layers, where a layer has too little for all workers
 BLOCKS_EACH = 3  # of a layer for each worker, where they are not too short: workers wait at its end
-OVERHEAD = 1.6  # processor time of blocks as tasks, Ray included, over that of threads; see benchmarks/cluster.py
+OVERHEAD = 1.3  # processor time of blocks as tasks, Ray included, over that of threads; see benchmarks/cluster.py
 TASK_SECONDS = 0.02  # from the end of a task to the begin of one that waits for it, on another node
 DRIVER_SECONDS = 5e-4  # of the driver for each task
 PASSES = 4  # over the layers: heights, reach, unclipped reach, backward induction

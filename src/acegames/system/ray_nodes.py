@@ -4,12 +4,16 @@ Ray's own strategy sends a task to the node that holds most of its blocks, and l
 second late which nodes are idle: with tasks of 50 ms it kept one of two nodes busy. Who asks for
 the tasks knows how many each node has before it, so the choice is made here, among the nodes that
 have room. Where a node is gone by then, Ray takes another.
+
+Where all are busy, a task is sent to where it can begin first, as far as one can tell, when a CPU
+is free and its blocks are there.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -22,18 +26,28 @@ AHEAD = 2
 """Tasks per CPU that a node is sent: one that runs, and one that begins right after it."""
 
 
+MOVED = 5e8
+"""Bytes that move to a node in a second, about."""
+
+
 @dataclass
 class Node:
     """A node that is alive."""
 
     name: str  # Ray's hexadecimal number
     cpus: int
-    tasks: int = 0  # that were sent and have not ended
+    ends: list[float] = field(default_factory=list)  # when tasks that were sent should end, in order
 
     @property
     def load(self) -> float:
         """Tasks per CPU."""
-        return self.tasks / self.cpus
+        return len(self.ends) / self.cpus
+
+    @property
+    def busy(self) -> float:
+        """Seconds until a CPU should be free for another task."""
+        before = len(self.ends) - self.cpus
+        return max(self.ends[before] - monotonic(), 0.0) if before >= 0 else 0.0
 
 
 class Nodes:
@@ -70,29 +84,33 @@ class Nodes:
             if cpus:
                 name = row["NodeID"]
                 before = self._known.get(name, Node(name, cpus))
-                alive[name] = Node(name, cpus, before.tasks)
+                alive[name] = Node(name, cpus, before.ends)
         self._known, self._seen = alive, monotonic()
         return True
 
     def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
         """The node for a task with blocks at these places, or None if there is no node.
 
-        It is one with an idle CPU, or else one with room. Among these it is the node whose share of
-        the CPUs `at` is, or else the one that holds most of the blocks.
+        If CPUs are idle, it is the node whose share of all CPUs `at` is, or else the one that holds
+        most of the blocks. If none is, it is the node with room where the task can begin first.
         """
         if not self._known:
             return None
         nodes = list(self._known.values())
-        room = [x for x in nodes if x.load < AHEAD] or nodes
-        able = [x for x in room if x.load < 1] or room
-        if at is not None and (home := self._home(at)) in able:
+        idle = [x for x in nodes if x.load < 1]
+        home = None if at is None else self._home(at)
+        if home in idle:
             return home.name
         known = [place.size for place in places if place.size is not None]
         typical = sum(known) // len(known) if known else 1  # size of those that are not made yet
         here: dict[str | None, int] = {}
         for place in places:
             here[place.node] = here.get(place.node, 0) + (typical if place.size is None else place.size)
-        best = max(able, key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load))
+        if idle:
+            best = max(idle, key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load))
+        else:
+            room, needed = [x for x in nodes if x.load < AHEAD] or nodes, sum(here.values())
+            best = min(room, key=lambda node: node.busy + (needed - here.get(node.name, 0)) / MOVED)
         self._last = best.name
         return best.name
 
@@ -105,12 +123,15 @@ class Nodes:
                 break
         return node
 
-    def asked(self, name: str | None) -> None:
-        """A task was sent to a node."""
+    def asked(self, name: str | None, seconds: float = 0.0) -> float:
+        """A task that should take so long was sent to a node; when it should end."""
+        end = monotonic() + seconds
         if name in self._known:
-            self._known[name].tasks += 1
+            end += self._known[name].busy
+            insort(self._known[name].ends, end)
+        return end
 
-    def ended(self, name: str | None) -> None:
-        """A task that was sent to a node has ended."""
+    def ended(self, name: str | None, end: float) -> None:
+        """A task that was sent to a node, and should have ended then, has ended."""
         if name in self._known:
-            self._known[name].tasks -= 1
+            self._known[name].ends.remove(end)

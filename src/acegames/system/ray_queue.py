@@ -26,6 +26,7 @@ class Asked:
     made: list[RayBlock]
     told: Told | None
     at: float | None
+    work: float = 1.0
     node: str | None = None  # that it was sent to
     unmade: int = 0  # how many of its blocks are not made
 

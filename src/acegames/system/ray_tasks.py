@@ -67,6 +67,7 @@ class UnderWay(NamedTuple):
     ref: Any  # of its numbers
     given: list[Place]
     task: Asked
+    end: float  # when it should end
 
 
 class OnRay:
@@ -99,6 +100,7 @@ class OnRay:
         self._ways: dict[tuple[str | None, int], Any] = {}
         self._queue, self._asked = Queue(), 0
         self._under_way: dict[Future[Any], UnderWay] = {}
+        self._took: dict[Callable[..., Any], float] = {}  # seconds of a task with work 1, of late
         self._ended: SimpleQueue[Future[Any] | None] = SimpleQueue()  # None: look around
         self._on_disk: dict[str, int] = {}  # the most of each node
         self.stats = RayStats()
@@ -144,6 +146,7 @@ class OnRay:
         made: int = 1,
         told: Told | None = None,
         at: float | None = None,
+        work: float = 1.0,
     ) -> list[Block]:
         """Ask for a task; waits while as many are under way as may be.
 
@@ -155,7 +158,7 @@ class OnRay:
             self._wait()
         handles = [RayBlock(made=False, go_on=self._wait) for _ in range(made)]
         call, inside = Call(shared, function, what, made, len(blocks)), list(_blocks_in(what))
-        self._queue.add(Asked(self._asked, call, blocks, inside, handles, told, at))
+        self._queue.add(Asked(self._asked, call, blocks, inside, handles, told, at, work))
         self._asked += 1
         self._send()
         return list(handles)
@@ -237,9 +240,9 @@ class OnRay:
         for block, ref in zip(task.made, found, strict=True):
             block.ref, block.numbers, block.place.node = ref, numbers, task.node
         self._queue.sent(task)
-        self._nodes.asked(task.node)
+        end = self._nodes.asked(task.node, task.work * self._took.get(task.call.function, 0.0))
         future = numbers.future()
-        self._under_way[future] = UnderWay(numbers, places, task)
+        self._under_way[future] = UnderWay(numbers, places, task, end)
         future.add_done_callback(self._ended.put)  # by a thread of Ray
 
     def _way(self, node: str | None, made: int) -> Any:
@@ -284,7 +287,7 @@ class OnRay:
         if future is None or self._over:
             return
         ended = self._under_way.pop(future)
-        self._nodes.ended(ended.task.node)
+        self._nodes.ended(ended.task.node, ended.end)
         error = future.exception()
         if error is not None:
             self._give_up()
@@ -304,6 +307,8 @@ class OnRay:
         """Keep what a task says of itself."""
         for block, size in zip(ended.task.made, measured.bytes_out, strict=True):
             block.place.node, block.place.size = measured.node, size
+        function, took = ended.task.call.function, (measured.seconds + measured.fetching) / ended.task.work
+        self._took[function] = (self._took.get(function, took) + took) / 2
         self._on_disk[measured.node] = max(self._on_disk.get(measured.node, 0), measured.spilled)
         self.stats = RayStats(
             tasks=self.stats.tasks + 1,

@@ -63,11 +63,13 @@ class Tasks(Protocol):
         made: int = 1,
         told: Told | None = None,
         at: float | None = None,
+        work: float = 1.0,
     ) -> list[Block]:
         """Ask for a task that makes so many blocks; the handles on them, at once.
 
         Tasks of about the same place `at` (0 .. 1) run on the same machine, if it can be, so that
-        little moves. It may wait until fewer tasks are under way. `told` is called with the numbers
+        little moves; `work` says how much this is compared with others of the same function. It may
+        wait until fewer tasks are under way. `told` is called with the numbers
         of tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
 
         Raises: what a task raised, as it was raised there.
@@ -134,6 +136,7 @@ class Here:
         made: int = 1,
         told: Told | None = None,
         at: float | None = None,
+        work: float = 1.0,
     ) -> list[Block]:
         """Call the function."""
         *found, numbers = function(shared.content, what, *(block.fetch() for block in blocks))

@@ -166,7 +166,8 @@ class InBlocks(ABC):
         stages, run = stages_of(space, concept, base), min(RUN, block_cells(space))
         filed = n if n == 1 or store.in_memory else 2 * n
         known = explored.found if isinstance(explored.found, Known) else None
-        return Setting(layout, known, parts, values, tuple(by_cell), concept, base, stages, run, filed)
+        together = store.in_memory  # layers that nodes write are fetched by several
+        return Setting(layout, known, parts, values, tuple(by_cell), concept, base, stages, run, filed, together)
 
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
         """The parts of a layer: so much work each that asking for them costs little."""

@@ -50,6 +50,7 @@ class Setting:
     stages: Programs | Searches
     run: int  # cells that are solved at a time
     filed: int  # columns of values that are filed
+    together: bool  # whether the pieces of a task are one block: laying down each takes a millisecond
 
     @property
     def dense(self) -> bool:
@@ -73,9 +74,13 @@ class Setting:
         return _number(self.parts[t])
 
     def returned(self, t: int, p: int) -> range:
-        """The blocks of values of a part."""
+        """The blocks of values of a part: one, or of a strip its edges and the rest."""
         each = _number(self.values[t]) // max(self.number(t), 1)
         return range(each * p, each * (p + 1))
+
+    def are_edges(self, t: int, v: int) -> bool:
+        """Whether a block of values is the edges of a strip: a list, of several times."""
+        return v % 2 == 0 and len(self.returned(t, 0)) == 2
 
     def block_of(self, t: int, p: int) -> int:
         """The block that a part belongs to."""
@@ -119,7 +124,7 @@ class Wanted(NamedTuple):
     p: int
     ahead: list[list[int]]  # blocks of the times t1 .. t0+1 of which it is given height maps, or cells
     values: list[int]  # blocks of values of time t1
-    beside: list[int]  # strips whose edges it is given, of the times t1-1 .. t0+1
+    beside: list[int]  # strips whose edges it is given, of the times t1-1 .. t0
 
 
 class Told(NamedTuple):
@@ -133,8 +138,8 @@ class Told(NamedTuple):
 
 
 def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
-    """The edges of t1-1 .. t0+1 (where there are several times), the values of t0, and the pieces
-    of the policy of t1-1 .. t0.
+    """The values of t0 (of a strip its edges at t1-1 .. t0, and the rest), and the pieces of the
+    policy of t1-1 .. t0, in one block or in one of each time.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
     (height maps, or cells), unless they are known; then values, then edges.
@@ -142,18 +147,18 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
     times, given = range(what.t1 - 1, what.t0 - 1, -1), iter(blocks)
     own = [None if setting.known is not None else next(given) for _ in times]
     ahead = [{k: next(given) for k in several} for several in what.ahead]
-    values = {v: next(given) for v in what.values}
+    values = {v: next(given)[-1] if setting.are_edges(what.t1, v) else next(given) for v in what.values}
     beside = {2 * q: next(given) for q in what.beside}
     edges, pieces, told = list[Floats](), list[Any](), list[Told]()
     for k, t in enumerate(times):
         found, piece, said = _solve_part(setting, t, what.p, own[k], ahead[k], values)
         pieces.append(piece)
         told.append(said)
+        edges.append(found[0])
         values = dict(zip(setting.returned(t, what.p), found, strict=True))
-        if t > what.t0:
-            edges.append(found[0])
-            values |= {v: several[k] for v, several in beside.items()}
-    return *([edges] if edges else []), *values.values(), *pieces, told
+        values |= {v: several[k] for v, several in beside.items()}
+    made = [edges, found[1]] if len(found) == 2 else found
+    return *made, *([pieces] if setting.together else [[x] for x in pieces]), told
 
 
 def _solve_part(

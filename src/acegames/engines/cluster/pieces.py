@@ -1,12 +1,13 @@
 """The answers of a part of a layer as they are filed, and a layer put together from its pieces.
 
 A piece holds the answers of runs of cells; of each run the first cell says where in the layer it
-belongs. A layer is put together piece by piece: no more than one is in memory besides the layer.
+belongs. Layers are put together piece by piece: besides them no more than those of one task are in
+memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,22 +103,29 @@ class Form(NamedTuple):
         } | ({"gross": values} if self.columns > self.players else {})
 
 
-def fill_layer(form: Form, pieces: Iterable[Piece], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Put the pieces of a layer, in their order, into its arrays, as `policy.filing` files them."""
-    first, *sizes = (np.concatenate(x) for x in zip(*form.places, strict=True))
-    order, n, run = np.argsort(first, kind="stable"), form.players, 0
-    begins = [_begins(size, order) for size in sizes]
-    records = len(arrays["mixed_size"])
-    for piece in pieces:
-        own = slice(run, run + len(piece.first))
-        answer, record, entry = (x[own] for x in begins)
-        both = (arrays["code"], _codes(piece, records)), (arrays["values"], piece.value[:, :n])
-        _place(answer, piece.answers, *both)
+class Filling:
+    """The arrays of a layer, which is put together from its pieces, in their order, as
+    `policy.filing` files them.
+    """
+
+    def __init__(self, form: Form, arrays: Mapping[str, NDArray[Any]]) -> None:
+        first, *sizes = (np.concatenate(x) for x in zip(*form.places, strict=True))
+        order = np.argsort(first, kind="stable")
+        self.form, self.arrays, self.run = form, arrays, 0
+        self.begins = [_begins(size, order) for size in sizes]
+
+    def add(self, piece: Piece) -> None:
+        """Put in the next piece."""
+        arrays, n = self.arrays, self.form.players
+        own = slice(self.run, self.run + len(piece.first))
+        answer, record, entry = (x[own] for x in self.begins)
+        codes = _codes(piece, len(arrays["mixed_size"]))
+        _place(answer, piece.answers, (arrays["code"], codes), (arrays["values"], piece.value[:, :n]))
         if "gross" in arrays:
             _place(answer, piece.answers, (arrays["gross"], piece.value[:, n:]))
         _place(record, piece.records, (arrays["mixed_size"], piece.size))
         _place(entry, piece.entries, (arrays["mixed_row"], piece.row), (arrays["mixed_prob"], piece.prob))
-        run = own.stop
+        self.run = own.stop
 
 
 def layer_of(form: Form, space: LayerSpace, table: Layer, arrays: Mapping[str, NDArray[Any]]) -> SolvedLayer:

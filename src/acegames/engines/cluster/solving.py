@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.engines import OnProgress, Progress
 from acegames.engines.answers import Failure
@@ -28,7 +28,7 @@ from acegames.engines.cluster.known import Known
 from acegames.engines.cluster.listing import Lists
 from acegames.engines.cluster.marking import Marked
 from acegames.engines.cluster.parts import Setting, Told, Wanted, solve_parts
-from acegames.engines.cluster.pieces import Counts, Form, fill_layer, layer_of
+from acegames.engines.cluster.pieces import Counts, Filling, Form, layer_of
 from acegames.engines.cluster.strips import Stretch
 from acegames.engines.layer_store import LayerStore, SolvedLayer
 from acegames.model.arrays import Ints
@@ -40,13 +40,18 @@ FILING = 2  # stretches whose layers wait to be filed at most, before no more pa
 
 @dataclass(eq=False)
 class _Asked:
-    """A layer whose parts were asked for."""
+    """A stretch whose parts were asked for."""
 
-    pieces: dict[int, Block] = field(default_factory=dict)  # by part
-    counts: dict[int, Counts] = field(default_factory=dict)  # of parts that have ended
-    places: dict[int, Sequence[Ints]] = field(default_factory=dict)  # and of these
-    failure: Failure | None = None  # the first one of its cells
-    ended: int = 0
+    times: range  # the last first
+    parts: int
+    pieces: dict[int, list[Block]] = field(default_factory=dict)  # by part: of each time one, or one of all
+    told: dict[int, Sequence[Told]] = field(default_factory=dict)  # by part, of those that have ended
+
+    @property
+    def failure(self) -> tuple[int, Failure] | None:
+        """The first cell of the last time that has no answer."""
+        found = [(x.t, x.failure) for several in self.told.values() for x in several if x.failure is not None]
+        return min(found, key=lambda x: (-x[0], x[1].cell), default=None)
 
 
 class Backward:
@@ -68,10 +73,10 @@ class Backward:
         self.stretches = stretches  # the last times first; none where each layer is a task or several
         self.shared: Shared = tasks.share(setting)
         self.space = explored.space
-        self.asked: dict[int, _Asked] = {}
-        self.following = self.space.game.horizon - 1  # the next layer to be filed
-        self.filing: list[Future[None]] = []  # layers that are filed in this process
-        self.handed: dict[int, _Asked] = {}  # and those that others file
+        self.asked: dict[int, _Asked] = {}  # by the last time
+        self.following = self.space.game.horizon - 1  # that of the next stretch to be filed
+        self.filing: list[Future[None]] = []  # stretches that are filed in this process
+        self.handed: dict[int, Order] = {}  # and layers that others file
         self.unseen: list[int] = []  # of which those whose folder the others did not see
         self.folder: Folder | None = None
         self.progress, self.begun, self.said = progress, time.perf_counter(), -PAUSE
@@ -117,9 +122,9 @@ class Backward:
     def _ask(self, stretch: Stretch, values: list[Block]) -> list[Block]:
         """Ask for the parts of the layers of a stretch; handles on the values of the first."""
         t0, t1 = stretch.t0, stretch.t1
-        times, number, workers = range(t1 - 1, t0 - 1, -1), self.setting.number(t0), self.tasks.workers
+        times, number = range(t1 - 1, t0 - 1, -1), self.setting.number(t0)
         found, edges = dict[int, Block](), dict[int, Block]()
-        self.asked |= {t: _Asked() for t in times}
+        asked = self.asked[t1 - 1] = _Asked(times, number)
         for p in reversed(range(number)) if self.stretches else _in_turn(number, self.tasks.nodes):
             blocks, needed = self.setting.needed(t1 - 1, p)
             one = [0] if self.setting.known is None else []  # small layers are one block each
@@ -129,23 +134,14 @@ class Backward:
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
             returned = self.setting.returned(t0, p)
-            at = (p % workers + 0.5) / workers if self.stretches else (p + 0.5) / number
+            at = None if self.stretches else (p + 0.5) / number  # strips go where most of their blocks are
             self._file()  # layers before, or fail if one has no answer
-            self._wait(FILING * len(times))
-            made = self.tasks.run(
-                solve_parts,
-                self.shared,
-                what,
-                given,
-                made=(len(times) > 1) + len(returned) + len(times),
-                told=self._told,
-                at=at,
-            )
-            if len(times) > 1:
-                edges[p], *made = made
-            found |= dict(zip(returned, made, strict=False))
-            for t, piece in zip(times, made[len(returned) :], strict=True):
-                self.asked[t].pieces[p] = piece
+            self._wait(FILING)
+            made = len(returned) + (1 if self.setting.together else len(times))
+            work = stretch.work(p)
+            new = self.tasks.run(solve_parts, self.shared, what, given, made=made, told=self._told, at=at, work=work)
+            found |= dict(zip(returned, new, strict=False))
+            edges[p], asked.pieces[p] = new[0], new[len(returned) :]
         for t in times:
             self._forget(t)
         return [found[v] for v in sorted(found)]
@@ -181,10 +177,8 @@ class Backward:
             by_cell = solved.both(by_cell=True).T
             cuts = (parts.tiles(p) for p in range(parts.blocks))
             spans = ([slice(parts.first[k], parts.first[k + 1]) for k in tiles.tolist()] for tiles in cuts)
-            return [
-                self.tasks.put(np.concatenate([by_cell[:, :0], *(by_cell[:, x] for x in several)], axis=1))
-                for several in spans
-            ]
+            own = (np.concatenate([by_cell[:, :0], *(by_cell[:, x] for x in several)], axis=1) for several in spans)
+            return [self.tasks.put([x] if self.setting.are_edges(t, v) else x) for v, x in enumerate(own)]
         found, cells, values = self.explored.found, self.space.layers[t].cells, solved.both(by_cell=False).T
         assert isinstance(found, Lists) and cells is not None
         runs = zip(parts.block.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)
@@ -192,56 +186,55 @@ class Backward:
         return [self.tasks.put(np.ascontiguousarray(values[:, cells.rank(np.array(own))])) for own in keys]
 
     def _told(self, several: Sequence[Told]) -> None:
-        for told in several:
-            asked = self.asked[told.t]
-            asked.ended += 1
-            if told.failure is not None:
-                first = asked.failure is None or told.failure.cell < asked.failure.cell
-                asked.failure = told.failure if first else asked.failure
-            else:
-                assert told.places is not None
-                asked.counts[told.p], asked.places[told.p] = told.counts, told.places
-                self.pairs += told.counts.pairs
+        self.asked[several[0].t].told[several[0].p] = several
+        self.pairs += sum(x.counts.pairs for x in several if x.failure is None)
         self._tell()
 
     # -- layers whose parts have ended
 
     def _file(self) -> None:
-        """File the layers that are complete, the last time first."""
+        """File the layers of stretches that are complete, the last time first."""
         self.check()
-        while self.following in self.asked and self.asked[self.following].ended == self.setting.number(self.following):
-            t = self.following
-            asked = self.asked.pop(t)
+        while (asked := self.asked.get(self.following)) is not None and len(asked.told) == asked.parts:
+            del self.asked[self.following]
             if asked.failure is not None:
-                raise self.failed(t, asked.failure)
-            self.layers += 1
-            self.following -= 1
-            if self.folder is None or self._by_cell_of_lists(t):
-                self._file_here(t, asked)
-            else:
-                self.handed[t] = asked
-                self.tasks.run(file_there, self.shared, self._order(t, asked), made=0, told=self._filed)
+                raise self.failed(*asked.failure)
+            self.layers += len(asked.times)
+            self.following -= len(asked.times)
+            orders = self._orders(asked)
+            if self.folder is None or self._by_cell_of_lists(asked.times[0]):
+                self._file_here(orders)
+                continue
+            for order in orders:
+                self.handed[order.t] = order
+                self.tasks.run(file_there, self.shared, order, made=0, told=self._filed)
         while self.unseen:
-            t = self.unseen.pop()
-            self._file_here(t, self.handed.pop(t))
+            self._file_here([self.handed.pop(self.unseen.pop())])
 
-    def _file_here(self, t: int, asked: _Asked) -> None:
-        """Fetch a layer's pieces to this process, in the background, and store it from here."""
-        self.filing.append(self.thread.submit(self._put, t, asked))
+    def _file_here(self, orders: Sequence[Order]) -> None:
+        """Fetch pieces of layers to this process, in the background, and store these from here."""
+        self.filing.append(self.thread.submit(self._put, orders))
 
-    def _put(self, t: int, asked: _Asked) -> None:
-        form = _form(self.setting, self._order(t, asked))
-        arrays = {name: np.empty(*shape) for name, shape in form.shapes.items()}
-        fill_layer(form, (asked.pieces[p].fetch() for p in sorted(asked.pieces)), arrays)
-        self.store.put(layer_of(form, self.space.layers[t], self.space.game.layer(t), arrays))
+    def _put(self, orders: Sequence[Order]) -> None:
+        forms = [_form(self.setting, order) for order in orders]
+        fillings = [Filling(x, {name: np.empty(*shape) for name, shape in x.shapes.items()}) for x in forms]
+        for blocks in zip(*(order.pieces for order in orders), strict=True):
+            for filling, piece in zip(fillings, _fetched(blocks), strict=True):
+                filling.add(piece)
+        for x in fillings:
+            t = x.form.t
+            self.store.put(layer_of(x.form, self.space.layers[t], self.space.game.layer(t), x.arrays))
 
-    def _order(self, t: int, asked: _Asked) -> Order:
-        parts = sorted(asked.pieces)
-        pieces, places = [asked.pieces[p] for p in parts], [asked.places[p] for p in parts]
-        counts = [asked.counts[p] for p in parts]
-        folder = self.folder
-        place = None if folder is None else (folder.sign, folder.file_of(t), folder.store.run_digest)
-        return Order(t, pieces, places, counts, place)
+    def _orders(self, asked: _Asked) -> list[Order]:
+        """A stretch to be filed, layer by layer."""
+        parts, folder, orders = sorted(asked.pieces), self.folder, list[Order]()
+        for k, t in enumerate(asked.times):
+            told = [asked.told[p][k] for p in parts]
+            places = [x.places for x in told if x.places is not None]
+            place = None if folder is None else (folder.sign, folder.file_of(t), folder.store.run_digest)
+            pieces = [asked.pieces[p][0 if self.setting.together else k] for p in parts]
+            orders.append(Order(t, pieces, places, [x.counts for x in told], place))
+        return orders
 
     def _filed(self, told: tuple[int, bool]) -> None:
         t, seen = told
@@ -258,7 +251,7 @@ class Backward:
         return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
-        """Wait until no more than so many layers are being filed here; raise what went wrong."""
+        """Wait until no more than so many stretches are being filed here; raise what went wrong."""
         while self.filing and (len(self.filing) > left or self.filing[0].done()):
             self.filing.pop(0).result()
 
@@ -282,8 +275,8 @@ class Order(NamedTuple):
     """A layer to be filed."""
 
     t: int
-    pieces: list[Block]
-    places: list[Sequence[Ints]]
+    pieces: list[Block]  # of each part one, a list of pieces: of this layer, or of all that are filed with it
+    places: Sequence[Sequence[Ints]]
     counts: list[Counts]
     place: tuple[str, str, str] | None  # a file by which the folder is known, the layer's own, the solve's digest
 
@@ -291,6 +284,11 @@ class Order(NamedTuple):
 def _form(setting: Setting, order: Order) -> Form:
     n = len(setting.layout.space.game.players)
     return Form(order.t, n, setting.filed, setting.code_type(order.t), order.places, order.counts)
+
+
+def _fetched(blocks: Sequence[Block]) -> list[Any]:
+    """The pieces of one part, of several layers: each in a block of its own, or all in the same."""
+    return blocks[0].fetch() if all(x is blocks[0] for x in blocks) else [x.fetch()[0] for x in blocks]
 
 
 def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
@@ -301,6 +299,11 @@ def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
         return ((order.t, False),)
     form = _form(setting, order)
     counted = (order.t, sum(x.programs for x in order.counts), sum(x.repaired for x in order.counts))
-    pieces = (block.fetch() for block in order.pieces)
-    write_alone(path, digest, counted, form.shapes, partial(fill_layer, form, pieces))
+
+    def fill(arrays: Mapping[str, NDArray[Any]]) -> None:
+        filling = Filling(form, arrays)
+        for block in order.pieces:
+            filling.add(*_fetched([block]))
+
+    write_alone(path, digest, counted, form.shapes, fill)
     return ((order.t, True),)

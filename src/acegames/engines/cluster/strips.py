@@ -23,7 +23,8 @@ from acegames.safety.space import Space
 
 STRIPS_EACH = 3  # for each worker
 SLABS_EACH = 3  # of a strip, so that strips can be made alike
-TASKS_EACH = 24  # for each worker at least: all but one wait for the first task, and for the last
+TASKS_EACH = 14  # for each worker at least
+ENDS = 2  # times smaller are the first tasks and the last
 
 
 class Strips(NamedTuple):
@@ -31,6 +32,7 @@ class Strips(NamedTuple):
 
     number: int  # of strips
     cells: float  # of a task, about
+    least: float  # of one of the first and the last times
     slab: int  # totals of a slab
     begin: int  # the first total of the first slab
 
@@ -46,10 +48,10 @@ def strips_of(space: Space, wanted: float, workers: int, most: float) -> Strips 
     begin, end = min(a for a, _ in ends), max(b for _, b in ends)
     number = min(STRIPS_EACH * workers, (end - begin) // max(int(cost.max()), 1))
     total = int(space.totals[:H].sum())
-    cells = min(wanted, total / (TASKS_EACH * workers))
+    cells, least = (min(wanted, total / (each * workers)) for each in (TASKS_EACH, ENDS * TASKS_EACH))
     if number < workers or STRIPS_EACH * workers * cells < total / H:
         return None
-    return Strips(number, cells, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
+    return Strips(number, cells, least, max(int(cost.max()), (end - begin) // (SLABS_EACH * number), 1), begin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +62,17 @@ class Stretch:
     t1: int
     bounds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (K+1,) where the slabs of each strip begin
     beginning: tuple[bool, ...] = ()  # whether a box of the times t0+1 .. t1-1 begins in a strip
+    cells: tuple[float, ...] = ()  # of each strip
 
     def beside(self, k: int) -> list[int]:
         """The strips whose edges strip k needs."""
         if self.t1 - self.t0 == 1:
             return []
         return [q for q in range(k + 1, len(self.beginning)) if q == k + 1 or self.beginning[q]]
+
+    def work(self, k: int) -> float:
+        """How much strip k is to solve, compared with others."""
+        return max(self.cells[k], 1.0) if self.cells else 1.0
 
     def strips(self, cut: Cut) -> Cut:
         """A layer cut into them."""
@@ -89,7 +96,8 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     Where strips begin is the same at all times, though their shares of a layer are not: so they
     never need lower ones, and the highest run ahead. At the first times and the last one strip has
     nearly all cells: so stretches are cut by the largest of their strips, and strips that are next
-    to each other and have little are put together.
+    to each other and have little are put together. All workers but one wait for the first task, and
+    for the last: so those have less.
     """
     cuts = cuts[:-1]
     slabs = max(int(cut.slabs.max(initial=0)) for cut in cuts) + 1
@@ -97,10 +105,14 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
     bounds = _alike(np.sum(each, axis=0), strips.number)
     strip = np.searchsorted(bounds, np.arange(slabs), side="right") - 1
     cells = np.array([np.bincount(strip, weights=own, minlength=strips.number) for own in each])
-    found, t1 = list[Stretch](), len(cuts)
+    found, t1, total = list[Stretch](), len(cuts), float(cells.sum())
     while t1:
-        t0 = _first(cells[:t1], strips.cells)
-        found.append(_stretch(cuts, bounds[_joined(cells[t0:t1].sum(axis=0), strips.cells)], t0, t1))
+        left = float(cells[:t1].sum())
+        most = max(min(strips.cells, min(left, total - left) / strips.number), strips.least)
+        t0 = _first(cells[:t1], most)
+        own = cells[t0:t1].sum(axis=0)
+        kept = _joined(own, most)
+        found.append(_stretch(cuts, bounds[kept], np.add.reduceat(own, kept[:-1]), t0, t1))
         t1 = t0
     return found
 
@@ -124,11 +136,12 @@ def _joined(sizes: Floats, most: float) -> list[int]:
     return [0, *reversed(kept)]
 
 
-def _stretch(cuts: Sequence[Cut], bounds: Ints, t0: int, t1: int) -> Stretch:
-    """The stretch with these strips."""
+def _stretch(cuts: Sequence[Cut], bounds: Ints, cells: Floats, t0: int, t1: int) -> Stretch:
+    """The stretch with these strips, which have so many cells."""
     firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts[t0 + 1 : t1])
     begins = [np.bincount(own, minlength=len(bounds) - 1) > 0 for own in firsts]  # whether boxes begin in a strip
-    return Stretch(t0, t1, bounds, tuple(np.any(begins, axis=0).tolist()) if begins else ())
+    beginning = tuple(np.any(begins, axis=0).tolist()) if begins else ()
+    return Stretch(t0, t1, bounds, beginning, tuple(cells.tolist()))
 
 
 def _alike(sizes: Floats, number: int) -> Ints:
