@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acegames.system.ray_nodes import AHEAD, Nodes
+from acegames.system.ray_nodes import AHEAD, FRESH, Nodes
 from acegames.system.ray_worker import Place
 
 
@@ -66,6 +66,17 @@ def test_a_node_is_free_for_one_more_when_enough_of_its_tasks_have_ended():
     assert nodes.choose([], 0.9) == "a"
     nodes.asked("a", 1.0)
     assert nodes.choose([]) == "b"
+
+
+def test_a_node_that_was_gone_begins_anew():
+    listed = Listed(a=1, b=1)
+    nodes = Nodes(listed)
+    end = nodes.asked("a", 1.0)
+    for cpus in ({"b": 1}, {"a": 1, "b": 1}):
+        listed.cpus, nodes._seen = cpus, -FRESH
+        assert nodes.refresh()
+    nodes.ended("a", end)
+    assert nodes.choose([], 0.1) == "a"
 
 
 def test_no_node():

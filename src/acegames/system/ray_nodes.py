@@ -133,5 +133,5 @@ class Nodes:
 
     def ended(self, name: str | None, end: float) -> None:
         """A task that was sent to a node, and should have ended then, has ended."""
-        if name in self._known:
+        if name in self._known and end in self._known[name].ends:  # unless it was gone meanwhile
             self._known[name].ends.remove(end)
