@@ -16,6 +16,7 @@ from acegames.engines.cluster import engine as engine_module
 from acegames.engines.cluster import solving, strips
 from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, explore_here, tile_counts
 from acegames.engines.cluster.strips import Strips, strips_of
+from acegames.engines.layer_store import InMemory
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.tasks import Here
@@ -96,14 +97,47 @@ def test_strips_of_many_games_give_the_same_bytes(seed, cut, tmp_path, monkeypat
         same_bytes(game, concept, tmp_path, seed, workers)
 
 
-def test_a_game_without_an_answer_says_so_in_strips_too(cut, tmp_path):
+@pytest.fixture
+def failing(monkeypatch):
+    """The times and cells of the failures among which the one that is told was chosen, of each solve."""
+    found, chosen = [], solving._Asked.failure.fget
+
+    def failure(self):
+        found.append([(x.t, x.failure.cell) for told in self.told.values() for x in told if x.failure is not None])
+        return chosen(self)
+
+    monkeypatch.setattr(solving._Asked, "failure", property(failure))
+    return found
+
+
+def pennies(seed):
+    """Three players; at some times and states two of them play matching pennies, which has no pure equilibrium."""
+    rng = np.random.default_rng([23, seed])
+    horizon, states, share = 9, 4, (0.03, 0.15, 0.6)[seed % 3]
+    shape = (horizon, states, 2, 2, 2)
+    moves = rng.dirichlet(np.ones(states), size=shape)
+    reward = np.zeros((*shape, 3))
+    even = np.indices(shape)[2:4].sum(axis=0) % 2 == 0
+    reward[..., :] = np.indices(shape)[2:].sum(axis=0)[..., None]
+    holes = rng.random((horizon, states)) < share
+    reward[..., 0] = np.where(holes[..., None, None, None], even, reward[..., 0])
+    reward[..., 1] = np.where(holes[..., None, None, None], ~even, reward[..., 1])
+    cost = rng.integers(0, 3, size=(*shape, 1))
+    cost[:, :, 0, 0, 0] = 0
+    return ace.MarkovGame.from_arrays(moves, reward, cost, [12], horizon=horizon)
+
+
+def test_a_game_without_an_answer_says_so_in_strips_too(cut, failing, tmp_path, monkeypatch):
     """The first cell of the last time that has none, of whichever strip and stretch."""
-    errors = 0
-    for seed in range(40):
-        game = changing_game(np.random.default_rng([22, seed]))
-        found = same_bytes(game, ace.Nash(), tmp_path, seed, workers=1)
-        errors += isinstance(found, tuple)
-    assert errors and any(cut)
+    errors = []
+    monkeypatch.setattr(strips, "TASKS_EACH", 1)  # many times in a stretch
+    for seed in range(12):
+        found = same_bytes(pennies(seed), ace.Nash(), tmp_path, seed, workers=1 + seed % 3)
+        errors += [found[0]] if isinstance(found, tuple) else []
+    assert errors and set(errors) == {ace.NoEquilibrium} and any(cut)
+    times = [{t for t, _ in each} for each in failing]
+    assert any(len(each) > 1 for each in times), "never several times of a stretch"
+    assert any(sum(t == max(own) for t, _ in each) > 1 for each, own in zip(failing, times, strict=True) if own)
 
 
 @pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9}, {5, 8}])
@@ -130,17 +164,24 @@ def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
 
 def test_strips_need_nothing_of_lower_ones(cut, monkeypatch):
     """Which is what lets a strip of several layers be one task; a task is given no more than it may need."""
-    asked, first = [], {}  # where each strip begins and ends, by the first time of its stretch
+    asked, work, first, cells = (
+        [],
+        [],
+        {},
+        {},
+    )  # the last two by the first time of a stretch: where strips begin, and what they have
 
     class Watched(Shuffled):
         def run(self, function, shared, what, blocks=(), **options):
             if function is solving.solve_parts:
                 asked.append(what)
+                work.append(options["work"])
             return super().run(function, shared, what, blocks, **options)
 
     def watched(*given):
         found = strips.stretches_of(*given)
         first.update({x.t0: x.bounds for x in found})
+        cells.update({x.t0: x.cells for x in found})
         return found
 
     monkeypatch.setattr(engine_module, "stretches_of", watched)
@@ -148,6 +189,7 @@ def test_strips_need_nothing_of_lower_ones(cut, monkeypatch):
     engine.used = Watched(0, workers=3)
     ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
     assert len({what.t1 - what.t0 for what in asked}) > 1 and len({len(x) for x in first.values()}) > 1
+    assert work == [max(cells[what.t0][what.p], 1) for what in asked] and len(set(work)) > 1
     for what in asked:
         assert all(q > what.p for q in what.beside)
         assert all(first[what.t1][v // 2 + 1] > first[what.t0][what.p] for v in what.values)
@@ -191,6 +233,18 @@ def test_layers_are_filed_while_others_are_solved(cut, monkeypatch):
         progress=lambda x: seen.append((x.layers_done, len(engine.used.under_way))),
     )
     assert any(layers and left for layers, left in seen)
+
+
+@pytest.mark.parametrize("keep_values", [True, False])
+def test_layers_whose_values_are_not_kept_are_filed_one_after_the_other(cut, monkeypatch, keep_values):
+    """So that no more of these than one layer's are in memory."""
+    events, (filling, put) = [], (solving.Filling, InMemory.put)
+    monkeypatch.setattr(solving, "Filling", lambda *given: events.append("fill") or filling(*given))
+    monkeypatch.setattr(InMemory, "put", lambda *given: events.append("put") or put(*given))
+    game = large_game(horizon=24, budget=20)
+    ace.solve(game, ace.CE(), engine=StripEngine(), keep_values=keep_values)
+    assert events.count("put") == game.horizon and all(cut)
+    assert (events == ["fill", "put"] * game.horizon) == (not keep_values)
 
 
 # -- when there are strips ------------------------------------------------------------------------

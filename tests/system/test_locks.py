@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from acegames.system import locks
 
 SOURCE = str(Path(locks.__file__).parents[2])
@@ -47,6 +49,25 @@ def test_who_is_killed_lets_go(tmp_path):
     code = "import os; from acegames.system.locks import alone; alone('it').__enter__(); os._exit(0)"
     run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
     assert (tmp_path / f"acegames-{locks.getpass.getuser()}-it.lock").exists()
+    run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot fork here")
+def test_a_child_that_has_the_file_open_does_not_keep_the_lock(tmp_path):
+    code = """
+import os, time
+from acegames.system.locks import alone
+with alone("it"):
+    child = os.fork()
+    if not child:
+        time.sleep(30)
+        os._exit(0)
+begun = time.monotonic()
+with alone("it"):
+    took = time.monotonic() - begun
+os.kill(child, 9)
+assert took < 15, took
+"""
     run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
 
 

@@ -33,7 +33,7 @@ def alone(what: str) -> Iterator[None]:
     nearly always right without.
     """
     handle = None
-    with contextlib.suppress(OSError, KeyError):  # KeyError: a user without a name
+    with contextlib.suppress(OSError, KeyError, ImportError):  # the last two: a user without a name
         path = Path(tempfile.gettempdir()) / f"acegames-{getpass.getuser()}-{what}.lock"
         handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
@@ -43,6 +43,8 @@ def alone(what: str) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
+            with contextlib.suppress(OSError):  # closing is not enough where a child has the file open
+                _unlock(handle)
             os.close(handle)
 
 
@@ -54,9 +56,20 @@ if sys.platform == "win32":
         os.lseek(handle, 0, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
+    def _unlock(handle: int) -> None:
+        import msvcrt
+
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
 else:
 
     def _lock(handle: int) -> None:
         import fcntl
 
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(handle: int) -> None:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_UN)

@@ -68,9 +68,9 @@ class Tasks(Protocol):
         """Ask for a task that makes so many blocks; the handles on them, at once.
 
         Tasks of about the same place `at` (0 .. 1) run on the same machine, if it can be, so that
-        little moves; `work` says how much this is compared with others of the same function. It may
-        wait until fewer tasks are under way. `told` is called with the numbers
-        of tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
+        little moves; `work` (above 0) says how much this is, compared with others of the same
+        function. It may wait until fewer tasks are under way. `told` is called with the numbers of
+        tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
 
         Raises: what a task raised, as it was raised there.
         """

@@ -210,7 +210,7 @@ class RayEngine(InBlocks):
         retries: how often a task is run again when its process or its machine ended.
         in_flight: tasks that may be under way at once, by default 4 per processor and 8 more.
         block: stage games of a task, about; by default chosen so that it takes some tenths of a
-            second. The answer does not depend on it.
+            second, or a few seconds. The answer does not depend on it.
         dense: as in `LocalEngine`, for tests.
     """
 

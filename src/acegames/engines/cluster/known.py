@@ -20,7 +20,7 @@ from acegames.safety.explore import dense_bytes
 from acegames.safety.space import Space
 
 SMALL_BYTES = 2**23  # that exploring a small game takes at most: 60 million cells, or fewer
-SMALL_OUTCOMES = 2e9  # that are looked at meanwhile, by one thread in about a second
+SMALL_OUTCOMES = 2e9  # that are looked at meanwhile, by one thread in a second at most, about
 
 
 def is_small(space: Space, most: int) -> bool:

@@ -156,7 +156,7 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
         told.append(said)
         edges.append(found[0])
         values = dict(zip(setting.returned(t, what.p), found, strict=True))
-        values |= {v: several[k] for v, several in beside.items()}
+        values |= {v: several[k] for v, several in beside.items()}  # for the time before
     made = [edges, found[1]] if len(found) == 2 else found
     return *made, *([pieces] if setting.together else [[x] for x in pieces]), told
 

@@ -2,8 +2,8 @@
 
 The driver asks for the parts of each layer, the last time first, with handles on the values of the
 parts of the next layer that they need. It is told numbers, and never waits for a layer to end
-before it asks for the next: how far it runs ahead is bounded by `Tasks`. A layer all of whose parts
-have ended is filed while others are solved.
+before it asks for the next: how far it runs ahead is bounded by `Tasks`. Layers all of whose parts
+have ended are filed while others are solved.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Backward:
             returned = self.setting.returned(t0, p)
             at = None if self.stretches else (p + 0.5) / number  # strips go where most of their blocks are
             self._file()  # layers before, or fail if one has no answer
-            self._wait(FILING)
+            self._wait(FILING if self.setting.together else FILING * len(times))
             made = len(returned) + (1 if self.setting.together else len(times))
             work = stretch.work(p)
             new = self.tasks.run(solve_parts, self.shared, what, given, made=made, told=self._told, at=at, work=work)
@@ -197,8 +197,8 @@ class Backward:
         self.check()
         while (asked := self.asked.get(self.following)) is not None and len(asked.told) == asked.parts:
             del self.asked[self.following]
-            if asked.failure is not None:
-                raise self.failed(*asked.failure)
+            if (failure := asked.failure) is not None:
+                raise self.failed(*failure)
             self.layers += len(asked.times)
             self.following -= len(asked.times)
             orders = self._orders(asked)
@@ -216,14 +216,17 @@ class Backward:
         self.filing.append(self.thread.submit(self._put, orders))
 
     def _put(self, orders: Sequence[Order]) -> None:
-        forms = [_form(self.setting, order) for order in orders]
-        fillings = [Filling(x, {name: np.empty(*shape) for name, shape in x.shapes.items()}) for x in forms]
-        for blocks in zip(*(order.pieces for order in orders), strict=True):
-            for filling, piece in zip(fillings, _fetched(blocks), strict=True):
-                filling.add(piece)
-        for x in fillings:
-            t = x.form.t
-            self.store.put(layer_of(x.form, self.space.layers[t], self.space.game.layer(t), x.arrays))
+        """Store layers: all at once, or one after the other where less of them is kept."""
+        for several in [orders] if self.store.keep_values else [[x] for x in orders]:
+            forms = [_form(self.setting, order) for order in several]
+            fillings = [Filling(x, {name: np.empty(*shape) for name, shape in x.shapes.items()}) for x in forms]
+            for blocks in zip(*(order.pieces for order in several), strict=True):
+                fetched = {block: block.fetch() for block in dict.fromkeys(blocks)}
+                for order, block, filling in zip(several, blocks, fillings, strict=True):
+                    filling.add(fetched[block][order.at])
+            for x in fillings:
+                t = x.form.t
+                self.store.put(layer_of(x.form, self.space.layers[t], self.space.game.layer(t), x.arrays))
 
     def _orders(self, asked: _Asked) -> list[Order]:
         """A stretch to be filed, layer by layer."""
@@ -232,8 +235,9 @@ class Backward:
             told = [asked.told[p][k] for p in parts]
             places = [x.places for x in told if x.places is not None]
             place = None if folder is None else (folder.sign, folder.file_of(t), folder.store.run_digest)
-            pieces = [asked.pieces[p][0 if self.setting.together else k] for p in parts]
-            orders.append(Order(t, pieces, places, [x.counts for x in told], place))
+            block, at = (0, k) if self.setting.together else (k, 0)
+            pieces = [asked.pieces[p][block] for p in parts]
+            orders.append(Order(t, pieces, at, places, [x.counts for x in told], place))
         return orders
 
     def _filed(self, told: tuple[int, bool]) -> None:
@@ -251,7 +255,7 @@ class Backward:
         return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
-        """Wait until no more than so many stretches are being filed here; raise what went wrong."""
+        """Wait until no more than so many futures of filing are left; raise what went wrong."""
         while self.filing and (len(self.filing) > left or self.filing[0].done()):
             self.filing.pop(0).result()
 
@@ -275,7 +279,8 @@ class Order(NamedTuple):
     """A layer to be filed."""
 
     t: int
-    pieces: list[Block]  # of each part one, a list of pieces: of this layer, or of all that are filed with it
+    pieces: list[Block]  # of each part one, a list of pieces
+    at: int  # where in it that of this layer is
     places: Sequence[Sequence[Ints]]
     counts: list[Counts]
     place: tuple[str, str, str] | None  # a file by which the folder is known, the layer's own, the solve's digest
@@ -284,11 +289,6 @@ class Order(NamedTuple):
 def _form(setting: Setting, order: Order) -> Form:
     n = len(setting.layout.space.game.players)
     return Form(order.t, n, setting.filed, setting.code_type(order.t), order.places, order.counts)
-
-
-def _fetched(blocks: Sequence[Block]) -> list[Any]:
-    """The pieces of one part, of several layers: each in a block of its own, or all in the same."""
-    return blocks[0].fetch() if all(x is blocks[0] for x in blocks) else [x.fetch()[0] for x in blocks]
 
 
 def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
@@ -303,7 +303,7 @@ def file_there(setting: Setting, order: Order) -> tuple[Any, ...]:
     def fill(arrays: Mapping[str, NDArray[Any]]) -> None:
         filling = Filling(form, arrays)
         for block in order.pieces:
-            filling.add(*_fetched([block]))
+            filling.add(block.fetch()[order.at])
 
     write_alone(path, digest, counted, form.shapes, fill)
     return ((order.t, True),)
