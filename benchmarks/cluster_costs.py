@@ -1,4 +1,7 @@
-"""What Ray's part of a task costs: asking for it, hearing of it, choosing its node, and moving what it needs."""
+"""What Ray's part of a task costs: asking for it, hearing of it, choosing its node, and moving what it needs.
+
+And what the driver does itself: to put together which cells of a layer are reached, from the marks of its blocks.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+from cluster_graphs import STEP, World
 
+from acegames.engines.cluster.cutting import cut_layer
+from acegames.engines.cluster.explored import BLOCK_CELLS, put_together
 from acegames.system.ray_nodes import Nodes
 from acegames.system.ray_tasks import OnRay
 from acegames.system.ray_worker import Place
 
 ASKED = 300
 MOVED, BLOCK = 100, 2 * 2**20
+COLLECTED = World("collected", 256, 312, 1, near=True)  # 25 million cells
 
 
 def nothing(shared, what, *blocks):
@@ -39,14 +46,14 @@ def costs(address):
     _asked(tasks, shared, 1)
     asked = {blocks: _asked(tasks, shared, blocks) for blocks in (1, 8, 64)}
     each, ask = np.polyfit(list(asked), [x[0] for x in asked.values()], 1)
-    moving = _moving(tasks, shared)
+    moving, collecting = _moving(tasks, shared), _collecting(tasks, shared)
     tasks.finish()
     found = {
         "ask": max(float(ask), 0.0),
         "ask_each": max(float(each), 0.0),
         "hear": float(np.mean([x[1] for x in asked.values()])),
     }
-    return {**found, "choose_each": _choosing(), "moved_bytes_per_second": moving}
+    return {**found, "choose_each": _choosing(), "moved_bytes_per_second": moving, "collect_each": collecting}
 
 
 def _asked(tasks, shared, blocks):
@@ -70,6 +77,18 @@ def _choosing():
     for _ in range(100):
         nodes.choose(places)
     return (time.perf_counter() - begun) / 100 / len(names)
+
+
+def _collecting(tasks, shared):
+    """Seconds for each cell of a layer, by the clock; some of its blocks are at another node."""
+    cut = cut_layer(COLLECTED.layer(), np.arange(COLLECTED.states), BLOCK_CELLS, STEP)
+    for _ in range(2):  # the first time kernels are loaded
+        marks = [tasks.run(make, shared, (-(-int(n) // 8),))[0] for n in cut.block_cells]
+        tasks.finish()
+        begun = time.perf_counter()
+        put_together(cut, marks)
+        took = time.perf_counter() - begun
+    return took / COLLECTED.cells
 
 
 def _moving(tasks, shared):

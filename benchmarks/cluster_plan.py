@@ -22,6 +22,8 @@ from cluster_model import Cluster, play
 from cluster_record import from_dict
 from cluster_report import draw, tables, write
 
+from acegames.engines.cluster.explored import most_marked
+
 HERE = Path(__file__).parent
 CORES = 16
 NODES = (10, 100, 1000)
@@ -38,8 +40,8 @@ BLOCKS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds
 QUICK = (0.2, 1.0, 5.0, 30.0)
 MOST_PARTS = 8_000  # of a layer: with more of them the driver binds by far
 PLAYED = 15_000  # tasks, of as many layers as that is; others follow at the same pace
-EXPLORED = 2**21  # cells of a block that is explored
 PASSES = 4  # heights and marks, clipped and not
+COLLECTED = 2  # marks, clipped and not
 
 
 # -- against measurements -------------------------------------------------------------------------
@@ -107,8 +109,8 @@ def predicted(told, each, overhead, world, nodes, network, block):
         return None
     cluster = _cluster(told, nodes, network, overhead)
     solve = _paced(world, cells, cluster, each["solve"], each["values"], each["filed"])
-    before = _paced(world, EXPLORED, cluster, each["explore"], each["marks"], 0.0)
-    explore, collect = PASSES * before["seconds"], each["driver"] * world.pairs
+    before = _paced(world, most_marked(world.cells, nodes * CORES), cluster, each["explore"], each["marks"], 0.0)
+    explore, collect = PASSES * before["seconds"], COLLECTED * told["costs"]["collect_each"] * world.pairs
     chain = world.horizon * (block + overhead + 2 * LATENCY)
     work = each["solve"] * world.pairs / (nodes * CORES)
     parts = {
@@ -134,15 +136,6 @@ def predicted(told, each, overhead, world, nodes, network, block):
         "moved_per_pair": solve["moved"] / world.pairs,
         "needed": solve["needs"],
     }
-
-
-def collecting(runs):
-    """Seconds of the driver for each cell while no task runs: how much more they are in the larger game."""
-    records = [from_dict(x["record"]) for x in runs if x["nodes"] == 1 and x["block_seconds"] is None]
-    cells, seconds = zip(*sorted((x.cells, sum(from_record(x).pauses.values())) for x in records), strict=True)
-    if len(records) == 1:
-        return seconds[0] / cells[0]
-    return max(seconds[-1] - seconds[0], 0.0) / (cells[-1] - cells[0])
 
 
 def _cluster(told, nodes, network, overhead):
@@ -189,7 +182,7 @@ def main():
     checks = validated(told, runs, told["machine"]["cores"])
     single = next(x for x in runs if x["nodes"] == 1 and x["block_seconds"] is None)
     record = from_dict(single["record"])
-    each = {**measured(record, single["pairs"]), "driver": collecting(runs)}
+    each = measured(record, single["pairs"])
     graph = from_record(record)
     overhead = _overhead(graph, _machine(told, 1, round_trip(record)), record.wall)
     print({key: f"{x:.3g}" for key, x in {**each, "overhead": overhead, **told["costs"]}.items()}, flush=True)

@@ -17,6 +17,7 @@ from acegames.engines.cluster import explored, known, solving
 from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.engines.cluster.folder import remove_signs
 from acegames.engines.cluster.layout import Layout, heights_within
+from acegames.engines.cluster_forecast import DRIVER_SECONDS, LONG_BLOCK
 from acegames.engines.layer_store import InMemory
 from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
@@ -456,6 +457,16 @@ def test_what_the_driver_knows_is_what_tasks_find():
             if (expected < np.repeat(size[:, -1] - 1, np.diff(line))).any():
                 low.add(size.shape[1])
     assert 2 in low
+
+
+@pytest.mark.parametrize("workers", [1, 2, 160, 16_000])
+@pytest.mark.parametrize("cells", [0, 1, 10**6, 2**21, 10**8, 10**10, 10**12])
+def test_blocks_that_are_explored_are_short_and_not_too_many_to_ask_for(cells, workers):
+    most = explored.most_marked(cells, workers)
+    assert most >= explored.BLOCK_CELLS, "strips need small layers in one block"
+    assert most * explored.CELL_SECONDS <= LONG_BLOCK
+    asking, together = cells / most * DRIVER_SECONDS, cells * explored.CELL_SECONDS / workers
+    assert asking <= max(together, 2 * most * explored.CELL_SECONDS) or most * explored.CELL_SECONDS > 0.9 * LONG_BLOCK
 
 
 def test_edges_are_those_of_the_game():

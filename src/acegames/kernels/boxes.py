@@ -373,6 +373,24 @@ def pack(marks, bits):
 
 
 @kernel
+def place_bits(part, at, length, first, bits):
+    """Set runs of bits, which are 0 before: of each run r the length[r] bits from first[r] on, as
+    those of `part` from at[r] on.
+    """
+    for r in range(len(length)):
+        begin, end = first[r], first[r] + length[r]
+        shift = at[r] - begin
+        while begin < end:
+            number = min(8 - (begin & 7), end - begin)  # to the end of a byte
+            byte, low = (begin + shift) >> 3, (begin + shift) & 7
+            own = part[byte] >> low
+            if low + number > 8:
+                own |= part[byte + 1] << (8 - low)
+            bits[begin >> 3] |= np.uint8((own & ((1 << number) - 1)) << (begin & 7))
+            begin += number
+
+
+@kernel
 def count_bits(bits, ones, counts):
     """How many bits of each block are set; `ones` are those of each byte."""
     for b in range(len(bits)):

@@ -10,11 +10,13 @@ from typing import Self
 
 import numpy as np
 
+from acegames.engines.cluster.cutting import Cut
 from acegames.engines.cluster.known import Known, is_small
 from acegames.engines.cluster.layout import Layout, count_tiles
 from acegames.engines.cluster.listing import UNLIMITED, Lists, explore_listing
 from acegames.engines.cluster.marking import Marked, explore_marking
 from acegames.engines.cluster.strips import Strips
+from acegames.engines.cluster_forecast import block_seconds
 from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.safety.cells import RANK_BLOCK, Cells
@@ -23,10 +25,11 @@ from acegames.safety.explore import explore as explore_whole
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.machine import available_memory, bytes_said, processors
-from acegames.system.tasks import Tasks
+from acegames.system.tasks import Block, Tasks
 from acegames.system.threads import Team
 
-BLOCK_CELLS = 2**21  # of blocks whose cells are marked: a tenth of a second, about
+BLOCK_CELLS = 2**21  # of blocks whose cells are marked at least: a tenth of a second, about
+CELL_SECONDS = 3.5e-8  # of a cell that is marked
 BLOCK_KEYS = 2**19  # of those whose cells are listed
 SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
 
@@ -135,7 +138,7 @@ def explore(
     if allowed is None:
         _check_held(int(space.totals.sum()) // 8)
     space = replace(space, dense=True)
-    return _held(tasks, space, _layout(space, block, part, strips), at)
+    return _held(tasks, space, _layout(space, tasks.workers, block, part, strips), at)
 
 
 def explore_here(
@@ -147,7 +150,7 @@ def explore_here(
     if not found.feasible:
         return Explored(space, Layout.of(space, np.full(len(space.totals), np.inf)), Marked())
     if found.dense:
-        layout = _layout(replace(space, dense=True), block, part, strips)
+        layout = _layout(replace(space, dense=True), tasks.workers, block, part, strips)
         return Explored(replace(found, height=None), layout, Known.of(found, layout))
     number = np.array([cells.number for cells in found.cells])
     layout = Layout.of(replace(space, dense=False), _most_listed(space, number, block))
@@ -161,9 +164,16 @@ def explore_here(
     return Explored(found, layout, lists)
 
 
-def _layout(space: Space, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
+def most_marked(cells: int, workers: int) -> float:
+    """How many cells blocks have at most, of a layer with so many: so much work that the driver
+    can ask for all of them.
+    """
+    return max(block_seconds(CELL_SECONDS * cells, workers) / CELL_SECONDS, float(BLOCK_CELLS))
+
+
+def _layout(space: Space, workers: int, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
     """The blocks of layers that hold all cells."""
-    most = np.full(len(space.totals), float(block or BLOCK_CELLS))
+    most = np.array([block or most_marked(n, workers) for n in space.totals.tolist()], dtype=float)
     return Layout.of(space, most, part, None if strips is None else (strips.slab, strips.begin))
 
 
@@ -176,7 +186,7 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
     found = explore_marking(tasks, tasks.share(layout), layout, at)
     if not found.marks:
         return Explored(space, layout, found)
-    cells = [_bits(layout, found, t) for t in range(space.game.horizon)]
+    cells = [put_together(cut, marks) for cut, marks in zip(layout.cuts[:-1], found.marks, strict=True)]
     assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
     return Explored(replace(space, cells=(*cells, last), rewards=(found.low, found.high)), layout, found)
@@ -188,23 +198,16 @@ def tile_counts(explored: Explored) -> list[Ints]:
     return [count_tiles(cells, cut) for cells, cut in layers]
 
 
-def _bits(layout: Layout, found: Marked, t: int) -> Cells:
+def put_together(cut: Cut, marks: Sequence[Block]) -> Cells:
     """The reached cells of a layer from the marks of its blocks."""
-    cut, total = layout.cuts[t], int(layout.space.totals[t])
-    bits = np.zeros(-(-total // RANK_BLOCK) * (RANK_BLOCK // 8), dtype=np.uint8)
-    for k, block in enumerate(found.marks[t]):
-        marks, tiles = np.unpackbits(block.fetch(), count=int(cut.block_cells[k]), bitorder="little"), cut.tiles(k)
-        first, size = cut.first[tiles], cut.cells[tiles]
-        new = np.flatnonzero(np.append(True, first[1:] != first[:-1] + size[:-1]))  # runs of tiles that lie together
-        end = np.append(new[1:], len(tiles)) - 1
-        offset = cut.cell_offset[tiles]
-        for a, at, length in zip(
-            first[new].tolist(), offset[new].tolist(), (first[end] + size[end] - first[new]).tolist(), strict=True
-        ):
-            own = np.concatenate([np.zeros(a % 8, np.uint8), marks[at : at + length]])
-            packed = np.packbits(own, bitorder="little")
-            bits[a // 8 : a // 8 + len(packed)] |= packed
-    return Cells.from_bits(bits.reshape(-1, RANK_BLOCK // 8))
+    from acegames.kernels.boxes import place_bits
+
+    bits = np.zeros((-(-int(cut.first[-1]) // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
+    for k, block in enumerate(marks):
+        tiles = cut.tiles(k)
+        first, size, offset = cut.first[tiles], cut.cells[tiles], cut.cell_offset[tiles]
+        place_bits(np.array(block.fetch()), offset, size, first, bits.reshape(-1))
+    return Cells.split(bits, [0, len(bits)])[0]
 
 
 def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int | None, *, either: bool) -> Explored:
