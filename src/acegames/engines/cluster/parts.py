@@ -78,10 +78,6 @@ class Setting:
         each = _number(self.values[t]) // max(self.number(t), 1)
         return range(each * p, each * (p + 1))
 
-    def are_edges(self, t: int, v: int) -> bool:
-        """Whether a block of values is the edges of a strip: a list, of several times."""
-        return v % 2 == 0 and len(self.returned(t, 0)) == 2
-
     def block_of(self, t: int, p: int) -> int:
         """The block that a part belongs to."""
         own = self.parts[t]
@@ -124,7 +120,8 @@ class Wanted(NamedTuple):
     p: int
     ahead: list[list[int]]  # blocks of the times t1 .. t0+1 of which it is given height maps, or cells
     values: list[int]  # blocks of values of time t1
-    beside: list[int]  # strips whose edges it is given, of the times t1-1 .. t0
+    beside: list[int]  # strips whose edges it is given, of the times t1-1 .. t0+1
+    edged: bool  # whether others are given its own
 
 
 class Told(NamedTuple):
@@ -138,8 +135,8 @@ class Told(NamedTuple):
 
 
 def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
-    """The values of t0 (of a strip its edges at t1-1 .. t0, and the rest), and the pieces of the
-    policy of t1-1 .. t0, in one block or in one of each time.
+    """The values of t0 (of a strip its edges, and the rest), its edges of t1-1 .. t0+1 if others are
+    given those, and the pieces of the policy of t1-1 .. t0, in one block or in one of each time.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
     (height maps, or cells), unless they are known; then values, then edges.
@@ -147,18 +144,18 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
     times, given = range(what.t1 - 1, what.t0 - 1, -1), iter(blocks)
     own = [None if setting.known is not None else next(given) for _ in times]
     ahead = [{k: next(given) for k in several} for several in what.ahead]
-    values = {v: next(given)[-1] if setting.are_edges(what.t1, v) else next(given) for v in what.values}
+    values = {v: next(given) for v in what.values}
     beside = {2 * q: next(given) for q in what.beside}
     edges, pieces, told = list[Floats](), list[Any](), list[Told]()
     for k, t in enumerate(times):
         found, piece, said = _solve_part(setting, t, what.p, own[k], ahead[k], values)
         pieces.append(piece)
         told.append(said)
-        edges.append(found[0])
-        values = dict(zip(setting.returned(t, what.p), found, strict=True))
-        values |= {v: several[k] for v, several in beside.items()}  # for the time before
-    made = [edges, found[1]] if len(found) == 2 else found
-    return *made, *([pieces] if setting.together else [[x] for x in pieces]), told
+        if t > what.t0:
+            edges.append(found[0])
+            values = dict(zip(setting.returned(t, what.p), found, strict=True))
+            values |= {v: several[k] for v, several in beside.items()}
+    return *found, *([edges] if what.edged else []), *([pieces] if setting.together else [[x] for x in pieces]), told
 
 
 def _solve_part(

@@ -129,7 +129,7 @@ class Backward:
             blocks, needed = self.setting.needed(t1 - 1, p)
             one = [0] if self.setting.known is None else []  # small layers are one block each
             ahead = [blocks, *(one for _ in times[1:])]
-            what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p))
+            what = Wanted(t0, t1, p, ahead, needed, stretch.beside(p), stretch.edged(p))
             given = [x for t in times for x in self._own(t, p)]
             given += [x for t, several in zip(times, ahead, strict=True) for x in self._ahead(t, several)]
             given += [*(values[v] for v in needed), *(edges[q] for q in what.beside)]
@@ -137,11 +137,12 @@ class Backward:
             at = None if self.stretches else (p + 0.5) / number  # strips go where most of their blocks are
             self._file()  # layers before, or fail if one has no answer
             self._wait(FILING if self.setting.together else FILING * len(times))
-            made = len(returned) + (1 if self.setting.together else len(times))
+            made = len(returned) + what.edged + (1 if self.setting.together else len(times))
             work = stretch.work(p)
             new = self.tasks.run(solve_parts, self.shared, what, given, made=made, told=self._told, at=at, work=work)
             found |= dict(zip(returned, new, strict=False))
-            edges[p], asked.pieces[p] = new[0], new[len(returned) :]
+            edges |= {p: new[len(returned)]} if what.edged else {}
+            asked.pieces[p] = new[len(returned) + what.edged :]
         for t in times:
             self._forget(t)
         return [found[v] for v in sorted(found)]
@@ -178,7 +179,7 @@ class Backward:
             cuts = (parts.tiles(p) for p in range(parts.blocks))
             spans = ([slice(parts.first[k], parts.first[k + 1]) for k in tiles.tolist()] for tiles in cuts)
             own = (np.concatenate([by_cell[:, :0], *(by_cell[:, x] for x in several)], axis=1) for several in spans)
-            return [self.tasks.put([x] if self.setting.are_edges(t, v) else x) for v, x in enumerate(own)]
+            return [self.tasks.put(x) for x in own]
         found, cells, values = self.explored.found, self.space.layers[t].cells, solved.both(by_cell=False).T
         assert isinstance(found, Lists) and cells is not None
         runs = zip(parts.block.tolist(), parts.begin.tolist(), parts.end.tolist(), strict=True)

@@ -70,6 +70,10 @@ class Stretch:
             return []
         return [q for q in range(k + 1, len(self.beginning)) if q == k + 1 or self.beginning[q]]
 
+    def edged(self, k: int) -> bool:
+        """Whether lower strips need the edges of strip k."""
+        return k > 0 and self.t1 - self.t0 > 1
+
     def work(self, k: int) -> float:
         """How much strip k is to solve, compared with others."""
         return max(self.cells[k], 1.0) if self.cells else 1.0
