@@ -192,7 +192,9 @@ def test_strips_need_nothing_of_lower_ones(cut, monkeypatch):
     assert work == [max(cells[what.t0][what.p], 1) for what in asked] and len(set(work)) > 1
     for what in asked:
         assert all(q > what.p for q in what.beside)
-        assert all(first[what.t1][v // 2 + 1] > first[what.t0][what.p] for v in what.values)
+        assert all(first[what.t1][v + 1] > first[what.t0][what.p] for v in what.values)
+    given = {(what.t0, q) for what in asked for q in what.beside}
+    assert given == {(what.t0, what.p) for what in asked if what.edged}, "edges that nobody needs are not laid down"
 
 
 @pytest.mark.parametrize("seed", range(6))

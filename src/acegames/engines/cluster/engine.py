@@ -159,7 +159,7 @@ class InBlocks(ABC):
         if stretches:
             own = {t: x for x in stretches for t in range(x.t0, x.t1)}
             parts = tuple(own[t].strips(layout.cuts[t]) for t in times)
-            values = tuple(own[t].values(layout.cuts[t]) for t in times)
+            values = tuple(own[t].with_edges(layout.cuts[t]) if t > own[t].t0 else parts[t] for t in times)
         by_cell = [
             answers(cells.number, total) == total for cells, total in zip(space.cells, space.totals, strict=True)
         ]

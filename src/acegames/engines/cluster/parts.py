@@ -43,7 +43,7 @@ class Setting:
     layout: Layout
     known: Known | None  # of a small game: then tasks are given no marks and no height maps
     parts: tuple[Cut | Runs, ...]  # of t = 0 .. H-1
-    values: tuple[Cut | Runs, ...]  # the blocks in which they return values: one of each part, or two
+    values: tuple[Cut | Runs, ...]  # the blocks of their values: one of each part, or its edges and the rest
     by_cell: tuple[bool, ...]  # whether a layer files an answer for every cell
     concept: Concept
     base: Baseline
@@ -74,7 +74,7 @@ class Setting:
         return _number(self.parts[t])
 
     def returned(self, t: int, p: int) -> range:
-        """The blocks of values of a part: one, or of a strip its edges and the rest."""
+        """The blocks of values of a part: one, or of a strip within a stretch two."""
         each = _number(self.values[t]) // max(self.number(t), 1)
         return range(each * p, each * (p + 1))
 
@@ -135,8 +135,8 @@ class Told(NamedTuple):
 
 
 def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
-    """The values of t0 (of a strip its edges, and the rest), its edges of t1-1 .. t0+1 if others are
-    given those, and the pieces of the policy of t1-1 .. t0, in one block or in one of each time.
+    """The values of t0, the edges of t1-1 .. t0+1 if others are given them, and the pieces of the
+    policy of t1-1 .. t0, in one block or in one of each time.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
     (height maps, or cells), unless they are known; then values, then edges.

@@ -83,7 +83,7 @@ class Stretch:
         slabs = cut.slabs[cut.order]
         return replace(cut, block=np.searchsorted(slabs, self.bounds))
 
-    def values(self, cut: Cut) -> Cut:
+    def with_edges(self, cut: Cut) -> Cut:
         """The same, where 2k are the edges of strip k and 2k+1 is the rest of it."""
         slabs, number = cut.slabs, len(self.bounds) - 1
         strip = np.searchsorted(self.bounds, slabs, side="right") - 1
