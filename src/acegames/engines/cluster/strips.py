@@ -5,8 +5,9 @@ step lowers the total of the first constraint, play stays in its strip or rises 
 So one task can solve a strip of all layers of a stretch, the last time first. It is given the
 values at the end of the stretch, and the *edges* of higher strips: the tiles that lower strips lead
 to. These are a strip's first slab, which is as wide as a step is long, and the first tile of each
-box, where all totals are counted that do not matter any more. The rest of its values goes to the
-same strip of the stretch before, and seldom elsewhere.
+box, where all totals are counted that do not matter any more. Within a stretch nothing else is
+needed of a strip by others. Its values at the first time of the stretch are one block, which is
+given to the same strip of the stretch before, and to the one below.
 """
 
 from __future__ import annotations
