@@ -86,7 +86,7 @@ def _collecting(tasks, shared):
         marks = [tasks.run(make, shared, (-(-int(n) // 8),))[0] for n in cut.block_cells]
         tasks.finish()
         begun = time.perf_counter()
-        put_together(cut, marks)
+        put_together(tasks, cut, marks)
         took = time.perf_counter() - begun
     return took / COLLECTED.cells
 

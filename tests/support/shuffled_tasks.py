@@ -75,6 +75,9 @@ class Shuffled:
         while self.under_way:
             self.wait()
 
+    def bring(self, blocks):
+        pass
+
     def apart(self):
         return None
 

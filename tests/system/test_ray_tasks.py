@@ -96,6 +96,22 @@ def test_what_is_shared_is_loaded_once_by_each_worker_and_blocks_are_read_only(o
     assert tasks.stats.bytes_out == 40
 
 
+def test_blocks_come_to_this_process_before_it_fetches_them(on_ray):
+    import ray
+
+    with on_ray() as tasks:
+        shared, here = tasks.share(np.zeros(1)), ray.get_runtime_context().get_node_id()
+        blocks = [tasks.run(jobs.add, shared, np.ones(200_000), at=at)[0] for at in (0.25, 0.75)]
+        tasks.bring(blocks)  # those that are not made are not waited for
+        tasks.finish()
+        (far,) = (x for x in blocks if x.place.node != here)
+        tasks.bring([far])
+        until = time.monotonic() + 60
+        while here not in ray.experimental.get_object_locations([far.ref])[far.ref]["node_ids"]:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
 def test_no_more_tasks_are_under_way_than_allowed_and_each_is_told_once(on_ray):
     with on_ray(in_flight=5) as tasks:
         told, most = [], 0

@@ -173,6 +173,11 @@ class OnRay:
         while self._queue or self._under_way:
             self._wait()
 
+    def bring(self, blocks: Sequence[Any]) -> None:
+        """Let blocks that are made come to the node of this process."""
+        if refs := [block.ref for block in blocks if block.made]:
+            self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=True)
+
     def account(self) -> str:
         """What was done so far, in words."""
         done, machines = self.total, self.nodes

@@ -83,6 +83,9 @@ class Tasks(Protocol):
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are told."""
 
+    def bring(self, blocks: Sequence[Block]) -> None:
+        """Let blocks come to this process together, before it fetches each; does not wait."""
+
     def apart(self) -> Self | None:
         """The same place for another thread of this process, which asks for tasks of its own; None
         where there is no such thing. What is done there counts here.
@@ -150,6 +153,9 @@ class Here:
 
     def finish(self) -> None:
         """Nothing is under way."""
+
+    def bring(self, blocks: Sequence[Block]) -> None:
+        """They are here."""
 
     def apart(self) -> Self | None:
         """Tasks run one after the other."""

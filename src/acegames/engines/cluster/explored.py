@@ -186,7 +186,7 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
     found = explore_marking(tasks, tasks.share(layout), layout, at)
     if not found.marks:
         return Explored(space, layout, found)
-    cells = [put_together(cut, marks) for cut, marks in zip(layout.cuts[:-1], found.marks, strict=True)]
+    cells = [put_together(tasks, cut, marks) for cut, marks in zip(layout.cuts[:-1], found.marks, strict=True)]
     assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
     return Explored(replace(space, cells=(*cells, last), rewards=(found.low, found.high)), layout, found)
@@ -198,10 +198,11 @@ def tile_counts(explored: Explored) -> list[Ints]:
     return [count_tiles(cells, cut) for cells, cut in layers]
 
 
-def put_together(cut: Cut, marks: Sequence[Block]) -> Cells:
+def put_together(tasks: Tasks, cut: Cut, marks: Sequence[Block]) -> Cells:
     """The reached cells of a layer from the marks of its blocks."""
     from acegames.kernels.boxes import place_bits
 
+    tasks.bring(marks)
     bits = np.zeros((-(-int(cut.first[-1]) // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
     for k, block in enumerate(marks):
         tiles = cut.tiles(k)
@@ -230,7 +231,7 @@ def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int | None, *, ei
         return Explored(space, layout, found)
     if allowed is None:
         _check_held(8 * sum(int(number.sum()) for number in found.number))
-    cells = tuple(Cells.from_keys(_keys(found, t)) for t in range(space.game.horizon + 1))
+    cells = tuple(Cells.from_keys(_keys(tasks, found, t)) for t in range(space.game.horizon + 1))
     assert found.low is not None and found.high is not None
     return Explored(replace(space, cells=cells, rewards=(found.low, found.high)), layout, found)
 
@@ -245,6 +246,7 @@ def _check_held(needed: int) -> None:
         )
 
 
-def _keys(found: Lists, t: int) -> Ints:
+def _keys(tasks: Tasks, found: Lists, t: int) -> Ints:
     """The reached cells of a layer, in order."""
+    tasks.bring(found.keys[t])
     return np.sort(np.concatenate([block.fetch() for block in found.keys[t]]))
