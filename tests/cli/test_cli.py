@@ -940,4 +940,4 @@ def test_an_interrupted_solve_names_a_checkpoint_that_holds_something(tmp_path, 
     if stored:
         (tmp_path / "layer").touch()
     assert _stopped(KeyboardInterrupt(), str(tmp_path)) == 130
-    assert ("what was solved is in" in capsys.readouterr().err) == stored
+    assert ("what was stored is in" in capsys.readouterr().err) == stored

@@ -769,7 +769,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
         patch.setattr(ace, "solve", interrupted)
         result = CliRunner().invoke(app, command)
     assert result.exit_code == 130
-    assert "what was solved is in kept, the same command goes on" in result.stderr
+    assert "what was stored is in kept, the same command goes on" in result.stderr
     assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0

@@ -464,9 +464,10 @@ def test_what_the_driver_knows_is_what_tasks_find():
 def test_blocks_that_are_explored_are_short_and_not_too_many_to_ask_for(cells, workers):
     most = explored.most_marked(cells, workers)
     assert most >= explored.BLOCK_CELLS, "strips need small layers in one block"
-    assert most * explored.CELL_SECONDS <= LONG_BLOCK
-    asking, together = cells / most * DRIVER_SECONDS, cells * explored.CELL_SECONDS / workers
-    assert asking <= max(together, 2 * most * explored.CELL_SECONDS) or most * explored.CELL_SECONDS > 0.9 * LONG_BLOCK
+    took = most / explored.CELLS_A_SECOND
+    assert took <= LONG_BLOCK
+    asking, together = cells / most * DRIVER_SECONDS, cells / explored.CELLS_A_SECOND / workers
+    assert asking <= max(together, 2 * took) or took > 0.9 * LONG_BLOCK
 
 
 def test_edges_are_those_of_the_game():

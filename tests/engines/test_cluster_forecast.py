@@ -100,8 +100,20 @@ def test_no_schedule_takes_longer_than_the_bound(workers, monkeypatch):
 
 def test_what_most_of_the_time_goes_to():
     assert told().on_cluster(2, cores=8).limit == "work"
-    assert told(seconds=50.0).on_cluster(1000, cores=8).limit == "layers"
+    assert told(seconds=50.0, cells=10**8).on_cluster(1000, cores=8).limit == "layers"
     assert told(seconds=1e7, horizon=2).on_cluster(10_000, cores=64).limit == "driver"
+
+
+def test_what_the_driver_does_alone_counts():
+    """It puts together which cells are reached; of listed ones there are far fewer."""
+    few, many, listed = (
+        told(seconds=50.0, cells=cells, dense=dense).on_cluster(1000, cores=8)
+        for cells, dense in ((10**8, True), (10**11, True), (10**11, False))
+    )
+    assert many.limit == "driver" and many.seconds - few.seconds == pytest.approx(
+        2 * (10**11 - 10**8) / cluster_forecast.COLLECTED
+    )
+    assert listed.seconds < few.seconds
 
 
 def test_the_estimate_of_a_game_has_what_is_needed():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acegames.kernels.boxes import place_bits
@@ -11,6 +11,7 @@ from acegames.kernels.boxes import place_bits
 RUN = st.tuples(st.integers(0, 20), st.integers(0, 40), st.integers(0, 7))  # gap before it, bits, gap before its source
 
 
+@settings(deadline=None)
 @given(st.lists(RUN, min_size=1, max_size=8), st.integers(0, 2**32))
 def test_runs_of_bits_are_placed_and_nothing_else_is_touched(runs, seed):
     gap, length, at = np.array(runs).T

@@ -24,10 +24,11 @@ def test_who_waits_for_tasks_that_another_thread_gives_up_goes_on(two_nodes):
 
     def work():
         try:
-            blocks = [apart.run(jobs.wait, apart.share(0), 30.0)[0] for _ in range(10)]
-            asked.set()
-            apart.finish()
-            blocks[-1].fetch()
+            with apart:  # so that no task goes on, and the next test need not wait for them
+                blocks = [apart.run(jobs.wait, apart.share(0), 30.0)[0] for _ in range(10)]
+                asked.set()
+                apart.finish()
+                blocks[-1].fetch()
         except Exception as error:
             ended.append(error)
 

@@ -8,8 +8,8 @@ from acegames.system.ray_queue import Asked, Queue
 from acegames.system.ray_worker import RayBlock
 
 
-def asked(number, *needs, inside=()):
-    return Asked(number, None, list(needs), list(inside), [RayBlock(made=False)], None, None)
+def asked(number, *needs, inside=(), made=1):
+    return Asked(number, None, list(needs), list(inside), [RayBlock(made=False) for _ in range(made)], None, None)
 
 
 def send(queue):
@@ -32,6 +32,16 @@ def test_tasks_are_sent_when_their_blocks_are_made_those_asked_for_first_before_
     assert send(queue) is None and len(queue) == 2
     queue.ended(tasks[0])
     assert [send(queue).number, send(queue).number, send(queue), len(queue)] == [1, 3, None, 0]
+
+
+def test_tasks_that_file_what_others_made_come_first():
+    queue, first = Queue(), asked(0)
+    tasks = [first, asked(1), asked(2), asked(3, inside=first.made, made=0), asked(4), asked(5, made=0)]
+    for task in tasks:
+        queue.add(task)
+    assert [send(queue).number for _ in range(2)] == [5, 0]
+    queue.ended(first)
+    assert [send(queue).number for _ in range(4)] == [3, 1, 2, 4]
 
 
 def test_a_task_waits_until_the_blocks_that_it_fetches_itself_are_made():

@@ -199,7 +199,7 @@ def complain(message: str, code: int = 2) -> int:
 def _stopped(stop: BaseException, checkpoint: Any) -> int:
     word, code = ("terminated", TERMINATED) if isinstance(stop, _Terminated) else ("interrupted", INTERRUPTED)
     held = checkpoint and os.path.isdir(checkpoint) and os.listdir(checkpoint)
-    left = f"; what was solved is in {checkpoint}, the same command goes on from there" if held else ""
+    left = f"; what was stored is in {checkpoint}, the same command goes on from there" if held else ""
     err.print(escape(f"{word}; nothing was written{left}"), soft_wrap=True)
     return code
 

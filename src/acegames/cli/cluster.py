@@ -112,5 +112,5 @@ def short_words(there: ClusterNeeds) -> str:
         return f"{each}, and {room(there.driver)} are needed where the solve is started"
     if there.least_nodes is None:
         own = room(there.running + there.tables + there.program)
-        return f"{each}, and {own} are needed on each however many there are (fewer with fewer processors)"
+        return f"{each}, and {own} are needed on each however many there are (less with fewer processors)"
     return f"{each}, so at least {counted(there.least_nodes, 'node')} of this kind are needed"

@@ -7,7 +7,8 @@ leads to are solved, so the tasks of a list schedule end within (Graham 1966)
     W / (n c)  +  the longest chain, which has a block of every layer: H b,
 
 where each task takes some time more to be handed out and to fetch what it needs, and one driver
-hands all of them out. Memory: the values and situations in flight are divided over the nodes; the
+hands all of them out. Between exploring and solving it puts together which cells are reached.
+Memory: the values and situations in flight are divided over the nodes; the
 game's tables, what running blocks hold, and the program itself are on each. The driver knows which
 situations are reached, and files the policy layer by layer to disk.
 """
@@ -33,6 +34,7 @@ BLOCKS_EACH = 3  # of a layer for each worker, where they are not too short: wor
 OVERHEAD = 1.3  # processor time of blocks as tasks, Ray included, over that of threads; see benchmarks/cluster.py
 TASK_SECONDS = 0.02  # from the end of a task to the begin of one that waits for it, on another node
 DRIVER_SECONDS = 5e-4  # of the driver for each task
+COLLECTED = 4e8  # cells of which the driver puts together in a second whether they are reached, in each of two passes
 PASSES = 4  # over the layers: heights, reach, unclipped reach, backward induction
 HELD_BYTES = 128 * 2**20  # of a running block, at most, with the blocks that it leads to
 FILED_LAYERS = 6  # of average size that the driver holds at most while the policy is filed
@@ -104,10 +106,11 @@ def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNe
     work, workers = told.seconds * told.threads, nodes * cores
     block = block_seconds(work / max(told.horizon, 1), workers)
     tasks = max(round(work / block), told.horizon) if told.pairs else 0
+    asking, collecting = tasks * DRIVER_SECONDS, 2 * told.cells / COLLECTED if told.dense else 0.0
     parts = {
         WORK: OVERHEAD * work / workers,
         LAYERS: told.horizon * (block + PASSES * TASK_SECONDS) if told.pairs else 0.0,
-        DRIVER: tasks * DRIVER_SECONDS,
+        DRIVER: asking + collecting,
     }
     working, running, tables, program = _memory(told, nodes, cores)
     return ClusterNeeds(
@@ -122,7 +125,7 @@ def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNe
         disk=told.stored,
         tasks=tasks,
         block_seconds=block,
-        seconds=max(parts[WORK], parts[DRIVER]) + parts[LAYERS],
+        seconds=max(parts[WORK], asking) + collecting + parts[LAYERS],
         limit=max(parts, key=lambda part: parts[part]),
         least_nodes=_least_nodes(told, cores, memory),
         counted=told.counted,

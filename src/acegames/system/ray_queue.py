@@ -1,8 +1,9 @@
 """Tasks that were asked for and are not yet sent to a node.
 
 A task is sent when its blocks are made and a node has room. Who sends it before binds it to a node
-that may be busy when its blocks are there, while others are idle. Those asked for earlier come
-first. A task that fetches blocks itself is put off while some of them are lost.
+that may be busy when its blocks are there, while others are idle. Tasks that make no blocks come
+first, as they file what others made, which can be let go then; and those asked for earlier. A task
+that fetches blocks itself is put off while some of them are lost.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Queue:
 
     def __init__(self) -> None:
         self._number = 0  # of all tasks here
-        self._ready: list[tuple[int, Asked]] = []  # a heap: all blocks are made
+        self._ready: list[tuple[bool, int, Asked]] = []  # a heap: all blocks are made
         self._put_off: list[Asked] = []  # they were, but some are lost
 
     def __len__(self) -> int:
@@ -50,11 +51,11 @@ class Queue:
                 block.awaited.append(task)
                 task.unmade += 1
         if not task.unmade:
-            heappush(self._ready, (task.number, task))
+            self._push(task)
 
     def ready(self) -> Asked | None:
         """The first task all of whose blocks are made."""
-        return self._ready[0][1] if self._ready else None
+        return self._ready[0][-1] if self._ready else None
 
     def sent(self, task: Asked) -> None:
         """The first task was sent: it keeps only blocks that it makes, or may fetch again."""
@@ -78,12 +79,15 @@ class Queue:
         waiting, self._put_off = self._put_off, []
         for task in waiting:
             if there(task):
-                heappush(self._ready, (task.number, task))
+                self._push(task)
             else:
                 self._put_off.append(task)
 
+    def _push(self, task: Asked) -> None:
+        heappush(self._ready, (bool(task.made), task.number, task))
+
     def _pop(self, task: Asked) -> None:
-        _, first = heappop(self._ready)
+        *_, first = heappop(self._ready)
         assert first is task
 
     def ended(self, task: Asked) -> None:
@@ -94,4 +98,4 @@ class Queue:
             for other in awaited:
                 other.unmade -= 1
                 if not other.unmade:
-                    heappush(self._ready, (other.number, other))
+                    self._push(other)

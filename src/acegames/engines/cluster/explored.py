@@ -29,7 +29,7 @@ from acegames.system.tasks import Block, Tasks
 from acegames.system.threads import Team
 
 BLOCK_CELLS = 2**21  # of blocks whose cells are marked at least: a tenth of a second, about
-CELL_SECONDS = 3.5e-8  # of a cell that is marked
+CELLS_A_SECOND = 3e7  # are marked
 BLOCK_KEYS = 2**19  # of those whose cells are listed
 SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
 
@@ -168,7 +168,7 @@ def most_marked(cells: int, workers: int) -> float:
     """How many cells blocks have at most, of a layer with so many: so much work that the driver
     can ask for all of them.
     """
-    return max(block_seconds(CELL_SECONDS * cells, workers) / CELL_SECONDS, float(BLOCK_CELLS))
+    return max(block_seconds(cells / CELLS_A_SECOND, workers) * CELLS_A_SECOND, float(BLOCK_CELLS))
 
 
 def _layout(space: Space, workers: int, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
