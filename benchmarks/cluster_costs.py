@@ -81,8 +81,8 @@ def _choosing():
 
 def _collecting(tasks, shared):
     """Seconds for each cell of a layer, by the clock; some of its blocks are at another node."""
-    cut = cut_layer(COLLECTED.layer(), np.arange(COLLECTED.states), BLOCK_CELLS, STEP)
     for _ in range(2):  # the first time kernels are loaded
+        cut = cut_layer(COLLECTED.layer(), np.arange(COLLECTED.states), BLOCK_CELLS, STEP, BLOCK_CELLS / 8)
         marks = [tasks.run(make, shared, (-(-int(n) // 8),))[0] for n in cut.block_cells]
         tasks.finish()
         begun = time.perf_counter()

@@ -42,6 +42,7 @@ MOST_PARTS = 8_000  # of a layer: with more of them the driver binds by far
 PLAYED = 15_000  # tasks, of as many layers as that is; others follow at the same pace
 PASSES = 4  # heights and marks, clipped and not
 COLLECTED = 2  # marks, clipped and not
+OUTCOMES = 27  # of a state, as in the games that were measured
 
 
 # -- against measurements -------------------------------------------------------------------------
@@ -109,7 +110,9 @@ def predicted(told, each, overhead, world, nodes, network, block):
         return None
     cluster = _cluster(told, nodes, network, overhead)
     solve = _paced(world, cells, cluster, each["solve"], each["values"], each["filed"])
-    before = _paced(world, most_marked(world.cells, nodes * CORES), cluster, each["explore"], each["marks"], 0.0)
+    before = _paced(
+        world, most_marked(world.cells, OUTCOMES, nodes * CORES), cluster, each["explore"], each["marks"], 0.0
+    )
     explore, collect = PASSES * before["seconds"], COLLECTED * told["costs"]["collect_each"] * world.pairs
     chain = world.horizon * (block + overhead + 2 * LATENCY)
     work = each["solve"] * world.pairs / (nodes * CORES)

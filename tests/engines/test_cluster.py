@@ -24,6 +24,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
+from acegames.system.tasks import Here
 from acegames.system.threads import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine
@@ -335,7 +336,6 @@ def test_the_driver_says_when_it_cannot_hold_what_is_reached_and_never_gives_oth
 @pytest.mark.slow
 def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
     from acegames.engines.cluster.explored import explore as explore_blocks
-    from acegames.system.tasks import Here
 
     def verdict(find):
         try:
@@ -413,7 +413,6 @@ def test_what_is_no_engine_is_refused(engine):
 
 def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
     from acegames.engines.cluster.explored import explore as explore_blocks
-    from acegames.system.tasks import Here
 
     for seed in range(12):
         game = drawn(seed)
@@ -435,7 +434,6 @@ def test_what_the_driver_knows_is_what_tasks_find():
     """The marks of every block, and the height map of everything that it needs."""
     from acegames.engines.cluster.explored import explore as explore_blocks
     from acegames.engines.cluster.explored import explore_here
-    from acegames.system.tasks import Here
 
     low = (
         set()
@@ -459,15 +457,25 @@ def test_what_the_driver_knows_is_what_tasks_find():
     assert 2 in low
 
 
+@pytest.mark.parametrize("outcomes", [1, 27, 10_000])
 @pytest.mark.parametrize("workers", [1, 2, 160, 16_000])
 @pytest.mark.parametrize("cells", [0, 1, 10**6, 2**21, 10**8, 10**10, 10**12])
-def test_blocks_that_are_explored_are_short_and_not_too_many_to_ask_for(cells, workers):
-    most = explored.most_marked(cells, workers)
-    assert most >= explored.BLOCK_CELLS, "strips need small layers in one block"
-    took = most / explored.CELLS_A_SECOND
-    assert took <= LONG_BLOCK
-    asking, together = cells / most * DRIVER_SECONDS, cells / explored.CELLS_A_SECOND / workers
-    assert asking <= max(together, 2 * took) or took > 0.9 * LONG_BLOCK
+def test_blocks_that_are_explored_are_short_and_not_too_many_to_ask_for(cells, workers, outcomes):
+    most, least = explored.most_marked(cells, outcomes, workers), explored.BLOCK_CELLS
+    assert least <= most <= explored.MOST_CELLS, "strips need small layers in one block"
+    took, together = (x * outcomes / explored.OUTCOMES for x in (most, cells / workers))
+    assert took <= LONG_BLOCK or most == least
+    short = cells / most * DRIVER_SECONDS <= max(together, 2 * took)
+    assert short or took > 0.9 * LONG_BLOCK or most == explored.MOST_CELLS
+
+
+def test_layers_are_explored_in_blocks_of_that_size(monkeypatch):
+    game = large_game(horizon=8, budget=14)
+    space = ace.LocalEngine(dense=True).plan(game, lattice(game))
+    monkeypatch.setattr(explored, "most_marked", lambda cells, outcomes, workers: cells / (outcomes * workers))
+    found = explored.explore(Here(), space, None)
+    width = space.tables.widest[1]
+    assert [cut.blocks for cut in found.layout.cuts[2:6]] == [pytest.approx(width, abs=1)] * 4
 
 
 def test_edges_are_those_of_the_game():

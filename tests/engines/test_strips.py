@@ -19,6 +19,7 @@ from acegames.engines.cluster.strips import Strips, strips_of
 from acegames.engines.layer_store import InMemory
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
+from acegames.system.ray_worker import size_of
 from acegames.system.tasks import Here
 from random_games import changing_game
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
@@ -49,6 +50,41 @@ def cut(monkeypatch):
 
     monkeypatch.setattr(engine_module, "strips_of", watched)
     return found
+
+
+@pytest.fixture
+def stretched(cut, monkeypatch):
+    """The stretches of each solve, many of which have several strips of several times."""
+    found = []
+    for name, number in {"STRIPS_EACH": 4, "TASKS_EACH": 8}.items():
+        monkeypatch.setattr(strips, name, number)
+
+    def watched(*given):
+        found.append(strips.stretches_of(*given))
+        return found[-1]
+
+    monkeypatch.setattr(engine_module, "stretches_of", watched)
+    return found
+
+
+def with_edges(stretch):
+    """Whether its strips need edges of each other."""
+    return len(stretch.cells) > 1 and stretch.t1 - stretch.t0 > 2
+
+
+class Watched(Shuffled):
+    """Remembers which parts were asked for, how much work they are, and how many bytes they were given."""
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.asked, self.work, self.bytes = [], [], 0
+
+    def run(self, function, shared, what, blocks=(), **options):
+        if function is solving.solve_parts:
+            self.asked.append(what)
+            self.work.append(options["work"])
+            self.bytes += sum(size_of(block.fetch()) for block in blocks)
+        return super().run(function, shared, what, blocks, **options)
 
 
 def cut_at_random(rng, monkeypatch):
@@ -85,6 +121,13 @@ def test_strips_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1 + seed % 3)
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1)  # with the more workers not all have slabs enough
     assert isinstance(cut[-1], Strips)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 7])  # of others no strips have many times
+def test_strips_of_several_times_give_the_same_bytes(seed, stretched, tmp_path):
+    game = large_game(seed, horizon=20, states=5, budget=20, dearest=2 + seed % 2)
+    same_bytes(game, CONCEPTS[seed % 2], tmp_path, seed, workers=1 + seed % 2)
+    assert all(any(map(with_edges, several)) for several in stretched)
 
 
 @pytest.mark.slow
@@ -140,16 +183,18 @@ def test_a_game_without_an_answer_says_so_in_strips_too(cut, failing, tmp_path, 
     assert any(sum(t == max(own) for t, _ in each) > 1 for each, own in zip(failing, times, strict=True) if own)
 
 
-@pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9}, {5, 8}])
-def test_stretches_of_which_some_layers_are_stored(missing, cut, tmp_path):
-    game, folder = large_game(horizon=10), tmp_path / "run"
+@pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9, 19}, {5, 8, 12, 13, 14}, {*range(1, 18)}])
+def test_stretches_of_which_some_layers_are_stored(missing, stretched, tmp_path):
+    game, folder, engine = large_game(horizon=20, states=5, budget=20), tmp_path / "run", StripEngine()
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     assert outcome(game, ace.CE(), tmp_path / "first.ace", engine=StripEngine(), checkpoint=folder) == whole
     for name in os.listdir(folder):
         if any(name.endswith(f"-{t}.layers") for t in missing):
             os.unlink(folder / name)
-    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=StripEngine(), checkpoint=folder) == whole
-    assert all(cut) and {x.cells for x in cut} == {cut[0].cells}
+    engine.used = Watched(0, workers=2)
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=engine, checkpoint=folder) == whole
+    assert {t for what in engine.used.asked for t in range(what.t0, what.t1)} == missing
+    assert len(stretched) == 2 and all(any(map(with_edges, several)) for several in stretched)
 
 
 def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
@@ -162,39 +207,22 @@ def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=StripEngine(), checkpoint=folder) == whole
 
 
-def test_strips_need_nothing_of_lower_ones(cut, monkeypatch):
-    """Which is what lets a strip of several layers be one task; a task is given no more than it may need."""
-    asked, work, first, cells = (
-        [],
-        [],
-        {},
-        {},
-    )  # the last two by the first time of a stretch: where strips begin, and what they have
-
-    class Watched(Shuffled):
-        def run(self, function, shared, what, blocks=(), **options):
-            if function is solving.solve_parts:
-                asked.append(what)
-                work.append(options["work"])
-            return super().run(function, shared, what, blocks, **options)
-
-    def watched(*given):
-        found = strips.stretches_of(*given)
-        first.update({x.t0: x.bounds for x in found})
-        cells.update({x.t0: x.cells for x in found})
-        return found
-
-    monkeypatch.setattr(engine_module, "stretches_of", watched)
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_strips_need_nothing_of_lower_ones_and_little_of_others(workers, stretched):
+    """Which is what lets a strip of several layers be one task."""
     engine = StripEngine()
-    engine.used = Watched(0, workers=3)
-    ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
-    assert len({what.t1 - what.t0 for what in asked}) > 1 and len({len(x) for x in first.values()}) > 1
+    engine.used = Watched(0, workers=workers)
+    solution = ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
+    first, cells = ({x.t0: getattr(x, name) for x in stretched[0]} for name in ("bounds", "cells"))
+    asked, work = engine.used.asked, engine.used.work
+    assert any(map(with_edges, stretched[0])) and len({len(x) for x in first.values()}) > 1
     assert work == [max(cells[what.t0][what.p], 1) for what in asked] and len(set(work)) > 1
     for what in asked:
         assert all(q > what.p for q in what.beside)
         assert all(first[what.t1][v + 1] > first[what.t0][what.p] for v in what.values)
     given = {(what.t0, q) for what in asked for q in what.beside}
     assert given == {(what.t0, what.p) for what in asked if what.edged}, "edges that nobody needs are not laid down"
+    assert engine.used.bytes < 1.42 * 32 * solution.stats.pairs, "it is 1.41 at most; of larger games far less"
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -28,8 +28,9 @@ from acegames.system.machine import available_memory, bytes_said, processors
 from acegames.system.tasks import Block, Tasks
 from acegames.system.threads import Team
 
-BLOCK_CELLS = 2**21  # of blocks whose cells are marked at least: a tenth of a second, about
-CELLS_A_SECOND = 3e7  # are marked
+BLOCK_CELLS = 2**21  # of blocks whose cells are marked, at least: a tenth of a second, about
+MOST_CELLS = 2**24  # at most: a task holds several bytes for each
+OUTCOMES = 1e9  # that marking looks at in a second
 BLOCK_KEYS = 2**19  # of those whose cells are listed
 SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
 
@@ -164,16 +165,19 @@ def explore_here(
     return Explored(found, layout, lists)
 
 
-def most_marked(cells: int, workers: int) -> float:
-    """How many cells blocks have at most, of a layer with so many: so much work that the driver
-    can ask for all of them.
+def most_marked(cells: int, outcomes: int, workers: int) -> float:
+    """How many cells blocks have at most, of a layer with so many, each with so many outcomes: as
+    suits the workers, and no fewer than let the driver ask for all blocks.
     """
-    return max(block_seconds(cells / CELLS_A_SECOND, workers) * CELLS_A_SECOND, float(BLOCK_CELLS))
+    each = OUTCOMES / max(outcomes, 1)  # cells in a second
+    return min(max(block_seconds(cells / each, workers) * each, BLOCK_CELLS), MOST_CELLS)
 
 
 def _layout(space: Space, workers: int, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
     """The blocks of layers that hold all cells."""
-    most = np.array([block or most_marked(n, workers) for n in space.totals.tolist()], dtype=float)
+    most = np.array(
+        [block or most_marked(n, space.tables.widest[1], workers) for n in space.totals.tolist()], dtype=float
+    )
     return Layout.of(space, most, part, None if strips is None else (strips.slab, strips.begin))
 
 
