@@ -29,8 +29,8 @@ from acegames.system.tasks import Block, Tasks
 from acegames.system.threads import Team
 
 BLOCK_CELLS = 2**21  # of blocks whose cells are marked, at least: a tenth of a second, about
-MOST_CELLS = 2**24  # at most: a task holds several bytes for each
-OUTCOMES = 1e9  # that marking looks at in a second
+MOST_CELLS = 2**23  # at most: a task holds about eight bytes for each
+OUTCOMES = 1e9  # that marking looks at in a second, at least
 BLOCK_KEYS = 2**19  # of those whose cells are listed
 SAMPLED = 1e6  # outcomes that are looked at to see how full the boxes are
 
@@ -167,7 +167,7 @@ def explore_here(
 
 def most_marked(cells: int, outcomes: int, workers: int) -> float:
     """How many cells blocks have at most, of a layer with so many, each with so many outcomes: as
-    suits the workers, and no fewer than let the driver ask for all blocks.
+    suits the workers and, within bounds, so many that the driver can ask for all blocks in time.
     """
     each = OUTCOMES / max(outcomes, 1)  # cells in a second
     return min(max(block_seconds(cells / each, workers) * each, BLOCK_CELLS), MOST_CELLS)

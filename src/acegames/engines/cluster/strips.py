@@ -6,8 +6,9 @@ So one task can solve a strip of all layers of a stretch, the last time first. I
 values at the end of the stretch, and the *edges* of higher strips: the tiles that lower strips lead
 to. These are a strip's first slab, which is as wide as a step is long, and the first tile of each
 box, where all totals are counted that do not matter any more. Within a stretch nothing else is
-needed of a strip by others. Its values at the first time of the stretch are one block, which is
-given to the same strip of the stretch before, and to the one below.
+needed of a strip by others. Its values at the first time of the stretch are one block, which goes
+to the strips of the stretch before that have the same totals, or the next lower ones, and seldom
+elsewhere.
 """
 
 from __future__ import annotations
