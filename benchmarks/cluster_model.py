@@ -241,7 +241,7 @@ class _Play:
         needed, each = sum(held.values()), float(self.graph.seconds[k]) / cores
 
         def begins(node):
-            return (self.tasks[node] - cores + 1) * each + (needed - held[node]) / self.cluster.bandwidth
+            return (self.tasks[node] - cores + 1) * each + (needed - held[node]) * cores / self.cluster.bandwidth
 
         return min([idlest, *fine], key=begins)
 

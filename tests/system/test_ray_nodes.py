@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acegames.system.ray_nodes import AHEAD, FRESH, Nodes
+from acegames.system.ray_nodes import AHEAD, FRESH, MOVED, Nodes
 from acegames.system.ray_worker import Place
 
 
@@ -66,6 +66,16 @@ def test_a_node_is_free_for_one_more_when_enough_of_its_tasks_have_ended():
     assert nodes.choose([], 0.9) == "a"
     nodes.asked("a", 1.0)
     assert nodes.choose([]) == "b"
+
+
+@pytest.mark.parametrize(("cpus", "chosen"), [(1, "b"), (16, "a")])
+def test_the_network_of_a_node_is_shared_by_its_processors(cpus, chosen):
+    """What waits for bytes at every processor of a node waits longer than what waits at one."""
+    nodes = Nodes(Listed(a=cpus, b=cpus))
+    for _ in range(cpus):
+        nodes.asked("a", 3.0)
+        nodes.asked("b", 1.0)
+    assert nodes.choose([Place("a", int(MOVED))]) == chosen
 
 
 def test_a_node_that_was_gone_begins_anew():

@@ -27,7 +27,7 @@ AHEAD = 2
 
 
 MOVED = 5e8
-"""Bytes that move to a node in a second, about."""
+"""Bytes that move to a node in a second, about; the tasks of all its CPUs share them."""
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Nodes:
             best = max(idle, key=lambda node: (here.get(node.name, 0), node.name == self._last, -node.load))
         else:
             room, needed = [x for x in nodes if x.load < AHEAD] or nodes, sum(here.values())
-            best = min(room, key=lambda node: node.busy + (needed - here.get(node.name, 0)) / MOVED)
+            best = min(room, key=lambda node: node.busy + (needed - here.get(node.name, 0)) * node.cpus / MOVED)
         self._last = best.name
         return best.name
 
