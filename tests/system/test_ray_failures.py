@@ -63,9 +63,12 @@ def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that
     one, told = start_cluster(2), []
     with on_ray(one) as tasks:
         shared = tasks.share(np.zeros(1))
-        first = [tasks.run(jobs.large, shared, (40_000, 0.0), at=k / 8)[0] for k in range(8)]
-        blocks = [tasks.run(jobs.large, shared, (40_000, 0.0), first[k : k + 1], at=k / 8)[0] for k in range(8)]
-        tasks.finish()
+        blocks = []
+        for k in range(8):  # one after the other, so that each runs at the node of its place
+            first = tasks.run(jobs.large, shared, (40_000, 0.0), at=k / 8)
+            tasks.finish()
+            blocks += tasks.run(jobs.large, shared, (40_000, 0.0), first, at=k / 8)
+            tasks.finish()
         lost = next(iter(one.worker_nodes))
         assert {block.place.node for block in blocks} == {lost.node_id, one.head_node.node_id}
         left = next(k for k, block in enumerate(blocks) if block.place.node != lost.node_id)
