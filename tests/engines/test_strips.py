@@ -68,7 +68,7 @@ def stretched(cut, monkeypatch):
 
 
 def with_edges(stretch):
-    """Whether its strips need edges of each other."""
+    """Whether its strips need edges of each other, of more than one time."""
     return len(stretch.cells) > 1 and stretch.t1 - stretch.t0 > 2
 
 
@@ -184,7 +184,7 @@ def test_a_game_without_an_answer_says_so_in_strips_too(cut, failing, tmp_path, 
 
 
 @pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9, 19}, {5, 8, 12, 13, 14}, {*range(1, 18)}])
-def test_stretches_of_which_some_layers_are_stored(missing, stretched, tmp_path):
+def test_stretches_of_which_some_layers_are_stored(missing, cut, stretched, tmp_path):
     game, folder, engine = large_game(horizon=20, states=5, budget=20), tmp_path / "run", StripEngine()
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     assert outcome(game, ace.CE(), tmp_path / "first.ace", engine=StripEngine(), checkpoint=folder) == whole
@@ -194,6 +194,7 @@ def test_stretches_of_which_some_layers_are_stored(missing, stretched, tmp_path)
     engine.used = Watched(0, workers=2)
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=engine, checkpoint=folder) == whole
     assert {t for what in engine.used.asked for t in range(what.t0, what.t1)} == missing
+    assert all(cut) and {x.cells for x in cut} == {cut[0].cells}
     assert len(stretched) == 2 and all(any(map(with_edges, several)) for several in stretched)
 
 
@@ -215,7 +216,8 @@ def test_strips_need_nothing_of_lower_ones_and_little_of_others(workers, stretch
     solution = ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
     first, cells = ({x.t0: getattr(x, name) for x in stretched[0]} for name in ("bounds", "cells"))
     asked, work = engine.used.asked, engine.used.work
-    assert any(map(with_edges, stretched[0])) and len({len(x) for x in first.values()}) > 1
+    assert any(map(with_edges, stretched[0]))
+    assert len({what.t1 - what.t0 for what in asked}) > 1 and len({len(x) for x in first.values()}) > 1
     assert work == [max(cells[what.t0][what.p], 1) for what in asked] and len(set(work)) > 1
     for what in asked:
         assert all(q > what.p for q in what.beside)
