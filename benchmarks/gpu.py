@@ -4,6 +4,9 @@
     PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
                                                         compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
+    PYTHONPATH=src python benchmarks/gpu.py even        from how many stage games on the GPU is faster
+    PYTHONPATH=src python benchmarks/gpu.py two         two processes that share the card, against one
+    PYTHONPATH=src python benchmarks/gpu.py interrupt   how soon Ctrl-C ends a solve, and that a checkpoint goes on
     PYTHONPATH=src python benchmarks/gpu.py parts       where the time of one solve goes
     PYTHONPATH=src python benchmarks/gpu.py stages      stage games a second, from memory to their answers
     PYTHONPATH=src python benchmarks/gpu.py programs    plain stage programs a second, with a thread or a warp each
@@ -20,6 +23,11 @@ import dataclasses
 import hashlib
 import importlib.util
 import logging
+import os
+import signal
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -168,6 +176,76 @@ def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
     say(f"    GPU {second:.3f} s ({stats.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
 
 
+def even() -> None:
+    """Games around the size from which on the card pays: medians of turns side by side."""
+    for concept in (ace.CE(), ace.CCE()):
+        for size in ((5, 16, 40), (6, 20, 50), (6, 25, 70), (7, 28, 72), (8, 30, 80), (8, 35, 100)):
+            game, engine = random_game(*size), ace.GPUEngine(smallest=0)
+            ace.solve(game, concept, engine=engine), ace.solve(game, concept)
+            turns = [
+                (timed(lambda: ace.solve(game, concept, engine=engine)), timed(lambda: ace.solve(game, concept)))
+                for _ in range(7)
+            ]
+            same = all(digest(there) == digest(here) for (_, there), (_, here) in turns)
+            card, processors = (statistics.median(turn[k][0] for turn in turns) for k in (0, 1))
+            pairs, faster = turns[0][1][1].stats.pairs, "the GPU" if card < processors else "the processors"
+            say(
+                f"{concept}, {pairs:,} pairs: GPU {card:.3f} s, CPU {processors:.3f} s: {faster}; {'same' if same else 'DIFFERENT'}"
+            )
+
+
+def two() -> None:
+    """Two processes at once, each with a game of 11 million pairs; then one alone."""
+    code = (
+        "import gpu, acegames as ace, sys; game, engine = gpu.random_game(14, 100, 330), ace.GPUEngine(smallest=0)\n"
+        "ace.solve(game, ace.CE(), engine=engine); print(flush=True); sys.stdin.readline()\n"
+        "print(*(f(x) for x in [gpu.timed(lambda: ace.solve(game, ace.CE(), engine=engine))]"
+        " for f in (lambda x: x[0], lambda x: gpu.digest(x[1]))), flush=True)"
+    )
+    found = set()
+    for count in (2, 1):
+        begun = [_python(code) for _ in range(count)]
+        for process in begun:  # all have solved it once
+            process.stdout.readline()
+        for process in begun:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        told = [process.communicate()[0] for process in begun]
+        found |= {words.split()[-1] for words in told}
+        say(f"{count} at once: {[f'{float(words.split()[-2]):.3f} s' for words in told]}")
+    say("same" if len(found) == 1 else "DIFFERENT")
+
+
+def interrupt() -> None:
+    """Ctrl-C in the middle of a solve with a checkpoint, which then goes on to the same answer."""
+    size, more = (10, 45, 1500), {"largest": 50}
+    with tempfile.TemporaryDirectory() as folder:
+        code = (
+            f"import gpu, acegames as ace; game = gpu.random_game(*{size}, **{more})\n"
+            f"print('begun', flush=True); ace.solve(game, ace.CCE(), engine=ace.GPUEngine(), checkpoint={folder!r})"
+        )
+        process = _python(code)
+        process.stdout.readline()
+        while len(list(Path(folder).rglob("*"))) < 12:  # some layers are stored
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        seconds, _ = timed(process.wait)
+        stored = len(list(Path(folder).rglob("*")))
+        say(f"interrupted: it ended {seconds:.2f} s later, with code {process.returncode}; {stored} files are stored")
+        game = random_game(*size, **more)
+        whole = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine()))
+        resumed = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine(), checkpoint=folder))
+        say("same" if resumed == whole else "DIFFERENT")
+
+
+def _python(code: str) -> Any:
+    """Another process, in this folder."""
+    command = [sys.executable, "-c", code]
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(ace.__file__).parents[1])])
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, **pipes)
+
+
 def parts() -> None:
     """Where the time of a solve goes, by kernel; each is waited for."""
     from acegames.system import cuda_card
@@ -261,6 +339,9 @@ def main() -> None:
         "programs": lambda card: gpu_programs.programs(card, say),
         "time": lambda card: times(large=False),
         "large": lambda card: times(large=True),
+        "even": lambda card: even(),
+        "two": lambda card: two(),
+        "interrupt": lambda card: interrupt(),
         "parts": lambda card: parts(),
         "verify": lambda card: verify(large=False),
         "verify-large": lambda card: verify(large=True),

@@ -159,6 +159,33 @@ def where(context, chosen, a, b):
 
 
 @intrinsic
+def magnitude(context, x):
+    """Without its sign."""
+
+    def emit(context, builder, signature, values):
+        kind = values[0].type
+        name = "llvm.nvvm.fabs.d" if on_gpu(context) else f"llvm.fabs.v{LANES}f64"
+        return builder.call(builder.module.declare_intrinsic(name, fnty=ir.FunctionType(kind, [kind])), values)
+
+    return lanes(x), emit
+
+
+@intrinsic
+def again(context, x):
+    """The same, of which a GPU's compiler does not know it: what was found from it is found anew
+    instead of being kept, for which there are too few registers.
+    """
+
+    def emit(context, builder, signature, values):
+        if not on_gpu(context):
+            return values[0]
+        copy = ir.InlineAsm(ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), "mov.f64 $0, $1;", "=d,d", True)
+        return builder.call(copy, values)
+
+    return lanes(x), emit
+
+
+@intrinsic
 def anywhere(context, chosen):
     """Whether any lane is chosen."""
 

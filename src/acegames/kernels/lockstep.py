@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.kernels import plain as phase
-from acegames.kernels.lanes import LANES, anywhere, get, spread, where
+from acegames.kernels.lanes import LANES, anywhere, get, magnitude, spread, where
 from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
 from acegames.kernels.teams import SCANNERS, WARP, seat_of, seats, wait
-from acegames.numerics import LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
+from acegames.numerics import HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
 from acegames.system.compiled import inlined, inner, making
 
 PIVOTS = 64  # after so many a lane is given up
@@ -37,10 +37,12 @@ class Group(NamedTuple):
     # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
     # weights, reduced costs; right sides in the last column
     table: Floats
+    point: Floats  # (variables, 8) joint actions' weights; slacks' prices, and then how large they are; one that stands for none
+    A: Floats  # (rows x joint actions, 8) what deviations gain; without places where that is found again each time
     whole: Ints  # (places, 8): basic variable of each row, other one of each column, places of the pivot
     games: Ints  # (8,)
     row: Floats  # (joint actions + 1, 8) the pivot's row
-    owner: Ints  # (rows,) whose deviation, to which action of all players', and told which, -1: whichever
+    owner: Ints  # (rows,) whose deviation, to which action of all players', and told which, or `plain.ALWAYS`
     target: Ints
     told: Ints
     sigma: Floats  # (joint actions,) room for one lane's answer
@@ -49,22 +51,21 @@ class Group(NamedTuple):
     # in `memory`
     v: int  # (N, joint actions) utilities in units; what leaving X is worth, where one is not feasible
     player: int  # (N, 5)
-    A: int  # (rows, joint actions) what deviations gain
     scale: int  # (rows,)
-    size: int  # (variables,): joint actions, slacks, and the one that stands for none
-    x: int
-    y: int  # the same; before there are prices, the pivot's column
-    spare: int  # the same
+    size: int  # (rows,)
+    lever: int  # (rows,)
+    column: int  # (rows + 2,) the pivot's
     # in `fixed`
     feasible: int  # (joint actions,) 1 or 0; behind them the number of joint actions, and a quarter of it
     utility: int  # (N, joint actions)
     gross: int  # the same
     c: int  # (joint actions,)
     worth: int  # (joint actions,) prices; in between, reduced costs over the pivot's row
+    inverse: int  # (joint actions,) 1 over the pivot's row
     doubt: int  # (seats,) 1 where a seat has found that a game is not plain
-    bound: int  # (seats,) the least ratio that a seat has found
+    bound: int  # (seats,) the least ratio that a seat has found; its highest price; how many of its prices do not say enough
     lowest: int  # (scanners, 2) the lowest right side, and its row
-    largest: int  # (scanners, 2) the largest pivot, and its column
+    largest: int  # (scanners, 3) the largest pivot, its column, and 1 over it
     # in `whole`
     basic: int
     other: int
@@ -72,10 +73,10 @@ class Group(NamedTuple):
 
 
 @making
-def group_room(n, N, actions, correlated, lanes=LANES, team=None):
+def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
     """Room for games of up to n joint actions, or for none where that is too much (`has_room`).
 
-    `actions` (N,) is the number of each player's.
+    `actions` (N,) is the number of each player's. What deviations gain may be `kept`.
     """
     rows = np.int64(0)
     for i in range(N):
@@ -83,24 +84,32 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None):
     if rows * n > TOGETHER:
         rows, n = np.int64(0), np.int64(0)
     chairs, scanners = (1, 1) if team is None else (WARP, SCANNERS)
-    variables = n + rows + 1
     player = N * n
     scale = player + 5 * N
-    size = scale + rows
-    x, y, spare, A = size + variables, size + 2 * variables, size + 3 * variables, size + 4 * variables
+    size, lever, column = scale + rows, scale + 2 * rows, scale + 3 * rows
     utility = n + 2
     gross, c = utility + N * n, utility + 2 * N * n
-    worth, doubt = c + n, c + 2 * n
+    worth, inverse, doubt = c + n, c + 2 * n, c + 3 * n
     bound, lowest = doubt + chairs, doubt + 2 * chairs
-    largest, end = lowest + 2 * scanners, lowest + 4 * scanners
+    largest, end = lowest + 2 * scanners, lowest + 5 * scanners
     place = rows + 1 + n
-    memory, fixed = np.zeros((A + rows * n, lanes)), np.zeros((end, lanes))
+    memory, fixed = np.zeros((column + rows + 2, lanes)), np.zeros((end, lanes))
     table, row = np.zeros(((rows + 2) * (n + 1), lanes)), np.zeros((n + 1, lanes))
+    point, A = np.zeros((n + rows + 1, lanes)), np.zeros((rows * n if kept else 0, lanes))
     whole, games = np.zeros((place + 2 * chairs, lanes), np.int64), np.zeros(lanes, np.int64)
-    deviations = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    arrays = memory, fixed, table, whole, games, row, *deviations, np.empty(n)
-    numbers = np.int64(0), player, A, scale, size, x, y, spare
-    known = np.int64(0), utility, gross, c, worth, doubt, bound, lowest, largest
+    owner, target, told = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, phase.ALWAYS)
+    r = begin = np.int64(0)
+    for i in range(N):
+        for to in range(actions[i]):
+            for after in range(actions[i] if correlated else 1):
+                if r < rows and not (correlated and after == to):
+                    owner[r], target[r] = i, begin + to
+                    told[r] = after if correlated else phase.ALWAYS
+                    r += 1
+        begin += actions[i]
+    arrays = memory, fixed, table, point, A, whole, games, row, owner, target, told, np.empty(n)
+    numbers = np.int64(0), player, scale, size, lever, column
+    known = np.int64(0), utility, gross, c, worth, inverse, doubt, bound, lowest, largest
     return Group(*arrays, team, N, *numbers, *known, np.int64(0), rows + 1, place)
 
 
@@ -111,32 +120,25 @@ def has_room(group):
 
 
 @inner
-def prepare_group(choices, correlated, group):
-    """Fill what all games have in common: whose deviation each row is. Each seat reads its own."""
-    for k in range(seats(group.team)):
-        phase.list_rows(seat_of(k, group.team), choices, correlated, group)
-
-
-@inner
 def solve_group(written, choices, goal, n, group):
     """Solve the group's games, in the first n rows of their states.
 
     Fills the weights of joint actions at `group.x`, and behind `group.feasible` how many are
     played, 0 in lanes that are given up.
     """
-    rows = phase.count_rows(choices, goal.correlated, group)
-    plain, span, best = _program(written, choices, goal, n, rows, group)
+    rows, first = len(group.owner), written.first_row[group.games[0]]
+    plain, span, best = _program(written, first, choices, goal, n, rows, group)
     played = spread(0.0)
     if anywhere(plain):
         plain = _dual_simplex(n, rows + 1, plain, group)
-        plain, value = _certified(goal.kind, n, rows, plain, group)
+        plain, value = _certified(goal.kind, first, choices, n, rows, plain, group)
         if anywhere(plain):
-            _refine(n, rows, group)
+            _refine(first, choices, n, rows, group)
             if goal.kind != ANY:  # else ties gave the objective away
                 for j in range(n):
-                    value = value - get(group.fixed, group.c + j) * get(group.memory, group.x + j)
+                    value = value - get(group.fixed, group.c + j) * get(group.point, j)
                 plain = plain & (value <= 4.0 * TIE)
-            plain, played = _accepted(goal, span, best, n, rows, plain, group)
+            plain, played = _accepted(goal, span, best, first, choices, n, rows, plain, group)
     for k in range(seats(group.team)):
         phase.leave(seat_of(k, group.team), n, where(plain, played, 0.0), group)
     wait(group.team)
@@ -150,7 +152,7 @@ def _undoubted(group):
 
 
 @inner
-def _program(written, choices, goal, n, rows, group):
+def _program(written, first, choices, goal, n, rows, group):
     """Fill the programs and their first dictionaries.
 
     Returns where they are plain, and the unit and the best of the objective.
@@ -171,11 +173,11 @@ def _program(written, choices, goal, n, rows, group):
     plain, span, best = _objective_range(goal.terms, n, group)
     for k in range(seats(team)):
         phase.weigh(seat_of(k, team), goal.terms, span, n, group)
-        phase.incentive_rows(seat_of(k, team), written.first_row[group.games[0]], choices, n, rows, group)
+        phase.incentive_rows(seat_of(k, team), first, choices, n, rows, group)
     wait(team)
     a, most = _best_action(n, group)
     for k in range(seats(team)):
-        phase.start(seat_of(k, team), a, most, n, rows, group)
+        phase.start(seat_of(k, team), a, most, first, choices, n, rows, group)
     wait(team)
     return plain & _undoubted(group), span, best
 
@@ -234,11 +236,11 @@ def _dual_simplex(n, count, plain, group):
         for k in range(seats(team)):
             phase.find_largest(seat_of(k, team), n, group)
         wait(team)
-        j, size = phase.largest_of_seats(group)
+        j, inverse = phase.largest_of_seats(group)
         plain = plain & ~(busy & (j < 0.0))
         busy = busy & (j >= 0.0)
         for k in range(seats(team)):
-            phase.set_apart(seat_of(k, team), busy, r, j, 0.0 - size, n, count, group)
+            phase.set_apart(seat_of(k, team), busy, r, j, where(busy, 0.0 - inverse, 0.0), n, count, group)
         wait(team)
         for k in range(seats(team)):
             phase.eliminate(seat_of(k, team), n, count, group)
@@ -247,51 +249,57 @@ def _dual_simplex(n, count, plain, group):
 
 
 @inner
-def _certified(kind, n, rows, plain, group):
+def _certified(kind, first, choices, n, rows, plain, group):
     """Where weak duality holds and no other level is open; and the objective."""
-    m, team = group.memory, group.team
+    team = group.team
     for k in range(seats(team)):
-        phase.clear_point(seat_of(k, team), n, rows, group)
-    wait(team)
-    for k in range(seats(team)):
+        phase.take_again(seat_of(k, team), n, group)
         phase.read_point(seat_of(k, team), n, rows, group)
         phase.read_prices(seat_of(k, team), n, rows, group)
     wait(team)
     few = get(group.fixed, group.feasible + n) <= STRICT
     accepted = where(few, LP_CERTIFICATE, LARGE_CERTIFICATE)
     for k in range(seats(team)):
-        phase.check_prices(seat_of(k, team), kind, accepted, n, rows, group)
+        phase.check_prices(seat_of(k, team), accepted, first, choices, n, rows, group)
     wait(team)
     value = lever = spread(0.0)
     for j in range(n):
-        value = value + get(group.fixed, group.c + j) * get(m, group.x + j)
+        value = value + get(group.fixed, group.c + j) * get(group.point, j)
     for r in range(rows):
-        lever = lever + get(m, group.spare + n + r)
-    gap = spread(-np.inf)
+        lever = lever + get(group.memory, group.lever + r)
+    gap = level = spread(-np.inf)
     for j in range(n):
-        gap = where(phase.is_feasible(j, group), max(gap, get(group.fixed, group.worth + j) - value), gap)
-    plain = plain & _undoubted(group) & (~few | (lever <= LEVER)) & (max(gap, 0.0 - gap) <= accepted)
-    return plain, value
+        worth = get(group.fixed, group.worth + j)
+        gap = where(phase.is_feasible(j, group), max(gap, worth - value), gap)
+        level = where(get(group.point, j) > 0.0, max(level, worth), level)
+    plain = plain & (~few | (lever <= LEVER)) & (magnitude(gap) <= accepted)
+    if kind != ANY:
+        high = phase.highest_of_seats(group) > HIGH_PRICE
+        wait(team)
+        for k in range(seats(team)):
+            phase.check_levels(seat_of(k, team), level, high, n, rows, group)
+        wait(team)
+        plain = plain & (phase.sum_of_seats(group.bound, group) <= 0.0)
+    return plain & _undoubted(group), value
 
 
 @inner
-def _refine(n, rows, group):
+def _refine(first, choices, n, rows, group):
     """As in `simplex`."""
     team = group.team
-    total = phase.total_weight(n, group)
+    factor = 1.0 / phase.total_weight(n, group)
     wait(team)
     for k in range(seats(team)):
-        phase.divide_weights(seat_of(k, team), total, n, group)
+        phase.multiply_weights(seat_of(k, team), factor, n, group)
     wait(team)
     for k in range(seats(team)):
-        phase.find_slacks(seat_of(k, team), n, rows, group)
+        phase.find_slacks(seat_of(k, team), first, choices, n, rows, group)
     wait(team)
     for k in range(seats(team)):
         phase.slacks_of_columns(seat_of(k, team), n, group)
     wait(team)
     for k in range(seats(team)):
-        phase.take_slacks_out(seat_of(k, team), total, n, rows, group)
-        phase.clear_point(seat_of(k, team), n, rows, group)
+        phase.take_slacks_out(seat_of(k, team), factor, n, rows, group)
     wait(team)
     for k in range(seats(team)):
         phase.read_point(seat_of(k, team), n, rows, group)
@@ -299,7 +307,7 @@ def _refine(n, rows, group):
 
 
 @inner
-def _accepted(goal, span, best, n, rows, plain, group):
+def _accepted(goal, span, best, first, choices, n, rows, plain, group):
     """Drop weights that are rounding; returns where the answer holds, and how many are left."""
     team = group.team
     wait(team)
@@ -308,7 +316,7 @@ def _accepted(goal, span, best, n, rows, plain, group):
     wait(team)
     total, played = phase.total_weight(n, group), spread(0.0)
     for j in range(n):
-        played = played + where(get(group.memory, group.x + j) > 0.0, 1.0, 0.0)
+        played = played + where(get(group.point, j) > 0.0, 1.0, 0.0)
     wait(team)
     for k in range(seats(team)):
         phase.divide_weights(seat_of(k, team), total, n, group)
@@ -317,7 +325,7 @@ def _accepted(goal, span, best, n, rows, plain, group):
         phase.measure_answer(seat_of(k, team), n, group)
     wait(team)
     for k in range(seats(team)):
-        phase.check_rows(seat_of(k, team), n, rows, group)
+        phase.check_rows(seat_of(k, team), first, choices, n, rows, group)
         phase.check_units(seat_of(k, team), goal, n, span, best, group)
     wait(team)
     return plain & (total > 0.5) & _undoubted(group), played

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.kernels.boxes import box_of, box_totals, line_height
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
-from acegames.kernels.lockstep import Group, prepare_group
+from acegames.kernels.lockstep import Group
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
@@ -165,6 +165,8 @@ class OwnGroup(NamedTuple):
     written: Written  # without utilities
     mixed_ptr: Ints
     group: Group
+    choices: Choices  # the joint actions of each state, where all have the same; else without rows
+    correlated: bool  # of the goal
 
 
 class OwnWork(NamedTuple):
@@ -356,9 +358,9 @@ def _let_wait(cell, feasible, written, waiting):
 
 
 @inlined
-def _enter_waiting(at, written, mixed_ptr, waiting):
-    """The rows of a waiting game; returns how many there are."""
-    first, feasible, R = waiting.first_row[at], waiting.feasible[at], np.int64(0)
+def _enter_waiting(at, first, written, mixed_ptr, waiting):
+    """The rows of a waiting game, counted from the `first` of its state; returns how many there are."""
+    feasible, R = waiting.feasible[at], np.int64(0)
     for row in range(len(written.row)):
         if (feasible >> row) & 1:
             written.row[R] = first + row
@@ -384,19 +386,21 @@ def warp_phase(thread, block, threads, blocks, shared, own, given):
 
 
 @inlined
-def _solve_plain(first, step, room, given):
+def _solve_plain(begin, step, room, given):
     waiting, written, team = given.waiting, room.written, room.group.team
     n = len(room.group.sigma)  # known when this is compiled
-    at, count = first, waiting.counts[WAITING]
-    prepare_group(given.choices, given.goal.correlated, room.group)
+    alike = len(room.choices.action) > 0
+    choices = room.choices if alike else given.choices
+    goal = Goal(room.correlated, given.goal.floor, given.goal.kind, given.goal.terms)
+    at, count = begin, waiting.counts[WAITING]
     while at < count:  # a range would divide by the step, which takes a GPU long
         for k in range(seats(team)):
             if leads(seat_of(k, team)):
-                _enter_waiting(at, written, room.mixed_ptr, waiting)
+                _enter_waiting(at, 0 if alike else waiting.first_row[at], written, room.mixed_ptr, waiting)
                 room.group.games[0] = 0  # read after the next wait
         game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
         one, nothing = np.int64(1), np.int64(0)
-        how = given.choices, given.goal, room.group, nothing, nothing, _answers(at, room, given)
+        how = choices, goal, room.group, nothing, nothing, _answers(at, room, given)
         mixed, left = solve_in_lanes(one, n, game, *how)
         wait(team)
         for k in range(seats(team)):
@@ -419,7 +423,7 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
         first = thread % WARP * warps + first // WARP
     for nth in range(first, count, blocks * threads):
         at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
-        R = _enter_waiting(at, written, own.mixed_ptr, waiting)
+        R = _enter_waiting(at, waiting.first_row[at], written, own.mixed_ptr, waiting)
         for j in range(R):
             for i in range(written.utility.shape[1]):
                 written.utility[j, i] = waiting.utility[j, i, at]

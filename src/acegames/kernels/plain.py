@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.lanes import anywhere, gather, get, lane_count, put, scatter, spread, where
+from acegames.kernels.lanes import again, anywhere, gather, get, lane_count, put, scatter, magnitude, spread, where
 from acegames.kernels.records import ANY
-from acegames.kernels.teams import is_mine, leads, mine, my_columns, my_rows, rank, scanners, size_of
-from acegames.numerics import COARSE, HARRIS, HIGH_PRICE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
+from acegames.kernels.teams import leads, mine, my_columns, my_rows, rank, scanners, size_of
+from acegames.numerics import COARSE, HARRIS, LEVER, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
 from acegames.system.compiled import inlined, inner
 
 TOP, UNIT, OUTSIDE, MISSING, ROUNDING = range(5)  # what is known of a player
 LINE, COLUMN = 0, 1  # a seat's places of the pivot: where its row begins, its column
+ALWAYS = -1  # what is told before a deviation of CCE
 
 
 @inlined
@@ -100,8 +101,10 @@ def measure_players(seat, floor, n, group):
             below = top - get(group.fixed, group.utility + i * n + j)
             near = near + where(is_feasible(j, group) & (below * OUTLIER < unit), 1.0, 0.0)
         _doubt(near > get(group.fixed, group.feasible + n + 1), seat, group)
-        for place, x in ((TOP, top), (UNIT, unit), (OUTSIDE, outside), (ROUNDING, gross)):
-            put(m, group.player + 5 * i + place, x)
+        put(m, group.player + 5 * i + TOP, top)
+        put(m, group.player + 5 * i + UNIT, unit)
+        put(m, group.player + 5 * i + OUTSIDE, outside)
+        put(m, group.player + 5 * i + ROUNDING, gross)
 
 
 @inlined
@@ -151,84 +154,75 @@ def weigh(seat, terms, span, n, group):
         for j in mine(seat, n):
             here, v = is_feasible(j, group), get(m, group.v + i * n + j)
             put(group.fixed, group.c + j, get(group.fixed, group.c + j) + factor * v)
-            for k in range(j):
-                gap = get(m, group.v + i * n + k) - v
-                gap = max(gap, 0.0 - gap)
-                close = close | (here & is_feasible(k, group) & (gap > 0.0) & (gap <= blur))
+            for k in range(n):  # of a length that is known beforehand
+                if k < j:
+                    gap = magnitude(get(m, group.v + i * n + k) - v)
+                    close = close | (here & is_feasible(k, group) & (gap > 0.0) & (gap <= blur))
         _doubt(close, seat, group)
 
 
-@inner
-def list_rows(seat, choices, correlated, group):
-    """Fill whose deviation each row is, to what and after what. All games have the same rows."""
-    r = np.int64(0)
-    for i in range(group.N):
-        begin, end = choices.first_action[i], choices.first_action[i + 1]
-        for target in range(begin, end):
-            for told in range(end - begin if correlated else 1):
-                if correlated and told == target - begin:
-                    continue
-                if is_mine(seat, r):
-                    group.owner[r] = i
-                    group.target[r] = target
-                    group.told[r] = told if correlated else -1
-                r += 1
+@inlined
+def _speaks(r, j, first, choices, group):
+    """Whether row r is about joint action j; of rows that are kept all are, with zeros."""
+    told = group.told[r]
+    return len(group.A) > 0 or told == ALWAYS or choices.action[first + j, group.owner[r]] == told
 
 
 @inlined
-def count_rows(choices, correlated, group):
-    """How many rows there are."""
-    rows = np.int64(0)
-    for i in range(group.N):
-        actions = choices.first_action[i + 1] - choices.first_action[i]
-        rows += actions * (actions - 1) if correlated else actions
-    return rows
+def _gain(r, j, first, choices, n, group):
+    """What deviation r gains at j: anything where j is not feasible, so not played, or it is 0."""
+    if len(group.A) > 0:
+        return get(group.A, r * n + j)
+    return _gained(r, j, first, choices, n, group)
+
+
+@inlined
+def _gained(r, j, first, choices, n, group):
+    i, to = np.int64(group.owner[r]), choices.deviation[first + j, group.target[r]]
+    place = group.v + i * n + to if 0 <= to < n else group.player + 5 * i + OUTSIDE
+    return get(group.memory, place) - get(group.memory, group.v + i * n + j)
 
 
 @inner
 def incentive_rows(seat, first, choices, n, rows, group):
-    """Fill A and scale."""
-    m = group.memory
+    """Fill scale, size, and A where it is kept."""
     for r in mine(seat, rows):
-        i, target, told = np.int64(group.owner[r]), np.int64(group.target[r]), np.int64(group.told[r])
-        most = spread(0.0)
+        most, size, told = spread(0.0), spread(1.0), group.told[r]
         for j in range(n):
             gain = spread(0.0)
-            if told < 0 or choices.action[first + j, i] == told:
-                to = choices.deviation[first + j, target]
-                place = group.v + i * n + to if 0 <= to < n else group.player + 5 * i + OUTSIDE
-                gain = where(is_feasible(j, group), get(m, place) - get(m, group.v + i * n + j), 0.0)
-                most = max(most, gain)
-            put(m, group.A + r * n + j, gain)
-        put(m, group.scale + r, most)
+            if told == ALWAYS or choices.action[first + j, group.owner[r]] == told:
+                gain = where(is_feasible(j, group), _gained(r, j, first, choices, n, group), 0.0)
+                most, size = max(most, gain), max(size, magnitude(gain))
+            if len(group.A) > 0:
+                put(group.A, r * n + j, gain)
+        put(group.memory, group.scale + r, most)
+        put(group.memory, group.size + r, size)
 
 
 @inner
-def start(seat, a, most, n, rows, group):
+def start(seat, a, most, first, choices, n, rows, group):
     """The dictionaries at joint action a, where the objective is `most`, its best."""
-    m, T, whole, width = group.memory, group.table, group.whole, n + 1
-    column = group.place + 2 * rank(seat) + COLUMN
-    put(whole, column, a)
+    T, whole, width = group.table, group.whole, n + 1
     for r in mine(seat, rows):
-        own, size = gather(m, whole, column, group.A + r * n), spread(1.0)
-        binds = get(m, group.scale + r) > 0.0
+        own, binds = spread(0.0), get(group.memory, group.scale + r) > 0.0
         for j in range(n):
-            gain = get(m, group.A + r * n + j)
-            size = max(size, max(gain, 0.0 - gain))
-            put(T, r * width + j, where(binds & is_feasible(j, group) & ~(a == j), gain - own, 0.0))
+            if _speaks(r, j, first, choices, group):
+                own = where(a == j, _gain(r, j, first, choices, n, group), own)
+        for j in range(n):
+            here, entry = binds & is_feasible(j, group) & ~(a == j), 0.0 - own
+            if _speaks(r, j, first, choices, group):
+                entry = _gain(r, j, first, choices, n, group) - own
+            put(T, r * width + j, where(here, entry, 0.0))
         put(T, r * width + n, where(binds, 0.0 - own, 1.0))
-        put(m, group.size + n + r, size)
         put(whole, group.basic + r, spread(n + r))
     for j in mine(seat, n):
         here = is_feasible(j, group) & ~(a == j)
         put(T, rows * width + j, where(here, 1.0, 0.0))
         put(T, (rows + 1) * width + j, where(here, most - get(group.fixed, group.c + j), 1.0))
-        put(m, group.size + j, 1.0)
         put(whole, group.other + j, where(a == j, n + rows, j))
     if leads(seat):
         put(T, rows * width + n, 1.0)
         put(T, (rows + 1) * width + n, 0.0)
-        put(m, group.size + n + rows, 1.0)
         put(whole, group.basic + rows, a)
 
 
@@ -262,7 +256,10 @@ def lowest_of_seats(group):
 
 @inlined
 def find_bound(seat, r, n, count, group):
-    """The least of some ratios of reduced costs to row r, each a bit larger than it is."""
+    """The least of some ratios of reduced costs to row r, each a bit larger than it is.
+
+    Leaves the ratios at `worth`, and what pivots are divided by at `inverse`.
+    """
     T, width, line = group.table, n + 1, group.place + 2 * rank(seat) + LINE
     put(group.whole, line, r * width)
     bound = spread(np.inf)
@@ -270,9 +267,10 @@ def find_bound(seat, r, n, count, group):
         a = 0.0 - gather(T, group.whole, line, k)
         d = max(get(T, count * width + k), 0.0)
         put(group.row, k, a)
-        a = where(a > PIVOT, a, 1.0)
-        put(group.fixed, group.worth + k, d / a)
-        bound = where(get(group.row, k) > PIVOT, min(bound, (d + HARRIS) / a), bound)
+        inverse = 1.0 / where(a > PIVOT, a, 1.0)
+        put(group.fixed, group.inverse + k, inverse)
+        put(group.fixed, group.worth + k, d * inverse)
+        bound = where(a > PIVOT, min(bound, (d + HARRIS) * inverse), bound)
     put(group.fixed, group.bound + rank(seat), bound)
 
 
@@ -283,37 +281,39 @@ def find_largest(seat, n, group):
         bound = get(group.fixed, group.bound)
         for k in range(1, size_of(group.team)):
             bound = min(bound, get(group.fixed, group.bound + k))
-        j, size = spread(-1.0), spread(PIVOT)
+        j, size, inverse = spread(-1.0), spread(PIVOT), spread(0.0)
         for k in range(rank(seat), n, scanners(seat)):
             a = get(group.row, k)
             better = (a > size) & (get(group.fixed, group.worth + k) <= bound)
             j, size = where(better, k, j), where(better, a, size)
-        put(group.fixed, group.largest + 2 * rank(seat), size)
-        put(group.fixed, group.largest + 2 * rank(seat) + 1, j)
+            inverse = where(better, get(group.fixed, group.inverse + k), inverse)
+        place = group.largest + 3 * rank(seat)
+        put(group.fixed, place, size)
+        put(group.fixed, place + 1, j)
+        put(group.fixed, place + 2, inverse)
 
 
 @inlined
 def largest_of_seats(group):
-    """The column of the largest pivot of all, -1: there is none; and its size."""
+    """The column of the largest pivot of all, -1: there is none; and what it is divided by."""
     m, place = group.fixed, group.largest
-    size, j = get(m, place), get(m, place + 1)
+    size, j, inverse = get(m, place), get(m, place + 1), get(m, place + 2)
     for k in range(1, scanners(group.team)):
-        a, i = get(m, place + 2 * k), get(m, place + 2 * k + 1)
+        a, i = get(m, place + 3 * k), get(m, place + 3 * k + 1)
         better = (a > size) | ((a == size) & (i < j))
-        size, j = where(better, a, size), where(better, i, j)
-    return j, size
+        size, j, inverse = where(better, a, size), where(better, i, j), where(better, get(m, place + 3 * k + 2), inverse)
+    return j, inverse
 
 
 @inlined
-def set_apart(seat, busy, r, j, size, n, count, group):
-    """Take row r and column j out of the table, where a lane is busy; the pivot is `size`.
+def set_apart(seat, busy, r, j, inverse, n, count, group):
+    """Take row r and column j out of the table, where a lane is busy; 1 / `inverse` is the pivot.
 
     They count as zero in the table, the row is scaled, and of its own row -1 times that is
     subtracted. Where they meet, the column is taken out. The variables change places.
     """
     T, whole, width = group.table, group.whole, n + 1
     line, column = group.place + 2 * rank(seat) + LINE, group.place + 2 * rank(seat) + COLUMN
-    inverse = where(busy, 1.0 / size, 0.0)
     put(whole, column, max(j, 0.0))
     for k in mine(seat, width):
         meet = busy & (j == k)
@@ -324,7 +324,7 @@ def set_apart(seat, busy, r, j, size, n, count, group):
             scatter(T, whole, line, k, where(busy, 0.0, before))
     for i in mine(seat, count + 1):
         before = gather(T, whole, column, i * width)
-        put(group.memory, group.y + i, where(busy & (r == i), -1.0, where(busy, before, 0.0)))
+        put(group.memory, group.column + i, where(busy & (r == i), -1.0, where(busy, before, 0.0)))
         scatter(T, whole, column, i * width, where(busy, 0.0, before))
     if leads(seat):
         put(whole, line, where(busy, r, -1.0))
@@ -339,7 +339,7 @@ def eliminate(seat, n, count, group):
     """Subtract the pivot's row from all rows, as often as its column says."""
     T, width = group.table, n + 1
     for i in my_rows(seat, count + 1):
-        factor = get(group.memory, group.y + i)
+        factor = get(group.memory, group.column + i)
         for k in my_columns(seat, width):
             put(T, i * width + k, get(T, i * width + k) - factor * get(group.row, k))
 
@@ -348,60 +348,88 @@ def eliminate(seat, n, count, group):
 
 
 @inlined
-def clear_point(seat, n, rows, group):
-    """All weights, slacks and prices are zero."""
-    for k in mine(seat, n + rows + 1):
-        put(group.memory, group.x + k, 0.0)
-        put(group.memory, group.y + k, 0.0)
+def take_again(seat, n, group):
+    """Let go of what was found from the utilities in units."""
+    for k in mine(seat, group.N * n):
+        put(group.memory, group.v + k, again(get(group.memory, group.v + k)))
 
 
 @inlined
 def read_point(seat, n, rows, group):
-    """Fill the weights, and slacks behind them."""
+    """Fill the weights, and zeros behind them."""
     for i in mine(seat, rows + 1):
         b = max(get(group.table, i * (n + 1) + n), 0.0)
-        scatter(group.memory, group.whole, group.basic + i, group.x, b)
+        scatter(group.point, group.whole, group.basic + i, 0, where(get(group.whole, group.basic + i) < n, b, 0.0))
 
 
 @inlined
 def read_prices(seat, n, rows, group):
-    """Fill the prices, behind those of joint actions."""
+    """Fill the prices behind the weights, and zeros among these: what is basic has no price."""
     for k in mine(seat, n):
         d = get(group.table, (rows + 1) * (n + 1) + k)
-        scatter(group.memory, group.whole, group.other + k, group.y, d)
+        scatter(group.point, group.whole, group.other + k, 0, where(get(group.whole, group.other + k) < n, 0.0, d))
 
 
 @inner
-def check_prices(seat, kind, accepted, n, rows, group):
-    """Fill what joint actions are worth, and each row's lever; look whether a level is open."""
-    m, T, d = group.memory, group.table, (rows + 1) * (n + 1)
+def check_prices(seat, accepted, first, choices, n, rows, group):
+    """Fill what joint actions are worth, each row's lever and the highest price of a seat's rows."""
+    m, highest = group.memory, spread(0.0)
     for r in mine(seat, rows):
-        y = get(m, group.y + n + r)
-        size = max(y, 0.0 - y)
+        y = get(group.point, n + r)
+        size = magnitude(y)
         over = lever = spread(0.0)
         if anywhere(size > 0.0):
-            clear = (size <= HIGH_PRICE) & (y * get(m, group.size + n + r) >= 0.0 - accepted)
-            _doubt(~clear, seat, group)
+            _doubt(~(y * get(m, group.size + r) >= 0.0 - accepted), seat, group)
             for j in range(n):
-                gain, x = get(m, group.A + r * n + j), get(m, group.x + j)
-                over = over + gain * x
-                part = y * gain * x
-                lever = lever + 0.25 * NOISE * max(part, 0.0 - part)
-            lever = lever + size * max(over, 0.0)
-        put(m, group.spare + n + r, lever)
+                if _speaks(r, j, first, choices, group):
+                    gain, x = _gain(r, j, first, choices, n, group), get(group.point, j)
+                    over = over + gain * x
+                    lever = lever + 0.25 * NOISE * magnitude(y * gain * x)
+            lever, highest = lever + size * max(over, 0.0), max(size, highest)
+        put(m, group.lever + r, lever)
+    put(group.fixed, group.bound + rank(seat), highest)
     for j in mine(seat, n):
         put(group.fixed, group.worth + j, get(group.fixed, group.c + j))
     for r in range(rows):
-        y = get(m, group.y + n + r)
-        if anywhere(max(y, 0.0 - y) > 0.0):
+        y = get(group.point, n + r)
+        if anywhere(magnitude(y) > 0.0):
             for j in mine(seat, n):
-                gain = get(m, group.A + r * n + j)
-                put(group.fixed, group.worth + j, get(group.fixed, group.worth + j) - y * gain)
-    if kind != ANY:
-        for k in mine(seat, n):
-            price = get(T, d + k)
-            clear = (price >= PIVOT) & (price * gather(m, group.whole, group.other + k, group.size) > TIE)
-            _doubt(~clear, seat, group)
+                if _speaks(r, j, first, choices, group):
+                    gain = _gain(r, j, first, choices, n, group)
+                    put(group.fixed, group.worth + j, get(group.fixed, group.worth + j) - y * gain)
+
+
+@inlined
+def highest_of_seats(group):
+    """The highest price."""
+    highest = get(group.fixed, group.bound)
+    for k in range(1, size_of(group.team)):
+        highest = max(highest, get(group.fixed, group.bound + k))
+    return highest
+
+
+@inner
+def check_levels(seat, level, high, n, rows, group):
+    """Look whether another level is open: all that is not played must have a price.
+
+    Where prices are `high`, they must agree with the program's own numbers: what a joint action is
+    worth below the `level` of those that are played. Fills how many rows' prices do not say so.
+    """
+    silent = spread(0.0)
+    for k in mine(seat, n):
+        price, which = get(group.table, (rows + 1) * (n + 1) + k), get(group.whole, group.other + k)
+        joint = which < n
+        _doubt(joint & ~(price > TIE), seat, group)
+        silent = silent + where(joint | (which >= n + rows), 0.0, 1.0)
+        if anywhere(high):
+            for j in range(n):
+                own = magnitude(level - get(group.fixed, group.worth + j) - price)
+                _doubt(high & (which == j) & is_feasible(j, group) & ~(own <= LEVER), seat, group)
+    for r in mine(seat, rows):
+        y = get(group.point, n + r)
+        clear = (y >= PIVOT) & (y * get(group.memory, group.size + r) > TIE)
+        silent = silent - where(clear, 1.0, 0.0)
+    put(group.fixed, group.bound + rank(seat), silent)
 
 
 # -- the answers ----------------------------------------------------------------------------------
@@ -412,51 +440,57 @@ def total_weight(n, group):
     """The sum of the weights."""
     total = spread(0.0)
     for j in range(n):
-        total = total + get(group.memory, group.x + j)
+        total = total + get(group.point, j)
     return total
+
+
+@inlined
+def multiply_weights(seat, factor, n, group):
+    """Let weights sum to one, but for rounding."""
+    for j in mine(seat, n):
+        put(group.point, j, get(group.point, j) * factor)
 
 
 @inlined
 def divide_weights(seat, total, n, group):
     """Let weights sum to one."""
     for j in mine(seat, n):
-        put(group.memory, group.x + j, get(group.memory, group.x + j) / total)
+        put(group.point, j, get(group.point, j) / total)
 
 
 @inlined
-def find_slacks(seat, n, rows, group):
-    """What is left in each row; nothing in the sum of the weights, and joint actions have none."""
-    m = group.memory
-    for j in mine(seat, n):
-        put(m, group.spare + j, 0.0)
+def find_slacks(seat, first, choices, n, rows, group):
+    """What is left in each row, in place of prices; nothing in the sum of the weights."""
     for r in mine(seat, rows):
-        put(m, group.spare + n + r, _slack(r, n, group))
+        put(group.point, n + r, _slack(r, first, choices, n, group))
     if leads(seat):
-        put(m, group.spare + n + rows, 0.0)
+        put(group.point, n + rows, 0.0)
 
 
 @inlined
-def _slack(r, n, group):
+def _slack(r, first, choices, n, group):
     slack = spread(0.0)
     for j in range(n):
-        slack = slack - get(group.memory, group.A + r * n + j) * get(group.memory, group.x + j)
+        if _speaks(r, j, first, choices, group):
+            slack = slack - _gain(r, j, first, choices, n, group) * get(group.point, j)
     return slack
 
 
 @inlined
 def slacks_of_columns(seat, n, group):
-    """The same of the variables that are zero."""
+    """The same of the variables that are zero; joint actions have none."""
     for k in mine(seat, n):
-        put(group.row, k, gather(group.memory, group.whole, group.other + k, group.spare))
+        slack = gather(group.point, group.whole, group.other + k, 0)
+        put(group.row, k, where(get(group.whole, group.other + k) < n, 0.0, slack))
 
 
 @inlined
-def take_slacks_out(seat, total, n, rows, group):
-    """Correct the right sides by these; weights had a sum of `total`."""
+def take_slacks_out(seat, factor, n, rows, group):
+    """Correct the right sides by these; weights were multiplied by `factor`."""
     T, width = group.table, n + 1
     for i in mine(seat, rows + 1):
         b = get(T, i * width + n)
-        b = where(get(group.whole, group.basic + i) < n, b / total, b)
+        b = where(get(group.whole, group.basic + i) < n, b * factor, b)
         for k in range(n):
             b = b + get(T, i * width + k) * get(group.row, k)
         put(T, i * width + n, b)
@@ -466,8 +500,8 @@ def take_slacks_out(seat, total, n, rows, group):
 def drop_rounding(seat, n, group):
     """Tiny weights become zero."""
     for j in mine(seat, n):
-        x = get(group.memory, group.x + j)
-        put(group.memory, group.x + j, where(x > TIE, x, 0.0))
+        x = get(group.point, j)
+        put(group.point, j, where(x > TIE, x, 0.0))
 
 
 @inner
@@ -476,24 +510,23 @@ def measure_answer(seat, n, group):
     m = group.memory
     for i in mine(seat, group.N):
         missing = noise = spread(0.0)
-        unit = _unit(i, group)
         for j in range(n):
-            x = get(m, group.x + j)
+            x = get(group.point, j)
             missing = missing - x * get(m, group.v + i * n + j)
-            part = NOISE * x * get(group.fixed, group.gross + i * n + j) / unit
+            part = NOISE * x * get(group.fixed, group.gross + i * n + j)
             noise = where(x > 0.0, noise + part, noise)
         put(m, group.player + 5 * i + MISSING, missing)
-        put(m, group.player + 5 * i + ROUNDING, noise)
+        put(m, group.player + 5 * i + ROUNDING, noise / _unit(i, group))
 
 
 @inner
-def check_rows(seat, n, rows, group):
+def check_rows(seat, first, choices, n, rows, group):
     """Look whether all rows hold."""
     m = group.memory
     for r in mine(seat, rows):
-        player = group.player + 5 * group.owner[r]
+        player, slack = group.player + 5 * group.owner[r], _slack(r, first, choices, n, group)
         least = min(get(m, group.scale + r), get(m, player + MISSING))
-        _doubt(_slack(r, n, group) < 0.0 - (STABLE * least + get(m, player + ROUNDING)), seat, group)
+        _doubt(slack < 0.0 - (STABLE * least + get(m, player + ROUNDING)), seat, group)
 
 
 @inner
@@ -504,7 +537,7 @@ def check_units(seat, goal, n, span, best, group):
         top, unit = get(m, group.player + 5 * i + TOP), get(m, group.player + 5 * i + UNIT)
         missing = gross = spread(0.0)
         for j in range(n):
-            x = get(m, group.x + j)
+            x = get(group.point, j)
             missing = where(x > 0.0, missing + x * (top - get(group.fixed, group.utility + i * n + j)), missing)
             gross = where(x > 0.0, gross + x * get(group.fixed, group.gross + i * n + j), gross)
         least = where(missing > NOISE * gross, missing, max(missing, unit))
@@ -513,11 +546,11 @@ def check_units(seat, goal, n, span, best, group):
         here = gross = spread(0.0)
         for i in range(group.N):
             for j in range(n):
-                x = get(m, group.x + j)
+                x = get(group.point, j)
                 part = x * get(group.fixed, group.gross + i * n + j)
                 gross = where(x > 0.0, gross + part * abs(goal.terms[i]), gross)
         for j in range(n):
-            x = get(m, group.x + j)
+            x = get(group.point, j)
             here = where(x > 0.0, here + x * _objective(j, goal.terms, n, group), here)
         missing = best - here
         _doubt((missing > OUTLIER * NOISE * gross) & (missing * COARSE < span), seat, group)

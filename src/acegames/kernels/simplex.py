@@ -118,12 +118,12 @@ def _first_to_bind(b, a, sign, count, tolerances, bland):
     bound = np.inf
     for k in range(count):
         if sign * a[k] > tolerances.pivot:
-            bound = min(bound, (max(b[k], 0.0) + (0.0 if bland else tolerances.slack)) / (sign * a[k]))
+            bound = min(bound, (max(b[k], 0.0) + (0.0 if bland else tolerances.slack)) * (1.0 / (sign * a[k])))
     bound = bound * (1.0 + tolerances.share) + tolerances.share
     at = -1
     size = tolerances.pivot
     for k in range(count):
-        if sign * a[k] > size and max(b[k], 0.0) / (sign * a[k]) <= bound:
+        if sign * a[k] > size and max(b[k], 0.0) * (1.0 / (sign * a[k])) <= bound:
             at = k
             size = sign * a[k]
             if bland:
@@ -288,11 +288,12 @@ def refine(table, program, x):
     total = 0.0
     for j in range(program.R):
         total += x[j]
+    factor = 1.0 / total
     for i in range(table.m):
         if table.basic[i] < program.R:
-            table.rhs[i] /= total
+            table.rhs[i] *= factor
     for j in range(program.R):
-        x[j] /= total
+        x[j] *= factor
     for k in range(table.n):
         if table.nonbasic[k] >= program.columns:
             r = table.nonbasic[k] - program.columns

@@ -622,7 +622,8 @@ def _residuals_hold(u, program, work, sigma, tiny):
         noise[i] = 0.0
         for j in range(program.R):
             missing[i] -= sigma[j] * work.v[j, i]
-            noise[i] += NOISE * sigma[j] * u[j, N + i] / (unit[i] if unit[i] > 0.0 else 1.0)
+            noise[i] += NOISE * sigma[j] * u[j, N + i]
+        noise[i] /= unit[i] if unit[i] > 0.0 else 1.0
     for r in range(program.rows):
         slack = program.b[r]
         own = 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.lanes import LANES, lane_count
-from acegames.kernels.lockstep import has_room, prepare_group, solve_group
+from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.kernels.teams import leads, mine, seat_of, seats, wait
@@ -65,8 +65,6 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     """
     programs = waiting = widest = np.int64(0)
     together = goal.kind not in (EGALITARIAN, FAIR) and has_room(group)
-    if together:
-        prepare_group(choices, goal.correlated, group)
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):
@@ -145,7 +143,7 @@ def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answe
 def _read_answer(seat, g, lane, written, group):
     begin, first = written.ptr[g], written.first_row[g]
     for j in mine(seat, written.ptr[g + 1] - begin):
-        group.sigma[j] = group.memory[group.x + written.row[begin + j] - first, lane]
+        group.sigma[j] = group.point[written.row[begin + j] - first, lane]
 
 
 @inlined

@@ -29,7 +29,8 @@ from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
-SHARED = 3  # the address space that the threads of a block share
+METADATA = 1_000_000  # numbers of LLVM's metadata from here on are free
+SHARED, CONSTANT = 3, 4  # address spaces: what the threads of a block share, and constants
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +43,21 @@ class Recipe:
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
+    unrolled: str = ""  # a module whose loops are unrolled where their lengths are known
+    known: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants: tables that the compiler may look into
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
     @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
-        together = [x.nbytes for _, x in _arrays(self.shared)]
-        return sum(
-            map(_aligned, together + [self.threads * x.nbytes for f, x in _arrays(self.own) if f in self.beside])
-        )
+        together = [x.nbytes for field, x in _arrays(self.shared) if field not in self.known]
+        together += [self.threads * x.nbytes for field, x in _arrays(self.own) if field in self.beside]
+        return sum(map(_aligned, together))
 
     @property
     def stack_bytes(self) -> int:
         """Memory of its own that a thread needs at least."""
-        return sum(x.nbytes for field, x in _arrays(self.own) if field not in self.beside)
+        return sum(x.nbytes for field, x in _arrays(self.own) if field not in (*self.beside, *self.known))
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -122,9 +124,10 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside))]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.known, recipe.unrolled))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
+        made_of += [repr(x.tolist()) for name, x in _arrays(room) if name in recipe.known]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
     return Path(folder) / f"gpu-{recipe.name}-{key[:40]}.cubin"
 
@@ -145,7 +148,7 @@ def _linker_version() -> str:
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
     """The code of a kernel before it is linked."""
-    with compiling(), _compiling_for(capability) as cuda:
+    with compiling(), _compiling_for(capability, recipe.unrolled) as cuda:
         for kind, number in recipe.single:
             _make_single(kind, number)
         function = _assembled(cuda, recipe)
@@ -182,11 +185,12 @@ def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> byte
 
 
 @contextlib.contextmanager
-def _compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
+def _compiling_for(capability: tuple[int, int], unrolled: str = "") -> Iterator[Any]:
     """numba-cuda, made to compile for a card, whether it is there or not.
 
     It asks the present card for its capability where a kernel calls what is compiled for the
-    processor too, and numpy for `row_stack`, which newer releases do not have.
+    processor too, and numpy for `row_stack`, which newer releases do not have. It has no word for
+    loops that are to be unrolled.
     """
     added = not hasattr(np, "row_stack")
     if added:
@@ -195,15 +199,39 @@ def _compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
         optional("numba_cuda", "GPU engines", "gpu")
         cuda = optional("numba.cuda", "GPU engines", "gpu")
         from numba.cuda import dispatcher
+        from numba.cuda.cudadrv import nvvm
 
         asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _Card(capability)
+        compiled, mangled = nvvm.compile_ir, "".join(f"{len(name)}{name}" for name in unrolled.split("."))
+        if unrolled:
+            nvvm.compile_ir = lambda codes, **how: compiled([_unrolling(code, mangled) for code in codes], **how)
         try:
             yield cuda
         finally:
-            dispatcher.get_current_device = asked
+            dispatcher.get_current_device, nvvm.compile_ir = asked, compiled
     finally:
         if added:
             del np.row_stack
+
+
+def _unrolling(code: str, mangled: str) -> str:
+    """LLVM's code in which the loops of a module's functions are to be unrolled.
+
+    Numba's blocks have the numbers of what they are made from: a jump to none that is larger goes
+    back to the head of a loop.
+    """
+    lines, block, loops, ours = list[str](), 0, 0, False
+    for line in code.splitlines():
+        ours = f"_ZN{mangled}" in line if line.startswith("define") else ours
+        begins, jumps = re.match(r'"?B(\d+)[\w.]*"?:', line), re.fullmatch(r'\s+br label %"B(\d+)"', line)
+        block = int(begins[1]) if begins else block
+        if ours and jumps and int(jumps[1]) <= block:
+            loops += 1
+            line += f", !llvm.loop !{METADATA + loops}"
+        lines.append(line)
+    lines.append(f'!{METADATA} = !{{!"llvm.loop.unroll.full"}}')
+    lines += [f"!{k} = distinct !{{!{k}, !{METADATA}}}" for k in range(METADATA + 1, METADATA + loops + 1)]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -268,14 +296,15 @@ class _Places:
         kind = kind_of(pattern, dict.fromkeys(beside, "A"))
         offsets = dict[str, int]()
         for name, x in _arrays(pattern):
-            if shared or name in beside:
+            if name not in self.recipe.known and (shared or name in beside):
                 offsets[name] = self.used
                 self.used += _aligned(x.nbytes * (1 if shared else self.recipe.threads))
 
         @intrinsic
         def make(context):  # type: ignore[no-untyped-def]
             def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
-                return _Emitting(context, builder, offsets, beside, self.recipe.threads).value("", pattern, kind)
+                emitting = _Emitting(context, builder, offsets, beside, self.recipe.known, self.recipe.threads)
+                return emitting.value("", pattern, kind)
 
             return kind(), emit
 
@@ -290,6 +319,7 @@ class _Emitting:
     builder: Any
     offsets: dict[str, int]  # of arrays in shared memory
     beside: set[str]
+    known: tuple[str, ...]
     threads: int
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
@@ -310,7 +340,9 @@ class _Emitting:
 
         item = self.context.get_data_type(kind.dtype)
         many, strides = 1, pattern.strides
-        if name in self.offsets:
+        if name in self.known:
+            data = self._constant(pattern, item)
+        elif name in self.offsets:
             many = self.threads if name in self.beside else 1
             data = self._shared(self.offsets[name], pattern.itemsize if many > 1 else 0)
         else:
@@ -326,6 +358,14 @@ class _Emitting:
             meminfo=None,
         )
         return array._getvalue()
+
+    def _constant(self, pattern: Any, item: Any) -> Any:
+        """A table whose numbers are part of the code."""
+        table = ir.Constant(ir.ArrayType(item, pattern.size), [item(int(x)) for x in pattern.reshape(-1)])
+        name = self.builder.module.get_unique_name("acegames_known")
+        memory = ir.GlobalVariable(self.builder.module, table.type, name, CONSTANT)
+        memory.linkage, memory.global_constant, memory.initializer = "internal", True, table
+        return self.builder.addrspacecast(memory, ir.PointerType(table.type), "generic")
 
     def _shared(self, offset: int, each: int) -> Any:
         """A place in shared memory; `each` thread has its own, this far from the one before."""

@@ -139,7 +139,9 @@ class _WithCard(LocalEngine):
         from acegames.engines.gpu.recipes import SOLVING, Shape
         from acegames.engines.gpu.solving import CardSolver, cell_bytes, chunk_cells, fixed_bytes
 
-        shape = Shape.of(space, concept)
+        stages = stages_of(space, concept, base)
+        assert isinstance(stages, Programs)
+        shape = Shape.of(space, concept).for_choices(stages.choices)
         allowed = self._allowed(shape.own_bytes)
         chunk = chunk_cells(space, allowed)
         if not chunk:
@@ -149,8 +151,6 @@ class _WithCard(LocalEngine):
                 f"{int(space.totals.max()):,} cells, but only {bytes_said(allowed)} can be used; LocalEngine() solves it in the memory "
                 "of the machine, and coarser costs, smaller budgets or fewer constraints make layers smaller"
             )
-        stages = stages_of(space, concept, base)
-        assert isinstance(stages, Programs)
         self.ran.append(f"on the GPU ({self.card.name})")
         compile_together((*SOLVING,), shape, self.card.capability)
         return CardSolver(self.card, space, shape, concept, base, stages, chunk, not store.in_memory)

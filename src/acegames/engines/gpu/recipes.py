@@ -17,10 +17,13 @@ from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.kernels.teams import WARP, Team
+from acegames.model.arrays import pointers
 from acegames.safety.space import Space
+from acegames.stage.kernel_form import deviation_table
 from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
+MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
 GAMES = 64  # threads of a block where each solves a stage game
 ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
@@ -28,6 +31,7 @@ FEW = 16  # joint actions up to which one thread solves any game as fast as a pr
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
+DEVIATIONS = "group.owner", "group.target", "group.told"
 NUMBERING = 1024  # threads of the block that numbers strips
 
 EXPLORING: dict[str, tuple[Any, ...]] = {
@@ -61,6 +65,7 @@ class Shape:
     actions: tuple[int, ...]
     correlated: bool
     warp: bool = False  # whether a warp solves a plain game, else a thread
+    alike: bool = False  # whether all states have all joint actions, one after the other
 
     @staticmethod
     def of(space: Space, concept: Concept | None = None) -> Shape:
@@ -68,10 +73,10 @@ class Shape:
         rows, outcomes = space.tables.widest
         rows = next((n for n in ROWS if n >= rows), rows)
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
-        players, most = len(space.game.players), max(len(labels) for labels in space.game.actions)
+        actions = tuple(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
         warp = told and rows > FEW  # measured: `benchmarks/gpu.py programs`
-        return Shape(rows, rounded, space.budget.shape[1], players, (most,) * players, told, warp)
+        return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told, warp)
 
     @cached_property
     def line(self) -> Any:
@@ -87,7 +92,7 @@ class Shape:
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Team(0) if self.warp else None
-        room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team)
+        room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.alike)
         names, kind = ("whole", "owner", "target", "told"), np.int16 if room.table.size < 2**15 else np.int32
         return room._replace(**{name: getattr(room, name).astype(kind) for name in names})
 
@@ -106,6 +111,24 @@ class Shape:
     def own_bytes(self) -> int:
         """Memory that a multiprocessor's threads need for games that are not plain."""
         return RESIDENT * recipe("left", self).stack_bytes
+
+    @cached_property
+    def known(self) -> Choices:
+        """What all states have in common, where they are alike; else without rows."""
+        counts = np.array(self.actions)
+        action = np.indices(self.actions, dtype=np.int32).reshape(self.players, -1).T
+        deviation = deviation_table(np.zeros(len(action), np.int64), action, counts, (True,) * self.players)
+        count = len(action) if self.alike else 0
+        return Choices(np.ascontiguousarray(action)[:count], deviation[:count], pointers(counts))
+
+    def for_choices(self, choices: Choices) -> Shape:
+        """The shape for a game with these choices."""
+        alike = replace(self, alike=True)
+        rows, same = len(alike.known.action), np.array_equal(choices.first_action, alike.known.first_action)
+        if not same or rows != self.rows or len(choices.action) % rows:
+            return self
+        tables = zip(choices[:2], alike.known[:2], strict=True)
+        return alike if all((x.reshape(-1, *k.shape) == k).all() for x, k in tables) else self
 
     def written(self, *, utility: bool) -> Any:
         """Room for one game."""
@@ -138,10 +161,12 @@ def recipe(name: str, shape: Shape) -> Recipe:
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
         return replace(made, own=OwnWork(shape.written(utility=True), ends, work))
     if name == "plain":
-        room = OwnGroup(shape.written(utility=False), ends, shape.group)
+        room = OwnGroup(shape.written(utility=False), ends, shape.group, shape.known, shape.correlated)
+        made = replace(made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.alike)))
         if shape.warp:
             return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
-        held = replace(made, threads=GAMES, own=room, beside=("group.table",))
+        unrolled = "acegames.kernels.plain" if shape.alike and shape.group.table.size <= MOST_UNROLLED else ""
+        held = replace(made, threads=GAMES, own=room, beside=("group.table",), unrolled=unrolled)
         return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
     return made
 
