@@ -106,7 +106,7 @@ def read_phase(thread, block, threads, blocks, shared, own, given):
         written.ptr[0] = 0
         written.ptr[1] = rows
         if is_pure(0, written, given.solving.choices, given.solving.goal, own.pure):
-            file_pure(None, 0, written, own.pure.chosen[0], _answers(0, own, given.solving))
+            file_pure(0, written, own.pure.chosen[0], _answers(0, own, given.solving))
         else:
             _let_wait(at, (np.int64(1) << rows) - 1, written, given.solving.waiting)
 
@@ -126,7 +126,7 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     """Time one shape: whether answers agree, and a sentence."""
     told, rows, players = bool(concept.told), int(np.prod(actions)), len(actions)
     shape = Shape(rows, 32, 1, players, actions, told, warp=told and rows > FEW)
-    own = OwnCell(shape.totals, shape.written(utility=True), np.empty(3, np.int64), pure_room.py_func(rows, players))
+    own = OwnCell(shape.totals, shape.written, np.empty(3, np.int64), pure_room.py_func(rows, players))
     read = Recipe("read", (read_phase,), SEGMENT, own=own, single=ALONE)
     written, choices, goal = some_games(actions, concept, games, pure=True)
     solving = waiting_games(card, shape, written, choices, goal)

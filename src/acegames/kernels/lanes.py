@@ -99,7 +99,13 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
 def _quotient(builder: Any, a: Any, b: Any) -> Any:
     """a / b on a GPU, which divides zero in a long way around; b is positive where a is zero."""
     one, zero = ir.Constant(a.type, 1.0), builder.fcmp_ordered("==", a, ir.Constant(a.type, 0.0))
-    return builder.select(zero, a, builder.fdiv(builder.select(zero, one, a), b))
+    return builder.select(zero, a, builder.fdiv(_again(builder, builder.select(zero, one, a)), b))
+
+
+def _again(builder: Any, x: Any) -> Any:
+    """A copy on a GPU, of which the compiler knows nothing."""
+    copy = ir.InlineAsm(ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), "mov.f64 $0, $1;", "=d,d", True)
+    return builder.call(copy, [x])
 
 
 for _operation, _name in (
@@ -172,15 +178,14 @@ def magnitude(context, x):
 
 @intrinsic
 def again(context, x):
-    """The same, of which a GPU's compiler does not know it: what was found from it is found anew
-    instead of being kept, for which there are too few registers.
+    """The same, of which a GPU's compiler does not know it.
+
+    So what was found from it is found anew instead of being kept, for which there are too few
+    registers; and what must not be divided by is not, because the quotient is not used.
     """
 
     def emit(context, builder, signature, values):
-        if not on_gpu(context):
-            return values[0]
-        copy = ir.InlineAsm(ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), "mov.f64 $0, $1;", "=d,d", True)
-        return builder.call(copy, values)
+        return _again(builder, values[0]) if on_gpu(context) else values[0]
 
     return lanes(x), emit
 

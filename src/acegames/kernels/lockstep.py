@@ -37,7 +37,7 @@ class Group(NamedTuple):
     # the same, apart because it is worked on most: (rows + 2, joint actions + 1) rows, sum of
     # weights, reduced costs; right sides in the last column
     table: Floats
-    point: Floats  # (variables, 8) joint actions' weights; slacks' prices, and then how large they are; one that stands for none
+    point: Floats  # (2 variables, 8) values of joint actions, of slacks, and of the one that stands for none; then their prices
     A: Floats  # (rows x joint actions, 8) what deviations gain; without places where that is found again each time
     whole: Ints  # (places, 8): basic variable of each row, other one of each column, places of the pivot
     games: Ints  # (8,)
@@ -45,7 +45,6 @@ class Group(NamedTuple):
     owner: Ints  # (rows,) whose deviation, to which action of all players', and told which, or `plain.ALWAYS`
     target: Ints
     told: Ints
-    sigma: Floats  # (joint actions,) room for one lane's answer
     team: Any  # that works on it; None: one thread
     N: int
     # in `memory`
@@ -55,6 +54,7 @@ class Group(NamedTuple):
     size: int  # (rows,)
     lever: int  # (rows,)
     column: int  # (rows + 2,) the pivot's
+    values: int  # (2N,) of the answer
     # in `fixed`
     feasible: int  # (joint actions,) 1 or 0; behind them the number of joint actions, and a quarter of it
     utility: int  # (N, joint actions)
@@ -86,29 +86,29 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
     chairs, scanners = (1, 1) if team is None else (WARP, SCANNERS)
     player = N * n
     scale = player + 5 * N
-    size, lever, column = scale + rows, scale + 2 * rows, scale + 3 * rows
+    size, lever, column, values = scale + rows, scale + 2 * rows, scale + 3 * rows, scale + 4 * rows + 2
     utility = n + 2
     gross, c = utility + N * n, utility + 2 * N * n
     worth, inverse, doubt = c + n, c + 2 * n, c + 3 * n
     bound, lowest = doubt + chairs, doubt + 2 * chairs
     largest, end = lowest + 2 * scanners, lowest + 5 * scanners
     place = rows + 1 + n
-    memory, fixed = np.zeros((column + rows + 2, lanes)), np.zeros((end, lanes))
+    memory, fixed = np.zeros((values + 2 * N, lanes)), np.zeros((end, lanes))
     table, row = np.zeros(((rows + 2) * (n + 1), lanes)), np.zeros((n + 1, lanes))
-    point, A = np.zeros((n + rows + 1, lanes)), np.zeros((rows * n if kept else 0, lanes))
+    point, A = np.zeros((2 * (n + rows + 1), lanes)), np.zeros((rows * n if kept else 0, lanes))
     whole, games = np.zeros((place + 2 * chairs, lanes), np.int64), np.zeros(lanes, np.int64)
     owner, target, told = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, phase.ALWAYS)
     r = begin = np.int64(0)
-    for i in range(N):
+    for i in range(N if rows > 0 else 0):
         for to in range(actions[i]):
             for after in range(actions[i] if correlated else 1):
-                if r < rows and not (correlated and after == to):
+                if not (correlated and after == to):
                     owner[r], target[r] = i, begin + to
                     told[r] = after if correlated else phase.ALWAYS
                     r += 1
         begin += actions[i]
-    arrays = memory, fixed, table, point, A, whole, games, row, owner, target, told, np.empty(n)
-    numbers = np.int64(0), player, scale, size, lever, column
+    arrays = memory, fixed, table, point, A, whole, games, row, owner, target, told
+    numbers = np.int64(0), player, scale, size, lever, column, values
     known = np.int64(0), utility, gross, c, worth, inverse, doubt, bound, lowest, largest
     return Group(*arrays, team, N, *numbers, *known, np.int64(0), rows + 1, place)
 
@@ -116,18 +116,18 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
 @inlined
 def has_room(group):
     """Whether there is room for games in a group."""
-    return len(group.sigma) > 0
+    return len(group.row) > 1
 
 
 @inner
-def solve_group(written, choices, goal, n, group):
-    """Solve the group's games, in the first n rows of their states.
+def solve_group(first, choices, goal, n, group):
+    """Solve the group's games (`plain.enter`), whose joint actions are n rows from the `first` on.
 
-    Fills the weights of joint actions at `group.x`, and behind `group.feasible` how many are
-    played, 0 in lanes that are given up.
+    Fills the weights of joint actions, what they are worth, and behind `group.feasible` how many
+    are played, 0 in lanes that are given up (`plain.file_lane`).
     """
-    rows, first = len(group.owner), written.first_row[group.games[0]]
-    plain, span, best = _program(written, first, choices, goal, n, rows, group)
+    rows = len(group.owner)
+    plain, span, best = _program(first, choices, goal, n, rows, group)
     played = spread(0.0)
     if anywhere(plain):
         plain = _dual_simplex(n, rows + 1, plain, group)
@@ -140,7 +140,7 @@ def solve_group(written, choices, goal, n, group):
                 plain = plain & (value <= 4.0 * TIE)
             plain, played = _accepted(goal, span, best, first, choices, n, rows, plain, group)
     for k in range(seats(group.team)):
-        phase.leave(seat_of(k, group.team), n, where(plain, played, 0.0), group)
+        phase.find_values(seat_of(k, group.team), where(plain, played, 0.0), n, group)
     wait(group.team)
 
 
@@ -152,18 +152,12 @@ def _undoubted(group):
 
 
 @inner
-def _program(written, first, choices, goal, n, rows, group):
+def _program(first, choices, goal, n, rows, group):
     """Fill the programs and their first dictionaries.
 
     Returns where they are plain, and the unit and the best of the objective.
     """
     team = group.team
-    for k in range(seats(team)):
-        phase.clear(seat_of(k, team), n, group)
-    wait(team)
-    for k in range(seats(team)):
-        phase.enter(seat_of(k, team), written, n, group)
-    wait(team)
     for k in range(seats(team)):
         phase.measure_players(seat_of(k, team), goal.floor, n, group)
     wait(team)
@@ -239,12 +233,13 @@ def _dual_simplex(n, count, plain, group):
         j, inverse = phase.largest_of_seats(group)
         plain = plain & ~(busy & (j < 0.0))
         busy = busy & (j >= 0.0)
-        for k in range(seats(team)):
-            phase.set_apart(seat_of(k, team), busy, r, j, where(busy, 0.0 - inverse, 0.0), n, count, group)
-        wait(team)
-        for k in range(seats(team)):
-            phase.eliminate(seat_of(k, team), n, count, group)
-        wait(team)
+        if anywhere(busy):
+            for k in range(seats(team)):
+                phase.set_apart(seat_of(k, team), busy, r, j, where(busy, 0.0 - inverse, 0.0), n, count, group)
+            wait(team)
+            for k in range(seats(team)):
+                phase.eliminate(seat_of(k, team), n, count, group)
+            wait(team)
     return plain & ~plain
 
 
@@ -255,7 +250,6 @@ def _certified(kind, first, choices, n, rows, plain, group):
     for k in range(seats(team)):
         phase.take_again(seat_of(k, team), n, group)
         phase.read_point(seat_of(k, team), n, rows, group)
-        phase.read_prices(seat_of(k, team), n, rows, group)
     wait(team)
     few = get(group.fixed, group.feasible + n) <= STRICT
     accepted = where(few, LP_CERTIFICATE, LARGE_CERTIFICATE)
@@ -302,7 +296,7 @@ def _refine(first, choices, n, rows, group):
         phase.take_slacks_out(seat_of(k, team), factor, n, rows, group)
     wait(team)
     for k in range(seats(team)):
-        phase.read_point(seat_of(k, team), n, rows, group)
+        phase.read_weights(seat_of(k, team), n, rows, group)
     wait(team)
 
 

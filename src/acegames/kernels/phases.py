@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from acegames.kernels.boxes import box_of, box_totals, line_height
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
-from acegames.kernels.lockstep import Group
+from acegames.kernels.lockstep import Group, solve_group
+from acegames.kernels.plain import enter_bits, file_lane
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
 from acegames.kernels.teams import WARP, leads, seat_of, seats, wait
-from acegames.kernels.written import file_pure, solve_alone, solve_in_lanes
+from acegames.kernels.written import file_pure, solve_alone
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
@@ -162,11 +163,8 @@ class OwnCell(NamedTuple):
 class OwnGroup(NamedTuple):
     """Room for a plain game."""
 
-    written: Written  # without utilities
-    mixed_ptr: Ints
     group: Group
     choices: Choices  # the joint actions of each state, where all have the same; else without rows
-    correlated: bool  # of the goal
 
 
 class OwnWork(NamedTuple):
@@ -305,7 +303,7 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
     if _is_reached(cell, given.layer.bits):
         feasible = _write_game(cell, k, here.states[a], shared, own.written, given)
         if is_pure(0, own.written, given.choices, given.goal, own.pure):
-            file_pure(None, 0, own.written, own.pure.chosen[0], _answers(0, own, given))
+            file_pure(0, own.written, own.pure.chosen[0], _answers(0, own, given))
         else:
             at = _let_wait(cell, feasible, own.written, given.waiting)
     else:
@@ -358,9 +356,9 @@ def _let_wait(cell, feasible, written, waiting):
 
 
 @inlined
-def _enter_waiting(at, first, written, mixed_ptr, waiting):
-    """The rows of a waiting game, counted from the `first` of its state; returns how many there are."""
-    feasible, R = waiting.feasible[at], np.int64(0)
+def _enter_waiting(at, written, mixed_ptr, waiting):
+    """The rows of a waiting game; returns how many there are."""
+    first, feasible, R = waiting.first_row[at], waiting.feasible[at], np.int64(0)
     for row in range(len(written.row)):
         if (feasible >> row) & 1:
             written.row[R] = first + row
@@ -387,27 +385,25 @@ def warp_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _solve_plain(begin, step, room, given):
-    waiting, written, team = given.waiting, room.written, room.group.team
-    n = len(room.group.sigma)  # known when this is compiled
+    waiting, group = given.waiting, room.group
+    team, n = group.team, len(group.row) - 1  # known when this is compiled
     alike = len(room.choices.action) > 0
     choices = room.choices if alike else given.choices
-    goal = Goal(room.correlated, given.goal.floor, given.goal.kind, given.goal.terms)
     at, count = begin, waiting.counts[WAITING]
     while at < count:  # a range would divide by the step, which takes a GPU long
         for k in range(seats(team)):
-            if leads(seat_of(k, team)):
-                _enter_waiting(at, 0 if alike else waiting.first_row[at], written, room.mixed_ptr, waiting)
-                room.group.games[0] = 0  # read after the next wait
-        game = Written(written.cell, written.ptr, written.first_row, written.row, waiting.utility[:, :, at])
-        one, nothing = np.int64(1), np.int64(0)
-        how = choices, goal, room.group, nothing, nothing, _answers(at, room, given)
-        mixed, left = solve_in_lanes(one, n, game, *how)
+            enter_bits(seat_of(k, team), waiting.feasible[at], waiting.utility[:, :, at], n, group)
         wait(team)
+        solve_group(0 if alike else np.int64(waiting.first_row[at]), choices, given.goal, n, group)
+        place = given.value, given.code, waiting.row[:, at], waiting.prob[:, at]
         for k in range(seats(team)):
-            if leads(seat_of(k, team)) and mixed > 0:
-                waiting.size[at] = room.mixed_ptr[1]
-            if leads(seat_of(k, team)) and left > 0:
-                waiting.left[take(waiting.counts[LEFT:], 1)] = at
+            seat = seat_of(k, team)
+            played = file_lane(seat, 0, waiting.cell[at], n, group, *place)
+            if leads(seat):
+                waiting.size[at] = played if played > 1 else 0
+                if played == 0:
+                    waiting.left[take(waiting.counts[LEFT:], 1)] = at
+        wait(team)
         at += step
 
 
@@ -423,7 +419,7 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
         first = thread % WARP * warps + first // WARP
     for nth in range(first, count, blocks * threads):
         at = np.int64(waiting.left[nth]) if given.together else np.int64(nth)
-        R = _enter_waiting(at, waiting.first_row[at], written, own.mixed_ptr, waiting)
+        R = _enter_waiting(at, written, own.mixed_ptr, waiting)
         for j in range(R):
             for i in range(written.utility.shape[1]):
                 written.utility[j, i] = waiting.utility[j, i, at]

@@ -10,7 +10,7 @@ import numpy as np
 
 from acegames.kernels.lanes import again, anywhere, gather, get, lane_count, put, scatter, magnitude, spread, where
 from acegames.kernels.records import ANY
-from acegames.kernels.teams import leads, mine, my_columns, my_rows, rank, scanners, size_of
+from acegames.kernels.teams import is_mine, leads, mine, my_columns, my_rows, rank, scanners, size_of
 from acegames.numerics import COARSE, HARRIS, LEVER, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
 from acegames.system.compiled import inlined, inner
 
@@ -46,40 +46,48 @@ def sum_of_seats(place, group):
 
 @inlined
 def clear(seat, n, group):
-    """No joint action is feasible, and nothing is in doubt."""
+    """No joint action is feasible."""
     for j in mine(seat, n):
         put(group.fixed, group.feasible + j, 0.0)
-    put(group.fixed, group.doubt + rank(seat), 0.0)
 
 
 @inner
 def enter(seat, written, n, group):
     """Fill utilities, gross utilities, and which joint actions are feasible."""
-    fixed = group.fixed
-    for lane in range(lane_count(fixed)):
+    for lane in range(lane_count(group.fixed)):
         g = group.games[lane]
         begin, end = written.ptr[g], written.ptr[g + 1]
-        if leads(seat):
-            fixed[group.feasible + n, lane] = end - begin
-            fixed[group.feasible + n + 1, lane] = max((end - begin) // 4, 1)
-        if size_of(seat) > 1:
-            for k in mine(seat, end - begin):
-                _take(begin + k, written.row[begin + k] - written.first_row[g], lane, written, n, group)
-        else:  # places that are known beforehand may be registers
-            k = begin
-            for j in range(n):
-                if k < end and written.row[k] == written.first_row[g] + j:
-                    _take(k, j, lane, written, n, group)
-                    k += 1
+        for r in range(begin + rank(seat), end, size_of(seat)):
+            j = written.row[r] - written.first_row[g]
+            group.fixed[group.feasible + j, lane] = 1.0
+            for i in range(2 * group.N):
+                group.fixed[group.utility + i * n + j, lane] = written.utility[r, i]
+        _entered(seat, end - begin, lane, n, group)
+
+
+@inner
+def enter_bits(seat, bits, utility, n, group):
+    """The same of one game in all lanes: utilities (joint actions, 2N) of those whose bits are set."""
+    for lane in range(lane_count(group.fixed)):
+        r = np.int64(0)
+        for j in range(n):
+            here = (bits >> j) & 1
+            if is_mine(seat, j):
+                group.fixed[group.feasible + j, lane] = here
+                for i in range(2 * group.N):
+                    u = utility[r, i]  # that of another one where j is not feasible
+                    group.fixed[group.utility + i * n + j, lane] = u if here != 0 else 0.0
+            r += here
+        _entered(seat, r, lane, n, group)
 
 
 @inlined
-def _take(r, j, lane, written, n, group):
-    """Take what is written of a joint action."""
-    group.fixed[group.feasible + j, lane] = 1.0
-    for i in range(group.N):
-        group.fixed[group.utility + i * n + j, lane] = written.utility[r, i]
-        group.fixed[group.gross + i * n + j, lane] = written.utility[r, group.N + i]
+def _entered(seat, count, lane, n, group):
+    """There are so many joint actions, and nothing is in doubt."""
+    group.fixed[group.doubt + rank(seat), lane] = 0.0
+    if leads(seat):
+        group.fixed[group.feasible + n, lane] = count
+        group.fixed[group.feasible + n + 1, lane] = max(count // 4, 1)
 
 
 @inner
@@ -267,7 +275,7 @@ def find_bound(seat, r, n, count, group):
         a = 0.0 - gather(T, group.whole, line, k)
         d = max(get(T, count * width + k), 0.0)
         put(group.row, k, a)
-        inverse = 1.0 / where(a > PIVOT, a, 1.0)
+        inverse = 1.0 / again(where(a > PIVOT, a, 1.0))
         put(group.fixed, group.inverse + k, inverse)
         put(group.fixed, group.worth + k, d * inverse)
         bound = where(a > PIVOT, min(bound, (d + HARRIS) * inverse), bound)
@@ -356,18 +364,29 @@ def take_again(seat, n, group):
 
 @inlined
 def read_point(seat, n, rows, group):
-    """Fill the weights, and zeros behind them."""
+    """Fill the values of variables and, behind them, their prices: one of both is zero."""
     for i in mine(seat, rows + 1):
         b = max(get(group.table, i * (n + 1) + n), 0.0)
-        scatter(group.point, group.whole, group.basic + i, 0, where(get(group.whole, group.basic + i) < n, b, 0.0))
+        scatter(group.point, group.whole, group.basic + i, 0, b)
+        scatter(group.point, group.whole, group.basic + i, n + rows + 1, spread(0.0))
+    for k in mine(seat, n):
+        d = get(group.table, (rows + 1) * (n + 1) + k)
+        scatter(group.point, group.whole, group.other + k, 0, spread(0.0))
+        scatter(group.point, group.whole, group.other + k, n + rows + 1, d)
 
 
 @inlined
-def read_prices(seat, n, rows, group):
-    """Fill the prices behind the weights, and zeros among these: what is basic has no price."""
-    for k in mine(seat, n):
-        d = get(group.table, (rows + 1) * (n + 1) + k)
-        scatter(group.point, group.whole, group.other + k, 0, where(get(group.whole, group.other + k) < n, 0.0, d))
+def read_weights(seat, n, rows, group):
+    """Fill the values of basic variables again."""
+    for i in mine(seat, rows + 1):
+        b = max(get(group.table, i * (n + 1) + n), 0.0)
+        scatter(group.point, group.whole, group.basic + i, 0, b)
+
+
+@inlined
+def price_of(k, n, rows, group):
+    """The price of a variable."""
+    return get(group.point, n + rows + 1 + k)
 
 
 @inner
@@ -375,7 +394,7 @@ def check_prices(seat, accepted, first, choices, n, rows, group):
     """Fill what joint actions are worth, each row's lever and the highest price of a seat's rows."""
     m, highest = group.memory, spread(0.0)
     for r in mine(seat, rows):
-        y = get(group.point, n + r)
+        y = price_of(n + r, n, rows, group)
         size = magnitude(y)
         over = lever = spread(0.0)
         if anywhere(size > 0.0):
@@ -391,7 +410,7 @@ def check_prices(seat, accepted, first, choices, n, rows, group):
     for j in mine(seat, n):
         put(group.fixed, group.worth + j, get(group.fixed, group.c + j))
     for r in range(rows):
-        y = get(group.point, n + r)
+        y = price_of(n + r, n, rows, group)
         if anywhere(magnitude(y) > 0.0):
             for j in mine(seat, n):
                 if _speaks(r, j, first, choices, group):
@@ -418,15 +437,13 @@ def check_levels(seat, level, high, n, rows, group):
     silent = spread(0.0)
     for k in mine(seat, n):
         price, which = get(group.table, (rows + 1) * (n + 1) + k), get(group.whole, group.other + k)
-        joint = which < n
-        _doubt(joint & ~(price > TIE), seat, group)
-        silent = silent + where(joint | (which >= n + rows), 0.0, 1.0)
-        if anywhere(high):
-            for j in range(n):
-                own = magnitude(level - get(group.fixed, group.worth + j) - price)
-                _doubt(high & (which == j) & is_feasible(j, group) & ~(own <= LEVER), seat, group)
+        _doubt((which < n) & ~(price > TIE), seat, group)
+        silent = silent + where((which < n) | (which >= n + rows), 0.0, 1.0)
+    for j in mine(seat, n):
+        apart = magnitude(level - get(group.fixed, group.worth + j) - price_of(j, n, rows, group))
+        _doubt(high & is_feasible(j, group) & ~(apart <= LEVER), seat, group)
     for r in mine(seat, rows):
-        y = get(group.point, n + r)
+        y = price_of(n + r, n, rows, group)
         clear = (y >= PIVOT) & (y * get(group.memory, group.size + r) > TIE)
         silent = silent - where(clear, 1.0, 0.0)
     put(group.fixed, group.bound + rank(seat), silent)
@@ -460,7 +477,7 @@ def divide_weights(seat, total, n, group):
 
 @inlined
 def find_slacks(seat, first, choices, n, rows, group):
-    """What is left in each row, in place of prices; nothing in the sum of the weights."""
+    """Fill the values of slacks; nothing is left in the sum of the weights."""
     for r in mine(seat, rows):
         put(group.point, n + r, _slack(r, first, choices, n, group))
     if leads(seat):
@@ -556,8 +573,38 @@ def check_units(seat, goal, n, span, best, group):
         _doubt((missing > OUTLIER * NOISE * gross) & (missing * COARSE < span), seat, group)
 
 
-@inlined
-def leave(seat, n, played, group):
-    """Fill how many joint actions are played."""
+@inner
+def find_values(seat, played, n, group):
+    """Fill what the answer is worth, utilities and gross utilities."""
+    for i in mine(seat, 2 * group.N):
+        mean = spread(0.0)
+        for j in range(n):
+            x, u = get(group.point, j), get(group.fixed, group.utility + i * n + j)
+            mean = where(x > 0.0, where(played == 1.0, u, mean + x * u), mean)
+        put(group.memory, group.values + i, mean)
     if leads(seat):
         put(group.fixed, group.feasible + n, played)
+
+
+@inlined
+def file_lane(seat, lane, cell, n, group, value, code, row, prob):
+    """File the answer of a lane; returns how many joint actions are played, 0: it has none.
+
+    Where several are, they and their weights are filled into row and prob.
+    """
+    played = np.int64(group.fixed[group.feasible + n, lane])
+    if played > 0:
+        for i in mine(seat, 2 * group.N):
+            value[i, cell] = group.memory[group.values + i, lane]
+        if leads(seat):
+            entries = chosen = np.int64(0)
+            for j in range(n):
+                x = group.point[j, lane]
+                if x > 0.0:
+                    chosen = j + 1
+                    if played > 1:
+                        row[entries] = j
+                        prob[entries] = x
+                        entries += 1
+            code[cell] = chosen if played == 1 else 0
+    return played

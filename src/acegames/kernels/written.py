@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.lanes import LANES, lane_count
+from acegames.kernels import plain
+from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
-from acegames.kernels.teams import leads, mine, seat_of, seats, wait
+from acegames.kernels.teams import seat_of, seats, wait
 from acegames.system.compiled import inlined, inner, kernel
 
 
@@ -31,7 +32,7 @@ def _solve_each(written, count, choices, goal, work, answers):
     answers.mixed_ptr[0] = 0
     for g in range(count):
         if is_pure(g, written, choices, goal, work):
-            file_pure(None, g, written, work.chosen[0], answers)
+            file_pure(g, written, work.chosen[0], answers)
         else:
             mixed, bad = solve_alone(g, written, choices, goal, work, mixed, bad, answers)
             programs += 1
@@ -43,9 +44,9 @@ def solve_alone(g, written, choices, goal, work, mixed, bad, answers):
     """Solve a game that is not pure; returns how many are mixed and open in all."""
     status = solve_by_programs(g, written, choices, goal, work)
     if status == PURE:
-        file_pure(None, g, written, work.chosen[0], answers)
+        file_pure(g, written, work.chosen[0], answers)
     elif status == MIXED:
-        _file_mixed(None, g, written, work.sigma, mixed, answers)
+        _file_mixed(g, written, work.sigma, mixed, answers)
         mixed += 1
     else:
         answers.open[bad] = written.cell[g]
@@ -68,7 +69,7 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):
-                file_pure(None, g, written, pure.chosen[0], answers)
+                file_pure(g, written, pure.chosen[0], answers)
                 continue
             if not together:
                 answers.open[left] = written.cell[g]
@@ -119,69 +120,54 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
 def solve_in_lanes(waiting, n, written, choices, goal, group, mixed, left, answers):
     """The same, with the first n rows of their states; the tables have as many from there on."""
     team = group.team
-    for lane in range(waiting, lane_count(group.memory)):
+    for lane in range(waiting, LANES):
         group.games[lane] = group.games[0]
-    solve_group(written, choices, goal, n, group)
+    for k in range(seats(team)):
+        plain.clear(seat_of(k, team), n, group)
+    wait(team)
+    for k in range(seats(team)):
+        plain.enter(seat_of(k, team), written, n, group)
+    wait(team)
+    solve_group(written.first_row[group.games[0]], choices, goal, n, group)
     for lane in range(waiting):
-        g = group.games[lane]
-        played = group.fixed[group.feasible + n, lane]
+        cell, entries, played = written.cell[group.games[lane]], answers.mixed_ptr[mixed], np.int64(0)
+        support = answers.mixed_row[entries:], answers.mixed_prob[entries:]
         for k in range(seats(team)):
-            _read_answer(seat_of(k, team), g, lane, written, group)
-        wait(team)
-        for k in range(seats(team)):
-            if played == 1.0:
-                file_pure(seat_of(k, team), g, written, _only_one(written.ptr[g + 1] - written.ptr[g], group), answers)
-            elif played > 1.0:
-                _file_mixed(seat_of(k, team), g, written, group.sigma, mixed, answers)
-            elif leads(seat_of(k, team)):
-                answers.open[left] = written.cell[g]
-        mixed, left = mixed + (played > 1.0), left + (played == 0.0)
+            played = plain.file_lane(seat_of(k, team), lane, cell, n, group, answers.value, answers.code, *support)
+        if played > 1:
+            answers.mixed_cell[mixed] = cell
+            answers.mixed_ptr[mixed + 1] = entries + played
+            mixed += 1
+        elif played == 0:
+            answers.open[left] = cell
+            left += 1
     return mixed, left
-
-
-@inlined
-def _read_answer(seat, g, lane, written, group):
-    begin, first = written.ptr[g], written.first_row[g]
-    for j in mine(seat, written.ptr[g + 1] - begin):
-        group.sigma[j] = group.point[written.row[begin + j] - first, lane]
-
-
-@inlined
-def _only_one(count, group):
-    """The joint action that is played."""
-    chosen = np.int64(0)
-    for j in range(count):
-        if group.sigma[j] > 0.0:
-            chosen = j
-    return chosen
 
 
 # -- filing ---------------------------------------------------------------------------------------
 
 
 @inner
-def file_pure(seat, g, written, chosen, answers):
+def file_pure(g, written, chosen, answers):
     r, cell = written.ptr[g] + chosen, written.cell[g]
-    if leads(seat):
-        answers.code[cell] = 1 + written.row[r] - written.first_row[g]
-    for i in mine(seat, len(answers.value)):
+    answers.code[cell] = 1 + written.row[r] - written.first_row[g]
+    for i in range(len(answers.value)):
         answers.value[i, cell] = written.utility[r, i]
 
 
 @inner
-def _file_mixed(seat, g, written, sigma, mixed, answers):
+def _file_mixed(g, written, sigma, mixed, answers):
     """The entries follow those of the mixed answers before."""
     begin, cell, entries = written.ptr[g], written.cell[g], answers.mixed_ptr[mixed]
-    if leads(seat):
-        answers.code[cell] = 0
-        answers.mixed_cell[mixed] = cell
-        for j in range(written.ptr[g + 1] - begin):
-            if sigma[j] > 0.0:
-                answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
-                answers.mixed_prob[entries] = sigma[j]
-                entries += 1
-        answers.mixed_ptr[mixed + 1] = entries
-    for i in mine(seat, len(answers.value)):
+    answers.code[cell] = 0
+    answers.mixed_cell[mixed] = cell
+    for j in range(written.ptr[g + 1] - begin):
+        if sigma[j] > 0.0:
+            answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
+            answers.mixed_prob[entries] = sigma[j]
+            entries += 1
+    answers.mixed_ptr[mixed + 1] = entries
+    for i in range(len(answers.value)):
         mean = 0.0
         for j in range(written.ptr[g + 1] - begin):
             if sigma[j] > 0.0:

@@ -99,7 +99,7 @@ class Shape:
     @property
     def together(self) -> bool:
         """Whether plain games are solved apart."""
-        return bool(len(self.group.sigma))
+        return len(self.group.row) > 1
 
     def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
         """Whether cards solve such games, and faster than processors."""
@@ -130,10 +130,11 @@ class Shape:
         tables = zip(choices[:2], alike.known[:2], strict=True)
         return alike if all((x.reshape(-1, *k.shape) == k).all() for x, k in tables) else self
 
-    def written(self, *, utility: bool) -> Any:
+    @cached_property
+    def written(self) -> Any:
         """Room for one game."""
         cell, ptr, first_row, row = (np.empty(n, np.int64) for n in (1, 2, 1, self.rows))
-        return Written(cell, ptr, first_row, row, np.empty((self.rows if utility else 1, 2 * self.players)))
+        return Written(cell, ptr, first_row, row, np.empty((self.rows, 2 * self.players)))
 
 
 def _plain(making: Any) -> Any:
@@ -156,12 +157,12 @@ def recipe(name: str, shape: Shape) -> Recipe:
         return replace(made, shared=np.empty((2, threads), np.int64))
     if name == "cells":
         pure = _plain(pure_room)(shape.rows, shape.players)
-        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written(utility=True), ends, pure))
+        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written, ends, pure))
     if name == "left":
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
-        return replace(made, own=OwnWork(shape.written(utility=True), ends, work))
+        return replace(made, own=OwnWork(shape.written, ends, work))
     if name == "plain":
-        room = OwnGroup(shape.written(utility=False), ends, shape.group, shape.known, shape.correlated)
+        room = OwnGroup(shape.group, shape.known)
         made = replace(made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.alike)))
         if shape.warp:
             return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
