@@ -64,6 +64,7 @@ class Group(NamedTuple):
     inverse: int  # (joint actions,) 1 over the pivot's row
     doubt: int  # (seats,) 1 where a seat has found that a game is not plain
     bound: int  # (seats,) the least ratio that a seat has found; its highest price; how many of its prices do not say enough
+    least: int  # (scanners,) the least of those ratios that some seats have found
     lowest: int  # (scanners, 2) the lowest right side, and its row
     largest: int  # (scanners, 3) the largest pivot, its column, and 1 over it
     # in `whole`
@@ -90,8 +91,8 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
     utility = n + 2
     gross, c = utility + N * n, utility + 2 * N * n
     worth, inverse, doubt = c + n, c + 2 * n, c + 3 * n
-    bound, lowest = doubt + chairs, doubt + 2 * chairs
-    largest, end = lowest + 2 * scanners, lowest + 5 * scanners
+    bound, least = doubt + chairs, doubt + 2 * chairs
+    lowest, largest, end = least + scanners, least + 3 * scanners, least + 6 * scanners
     place = rows + 1 + n
     memory, fixed = np.zeros((values + 2 * N, lanes)), np.zeros((end, lanes))
     table, row = np.zeros(((rows + 2) * (n + 1), lanes)), np.zeros((n + 1, lanes))
@@ -109,7 +110,7 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
         begin += actions[i]
     arrays = memory, fixed, table, point, A, whole, games, row, owner, target, told
     numbers = np.int64(0), player, scale, size, lever, column, values
-    known = np.int64(0), utility, gross, c, worth, inverse, doubt, bound, lowest, largest
+    known = np.int64(0), utility, gross, c, worth, inverse, doubt, bound, least, lowest, largest
     return Group(*arrays, team, N, *numbers, *known, np.int64(0), rows + 1, place)
 
 
@@ -226,6 +227,9 @@ def _dual_simplex(n, count, plain, group):
             return plain
         for k in range(seats(team)):
             phase.find_bound(seat_of(k, team), where(busy, r, 0.0), n, count, group)
+        wait(team)
+        for k in range(seats(team)):
+            phase.join_bounds(seat_of(k, team), group)
         wait(team)
         for k in range(seats(team)):
             phase.find_largest(seat_of(k, team), n, group)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.kernels.bits import ones
 from acegames.kernels.boxes import box_of, box_totals, line_height
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
 from acegames.kernels.lockstep import Group, solve_group
@@ -23,7 +24,7 @@ from acegames.kernels.plain import enter_bits, file_lane
 from acegames.kernels.records import Answers, Boxes, Choices, Floats, Following, Goal, Ints, Small, Steps, Written
 from acegames.kernels.sharing import take
 from acegames.kernels.stage import PureRoom, Workspace, is_pure
-from acegames.kernels.teams import WARP, leads, seat_of, seats, wait
+from acegames.kernels.teams import WARP, leads, meet, seat_of, seats, wait
 from acegames.kernels.written import file_pure, solve_alone
 from acegames.system.compiled import inlined, inner
 
@@ -391,6 +392,7 @@ def _solve_plain(begin, step, room, given):
     choices = room.choices if alike else given.choices
     at, count = begin, waiting.counts[WAITING]
     while at < count:  # a range would divide by the step, which takes a GPU long
+        meet(team)
         for k in range(seats(team)):
             enter_bits(seat_of(k, team), waiting.feasible[at], waiting.utility[:, :, at], n, group)
         wait(team)
@@ -545,19 +547,10 @@ def _number_of(cell, words, numbers):
     own = words[cell >> 6]
     if (own >> np.uint64(cell & 63)) & np.uint64(1) == np.uint64(0):
         return -np.int64(2**62)
-    total = numbers[cell // BLOCK] + _ones(own & ((np.uint64(1) << np.uint64(cell & 63)) - np.uint64(1)))
+    total = numbers[cell // BLOCK] + ones(own & ((np.uint64(1) << np.uint64(cell & 63)) - np.uint64(1)))
     for word in range(cell // BLOCK * (BLOCK // 64), cell >> 6):
-        total += _ones(words[word])
+        total += ones(words[word])
     return total
-
-
-@inlined
-def _ones(word):
-    """How many bits are set: of each two, each four, each byte, then added up by a product."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @inner

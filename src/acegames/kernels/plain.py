@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from acegames.kernels.bits import ones
 from acegames.kernels.lanes import again, anywhere, gather, get, lane_count, put, scatter, magnitude, spread, where
 from acegames.kernels.records import ANY
-from acegames.kernels.teams import is_mine, leads, mine, my_columns, my_rows, rank, scanners, size_of
+from acegames.kernels.teams import ACROSS, leads, mine, my_fours, my_rows, rank, scanners, size_of
 from acegames.numerics import COARSE, HARRIS, LEVER, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
 from acegames.system.compiled import inlined, inner
 
@@ -69,16 +70,13 @@ def enter(seat, written, n, group):
 def enter_bits(seat, bits, utility, n, group):
     """The same of one game in all lanes: utilities (joint actions, 2N) of those whose bits are set."""
     for lane in range(lane_count(group.fixed)):
-        r = np.int64(0)
-        for j in range(n):
-            here = (bits >> j) & 1
-            if is_mine(seat, j):
-                group.fixed[group.feasible + j, lane] = here
-                for i in range(2 * group.N):
-                    u = utility[r, i]  # that of another one where j is not feasible
-                    group.fixed[group.utility + i * n + j, lane] = u if here != 0 else 0.0
-            r += here
-        _entered(seat, r, lane, n, group)
+        for j in mine(seat, n):
+            here, r = (bits >> j) & 1, ones(bits & ((np.int64(1) << j) - 1))
+            group.fixed[group.feasible + j, lane] = here
+            for i in range(2 * group.N):
+                u = utility[r, i]  # that of another one where j is not feasible
+                group.fixed[group.utility + i * n + j, lane] = u if here != 0 else 0.0
+        _entered(seat, ones(bits), lane, n, group)
 
 
 @inlined
@@ -283,12 +281,23 @@ def find_bound(seat, r, n, count, group):
 
 
 @inlined
+def join_bounds(seat, group):
+    """The least of the ratios that some seats have found."""
+    if rank(seat) < scanners(seat):
+        many = size_of(seat) // scanners(seat)
+        least = get(group.fixed, group.bound + rank(seat) * many)
+        for k in range(1, many):
+            least = min(least, get(group.fixed, group.bound + rank(seat) * many + k))
+        put(group.fixed, group.least + rank(seat), least)
+
+
+@inlined
 def find_largest(seat, n, group):
     """Of some ratios within the bound, the one with the largest pivot, the first of several."""
     if rank(seat) < scanners(seat):
-        bound = get(group.fixed, group.bound)
-        for k in range(1, size_of(group.team)):
-            bound = min(bound, get(group.fixed, group.bound + k))
+        bound = get(group.fixed, group.least)
+        for k in range(1, scanners(group.team)):
+            bound = min(bound, get(group.fixed, group.least + k))
         j, size, inverse = spread(-1.0), spread(PIVOT), spread(0.0)
         for k in range(rank(seat), n, scanners(seat)):
             a = get(group.row, k)
@@ -345,11 +354,35 @@ def set_apart(seat, busy, r, j, inverse, n, count, group):
 @inner
 def eliminate(seat, n, count, group):
     """Subtract the pivot's row from all rows, as often as its column says."""
+    if size_of(seat) > 1:
+        for k in my_fours(seat, n + 1):
+            _eliminate_four(seat, k, n, count, group)
+    else:
+        T, width = group.table, n + 1
+        for i in range(count + 1):
+            factor = get(group.memory, group.column + i)
+            for k in range(width):
+                put(T, i * width + k, get(T, i * width + k) - factor * get(group.row, k))
+
+
+@inlined
+def _eliminate_four(seat, k, n, count, group):
+    """The same in four columns, whose parts of the pivot's row are kept meanwhile."""
     T, width = group.table, n + 1
+    k1, k2, k3 = k + ACROSS, k + 2 * ACROSS, k + 3 * ACROSS
+    x, x1 = get(group.row, k), get(group.row, min(k1, n))
+    x2, x3 = get(group.row, min(k2, n)), get(group.row, min(k3, n))
     for i in my_rows(seat, count + 1):
-        factor = get(group.memory, group.column + i)
-        for k in my_columns(seat, width):
-            put(T, i * width + k, get(T, i * width + k) - factor * get(group.row, k))
+        place, factor = i * width, get(group.memory, group.column + i)
+        y, y1 = get(T, place + k), get(T, place + min(k1, n))
+        y2, y3 = get(T, place + min(k2, n)), get(T, place + min(k3, n))
+        put(T, place + k, y - factor * x)
+        if k1 <= n:
+            put(T, place + k1, y1 - factor * x1)
+        if k2 <= n:
+            put(T, place + k2, y2 - factor * x2)
+        if k3 <= n:
+            put(T, place + k3, y3 - factor * x3)
 
 
 # -- its certificate ------------------------------------------------------------------------------

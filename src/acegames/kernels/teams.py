@@ -83,13 +83,31 @@ def seat_of(context, k, team):
 
 
 @intrinsic
+def meet(context, team):
+    """Where each thread works by itself: go on once all of its warp are here, so that they go the
+    same way again. Those that have ended are not waited for.
+    """
+
+    def emit(context, builder, signature, values):
+        if not _is_shared(team) and on_gpu(context):
+            _wait(builder)
+        return context.get_dummy_value()
+
+    return types.none(team), emit
+
+
+def _wait(builder: Any) -> None:
+    builder.function.attributes.add("convergent")  # its calls stay where all threads come to
+    _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), INDEX(-1))
+
+
+@intrinsic
 def wait(context, team):
     """Go on once all threads of the warp are here, and see what they have written."""
 
     def emit(context, builder, signature, values):
         if _is_shared(team) and on_gpu(context):
-            builder.function.attributes.add("convergent")  # its calls stay where all threads come to
-            _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), INDEX(-1))
+            _wait(builder)
         return context.get_dummy_value()
 
     return types.none(team), emit
@@ -147,3 +165,9 @@ def my_rows(seat, count):
 def my_columns(seat, count):
     """The columns that it has of these."""
     return range(_column(seat), count, _across(seat))
+
+
+@inlined
+def my_fours(seat, count):
+    """The same, the first of each four of them; the others follow ACROSS apart."""
+    return range(_column(seat), count, 4 * _across(seat))

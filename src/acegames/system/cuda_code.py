@@ -43,7 +43,7 @@ class Recipe:
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
-    unrolled: str = ""  # a module whose loops are unrolled where their lengths are known
+    loops: tuple[tuple[str, str], ...] = ()  # modules whose loops are unrolled ("full"), or are not ("disable")
     known: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants: tables that the compiler may look into
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
@@ -124,7 +124,7 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.known, recipe.unrolled))]
+    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.known, recipe.loops))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
         made_of += [repr(x.tolist()) for name, x in _arrays(room) if name in recipe.known]
@@ -148,7 +148,7 @@ def _linker_version() -> str:
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
     """The code of a kernel before it is linked."""
-    with compiling(), _compiling_for(capability, recipe.unrolled) as cuda:
+    with compiling(), _compiling_for(capability, recipe.loops) as cuda:
         for kind, number in recipe.single:
             _make_single(kind, number)
         function = _assembled(cuda, recipe)
@@ -185,7 +185,7 @@ def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> byte
 
 
 @contextlib.contextmanager
-def _compiling_for(capability: tuple[int, int], unrolled: str = "") -> Iterator[Any]:
+def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ...] = ()) -> Iterator[Any]:
     """numba-cuda, made to compile for a card, whether it is there or not.
 
     It asks the present card for its capability where a kernel calls what is compiled for the
@@ -202,9 +202,9 @@ def _compiling_for(capability: tuple[int, int], unrolled: str = "") -> Iterator[
         from numba.cuda.cudadrv import nvvm
 
         asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _Card(capability)
-        compiled, mangled = nvvm.compile_ir, "".join(f"{len(name)}{name}" for name in unrolled.split("."))
-        if unrolled:
-            nvvm.compile_ir = lambda codes, **how: compiled([_unrolling(code, mangled) for code in codes], **how)
+        compiled = nvvm.compile_ir
+        if loops:
+            nvvm.compile_ir = lambda codes, **how: compiled([_unrolling(code, loops) for code in codes], **how)
         try:
             yield cuda
         finally:
@@ -214,24 +214,25 @@ def _compiling_for(capability: tuple[int, int], unrolled: str = "") -> Iterator[
             del np.row_stack
 
 
-def _unrolling(code: str, mangled: str) -> str:
-    """LLVM's code in which the loops of a module's functions are to be unrolled.
+def _unrolling(code: str, loops: tuple[tuple[str, str], ...]) -> str:
+    """LLVM's code that says which loops are to be unrolled.
 
     Numba's blocks have the numbers of what they are made from: a jump to none that is larger goes
     back to the head of a loop.
     """
-    lines, block, loops, ours = list[str](), 0, 0, False
+    hows = {"_ZN" + "".join(f"{len(name)}{name}" for name in module.split(".")): how for module, how in loops}
+    lines, found, block, ours = list[str](), list[str](), 0, ""
     for line in code.splitlines():
-        ours = f"_ZN{mangled}" in line if line.startswith("define") else ours
+        if line.startswith("define"):
+            ours = next((how for module, how in hows.items() if module in line), "")
         begins, jumps = re.match(r'"?B(\d+)[\w.]*"?:', line), re.fullmatch(r'\s+br label %"B(\d+)"', line)
         block = int(begins[1]) if begins else block
         if ours and jumps and int(jumps[1]) <= block:
-            loops += 1
-            line += f", !llvm.loop !{METADATA + loops}"
+            k = METADATA + 2 * len(found)
+            found.append(f'!{k} = distinct !{{!{k}, !{k + 1}}}\n!{k + 1} = !{{!"llvm.loop.unroll.{ours}"}}')
+            line += f", !llvm.loop !{k}"
         lines.append(line)
-    lines.append(f'!{METADATA} = !{{!"llvm.loop.unroll.full"}}')
-    lines += [f"!{k} = distinct !{{!{k}, !{METADATA}}}" for k in range(METADATA + 1, METADATA + loops + 1)]
-    return "\n".join(lines)
+    return "\n".join(lines + found)
 
 
 @dataclass(frozen=True)

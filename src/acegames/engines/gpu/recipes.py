@@ -29,8 +29,11 @@ ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
 MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
+MOST_BESIDE = 48 * 1024  # the same where a block has little to do
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
+ROLLED = ("acegames.kernels.plain", "disable"), ("acegames.kernels.lockstep", "disable")
+UNROLLED = (("acegames.kernels.plain", "full"),)
 DEVIATIONS = "group.owner", "group.target", "group.told"
 NUMBERING = 1024  # threads of the block that numbers strips
 
@@ -157,7 +160,9 @@ def recipe(name: str, shape: Shape) -> Recipe:
         return replace(made, shared=np.empty((2, threads), np.int64))
     if name == "cells":
         pure = _plain(pure_room)(shape.rows, shape.players)
-        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written, ends, pure))
+        made = replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written, ends, pure))
+        held = replace(made, beside=("written.utility",))
+        return held if held.shared_bytes <= MOST_BESIDE else made
     if name == "left":
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
         return replace(made, own=OwnWork(shape.written, ends, work))
@@ -165,9 +170,10 @@ def recipe(name: str, shape: Shape) -> Recipe:
         room = OwnGroup(shape.group, shape.known)
         made = replace(made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.alike)))
         if shape.warp:
-            return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room)
-        unrolled = "acegames.kernels.plain" if shape.alike and shape.group.table.size <= MOST_UNROLLED else ""
-        held = replace(made, threads=GAMES, own=room, beside=("group.table",), unrolled=unrolled)
+            return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room, loops=ROLLED)
+        few = shape.group.table.size <= MOST_UNROLLED
+        loops = ROLLED if not few else UNROLLED if shape.alike else ()
+        held = replace(made, threads=GAMES, own=room, beside=("group.table",), loops=loops)
         return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
     return made
 
