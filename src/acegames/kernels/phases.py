@@ -375,38 +375,45 @@ def _enter_waiting(at, written, mixed_ptr, waiting):
 @inner
 def plain_phase(thread, block, threads, blocks, shared, own, given):
     """Solve those of the waiting games that are plain, one with each thread."""
-    _solve_plain(block * threads + thread, blocks * threads, own, given)
+    _solve_plain(block * threads, thread, blocks * threads, own, given)
 
 
 @inner
 def warp_phase(thread, block, threads, blocks, shared, own, given):
     """The same, one with each block, which is a warp."""
-    _solve_plain(block, blocks, shared, given)
+    _solve_plain(block, 0, blocks, shared, given)
 
 
 @inlined
-def _solve_plain(begin, step, room, given):
+def _solve_plain(begin, own, step, room, given):
+    """The games whose numbers are own + begin, own + begin + step, and so on."""
+    count, team = given.waiting.counts[WAITING], room.group.team
+    while begin < count:  # a range would divide by the step, which takes a GPU long
+        meet(team)
+        if begin + own < count:
+            _solve_one(begin + own, room, given)
+        wait(team)
+        begin += step
+
+
+@inlined
+def _solve_one(at, room, given):
     waiting, group = given.waiting, room.group
     team, n = group.team, len(group.row) - 1  # known when this is compiled
     alike = len(room.choices.action) > 0
     choices = room.choices if alike else given.choices
-    at, count = begin, waiting.counts[WAITING]
-    while at < count:  # a range would divide by the step, which takes a GPU long
-        meet(team)
-        for k in range(seats(team)):
-            enter_bits(seat_of(k, team), waiting.feasible[at], waiting.utility[:, :, at], n, group)
-        wait(team)
-        solve_group(0 if alike else np.int64(waiting.first_row[at]), choices, given.goal, n, group)
-        place = given.value, given.code, waiting.row[:, at], waiting.prob[:, at]
-        for k in range(seats(team)):
-            seat = seat_of(k, team)
-            played = file_lane(seat, 0, waiting.cell[at], n, group, *place)
-            if leads(seat):
-                waiting.size[at] = played if played > 1 else 0
-                if played == 0:
-                    waiting.left[take(waiting.counts[LEFT:], 1)] = at
-        wait(team)
-        at += step
+    for k in range(seats(team)):
+        enter_bits(seat_of(k, team), waiting.feasible[at], waiting.utility[:, :, at], n, group)
+    wait(team)
+    solve_group(0 if alike else np.int64(waiting.first_row[at]), choices, given.goal, n, group)
+    place = given.value, given.code, waiting.row[:, at], waiting.prob[:, at]
+    for k in range(seats(team)):
+        seat = seat_of(k, team)
+        played = file_lane(seat, 0, waiting.cell[at], n, group, *place)
+        if leads(seat):
+            waiting.size[at] = played if played > 1 else 0
+            if played == 0:
+                waiting.left[take(waiting.counts[LEFT:], 1)] = at
 
 
 @inner

@@ -90,7 +90,11 @@ def meet(context, team):
 
     def emit(context, builder, signature, values):
         if not _is_shared(team) and on_gpu(context):
-            _wait(builder)
+            import os
+            if os.environ.get("BARRIER"):
+                builder.function.attributes.add("convergent"); _called(builder, "llvm.nvvm.barrier0", ir.VoidType())
+            else:
+                _wait(builder)
         return context.get_dummy_value()
 
     return types.none(team), emit
