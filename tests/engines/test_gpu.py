@@ -21,7 +21,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.system import cuda_card
 from acegames.system.cuda_code import kind_of
-from emulated_gpu import EmulatedCard, EmulatedGPU
+from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard
 from oracle import random_game
 from random_games import changing_game
 
@@ -275,6 +275,20 @@ def test_a_layer_that_does_not_fit():
     with pytest.raises(ace.TooLarge, match=r"of the GPU's memory, for two layers of up to [\d,]+ cells, but only"):
         ace.solve(bench_game(3, 6, 12), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
     assert "cells" not in card.launched
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair")], ids=str)
+def test_memory_is_kept_to(concept, tmp_path, monkeypatch):
+    """With less of it, layers are solved in smaller chunks."""
+    monkeypatch.setattr(solving, "LEAST_CHUNK", 128)
+    game, host = bench_game(3, 8, 12, constraints=3), LocalEngine(dense=True, threads=1)
+    usual = ace.solve(game, concept, engine=host)
+    for memory, chunks in ((700_000, True), (10**8, False)):
+        card = MeasuredCard()
+        found = ace.solve(game, concept, engine=EmulatedGPU(smallest=0, host=host, card=card, memory=memory))
+        assert "GPU" in found.stats.where and card.most <= memory
+        assert (card.launched.count("cells") > game.horizon) == chunks
+        assert found.stats.repaired == usual.stats.repaired and np.array_equal(found.values, usual.values)
 
 
 @pytest.mark.parametrize(
