@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import exploring, solving
+from acegames.engines.gpu import exploring, solving, tables
 from acegames.engines.gpu.recipes import KERNELS, Shape, given_to
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
@@ -199,6 +199,25 @@ def test_pieces_follow_each_other():
         assert set(space.layer(t).base.tolist()) <= set(cells)
         longest.append(lengths.max())
     assert max(longest) == 128 > min(longest)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
+    """Whichever way the times are gone through, they are brought to the card once."""
+    space = plans(bench_game(3, 7, 30), clip=True)
+    times, states, brought = range(space.game.horizon), len(space.game.states), []
+
+    class Card(EmulatedCard):
+        def upload(self, array):
+            brought.append(array.shape)
+            return super().upload(array)
+
+    monkeypatch.setattr(tables, "SLOT_BYTES", 3 * 4 * states)
+    on = OnCard(Card(), space, Shape.of(space))
+    brought.clear()
+    for t in reversed(times) if backwards else times:
+        assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
+    assert sorted(brought) == [(2, states), (3, states), (3, states)]
 
 
 # -- shapes ---------------------------------------------------------------------------------------
