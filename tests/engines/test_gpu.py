@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import exploring, solving
+from acegames.engines.gpu import exploring, solving, tables
 from acegames.engines.gpu.recipes import KERNELS, Shape, given_to
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
@@ -21,7 +21,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.system import cuda_card
 from acegames.system.cuda_code import kind_of
-from emulated_gpu import EmulatedCard, EmulatedGPU
+from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard
 from oracle import random_game
 from random_games import changing_game
 
@@ -201,6 +201,25 @@ def test_pieces_follow_each_other():
     assert max(longest) == 128 > min(longest)
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
+    """Whichever way the times are gone through, they are brought to the card once."""
+    space = plans(bench_game(3, 7, 30), clip=True)
+    times, states, brought = range(space.game.horizon), len(space.game.states), []
+
+    class Card(EmulatedCard):
+        def upload(self, array):
+            brought.append(array.shape)
+            return super().upload(array)
+
+    monkeypatch.setattr(tables, "SLOT_BYTES", 3 * 4 * states)
+    on = OnCard(Card(), space, Shape.of(space))
+    brought.clear()
+    for t in reversed(times) if backwards else times:
+        assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
+    assert sorted(brought) == [(2, states), (3, states), (3, states)]
+
+
 # -- shapes ---------------------------------------------------------------------------------------
 
 
@@ -275,6 +294,20 @@ def test_a_layer_that_does_not_fit():
     with pytest.raises(ace.TooLarge, match=r"of the GPU's memory, for two layers of up to [\d,]+ cells, but only"):
         ace.solve(bench_game(3, 6, 12), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
     assert "cells" not in card.launched
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair")], ids=str)
+def test_memory_is_kept_to(concept, tmp_path, monkeypatch):
+    """With less of it, layers are solved in smaller chunks."""
+    monkeypatch.setattr(solving, "LEAST_CHUNK", 128)
+    game, host = bench_game(3, 8, 12, constraints=3), LocalEngine(dense=True, threads=1)
+    usual = ace.solve(game, concept, engine=host)
+    for memory, chunks in ((700_000, True), (10**8, False)):
+        card = MeasuredCard()
+        found = ace.solve(game, concept, engine=EmulatedGPU(smallest=0, host=host, card=card, memory=memory))
+        assert "GPU" in found.stats.where and card.most <= memory
+        assert (card.launched.count("cells") > game.horizon) == chunks
+        assert found.stats.repaired == usual.stats.repaired and np.array_equal(found.values, usual.values)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def waiting_games(actions, concept, games):
         left=np.zeros(games, np.int32),
         open=np.zeros(games, np.int32),
         before=np.zeros((2, games), np.int32),
+        strips=np.zeros((2, 1), np.int32),
     )
     goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
     answers = {"value": np.full((2 * players, games), np.nan), "code": np.full(games, 9999, np.uint16)}

@@ -7,6 +7,7 @@ two barriers, in an order that changes from kernel to kernel (`kernels/teams.py`
 leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -253,6 +254,27 @@ class EmulatedCard:
             waiting.clear()
 
         return receive
+
+
+class MeasuredCard(EmulatedCard):
+    """Knows how much memory was taken at once."""
+
+    taken = most = 0
+
+    def empty(self, shape, dtype):
+        found = super().empty(shape, dtype)
+        self.taken += found.nbytes
+        self.most = max(self.most, self.taken)
+        weakref.finalize(found, self._free, found.nbytes)
+        return found
+
+    def upload(self, array):
+        found = self.empty(array.shape, array.dtype)
+        found[...] = array
+        return found
+
+    def _free(self, count):
+        self.taken -= count
 
 
 @dataclass(frozen=True)

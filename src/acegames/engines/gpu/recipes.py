@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from acegames.kernels.dense import SEGMENT, empty_line
 from acegames.kernels.lanes import ALONE
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
-from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
+from acegames.kernels.records import Choices, Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.kernels.teams import WARP, Team
 from acegames.model.arrays import pointers
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table
+from acegames.system.axes import example
 from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
@@ -34,22 +35,31 @@ LEAST_SHARED = 99  # KB of a block of other cards
 DEVIATIONS = "group.owner", "group.target", "group.told"
 NUMBERING = 1024  # threads of the block that numbers strips
 
-EXPLORING: dict[str, tuple[Any, ...]] = {
-    "heights": (phases.height_phase,),
-    "reach": (phases.reached_rows_phase, phases.reach_phase),
-    "pack": (phases.pack_phase,),
-    "bounds": (phases.bound_phase, phases.join_bounds_phase),
+
+class Kernel(NamedTuple):
+    """What the threads of a kernel do, the record that it is given, and the threads of a block."""
+
+    phases: tuple[Any, ...]
+    given: Any
+    threads: int = SEGMENT
+
+
+EXPLORING = {
+    "heights": Kernel((phases.height_phase,), phases.Heights),
+    "reach": Kernel((phases.reached_rows_phase, phases.reach_phase), phases.Reaching),
+    "pack": Kernel((phases.pack_phase,), phases.Packing),
+    "bounds": Kernel((phases.bound_phase, phases.join_bounds_phase), phases.Packing),
 }
-SOLVING: dict[str, tuple[Any, ...]] = {  # those first that take longest to compile
-    "left": (phases.left_phase,),
-    "cells": (phases.cell_rows_phase, phases.cell_phase),
-    "plain": (phases.plain_phase,),
-    "read_open": (phases.read_open_phase,),
-    "mend": (phases.mend_phase,),
-    "strips": (phases.strip_phase,),
-    "numbers": (phases.sum_phase, phases.join_sums_phase, phases.number_phase),
-    "file_cells": (phases.file_cell_phase,),
-    "file_records": (phases.file_record_phase,),
+SOLVING = {  # those first that take longest to compile
+    "left": Kernel((phases.left_phase,), phases.Solving, GAMES),
+    "cells": Kernel((phases.cell_rows_phase, phases.cell_phase), phases.Solving),
+    "plain": Kernel((phases.plain_phase,), phases.Solving),
+    "read_open": Kernel((phases.read_open_phase,), phases.Opening, GAMES),
+    "mend": Kernel((phases.mend_phase,), phases.Mending, GAMES),
+    "strips": Kernel((phases.strip_phase,), phases.Counting),
+    "numbers": Kernel((phases.sum_phase, phases.join_sums_phase, phases.number_phase), phases.Counting, NUMBERING),
+    "file_cells": Kernel((phases.file_cell_phase,), phases.Filing),
+    "file_records": Kernel((phases.file_record_phase,), phases.Filing),
 }
 KERNELS = EXPLORING | SOLVING
 
@@ -77,16 +87,6 @@ class Shape:
         told = concept is not None and bool(concept.told)
         warp = told and rows > FEW  # measured: `benchmarks/gpu.py programs`
         return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told, warp)
-
-    @cached_property
-    def line(self) -> Any:
-        """Room for the rows of a line."""
-        return _plain(empty_line)((self.rows, self.outcomes))
-
-    @cached_property
-    def totals(self) -> Any:
-        """Room for what is spent."""
-        return np.empty(self.constraints, np.int64)
 
     @cached_property
     def group(self) -> Any:
@@ -145,19 +145,18 @@ def _plain(making: Any) -> Any:
 @cache
 def recipe(name: str, shape: Shape) -> Recipe:
     """A kernel for a shape; always the same object: cards know it by that."""
-    threads = {"left": GAMES, "read_open": GAMES, "mend": GAMES, "numbers": NUMBERING}.get(name, SEGMENT)
-    made, ends = Recipe(name, KERNELS[name], threads, single=ALONE), np.empty(3, np.int64)
+    kernel, line = KERNELS[name], _plain(empty_line)((shape.rows, shape.outcomes))
+    made = Recipe(name, kernel.phases, kernel.threads, single=ALONE)
+    spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     if name == "heights":
-        return replace(made, own=shape.totals)
+        return replace(made, own=spent)
     if name == "reach":
-        return replace(made, shared=shape.line, own=shape.totals)
-    if name == "bounds":
-        return replace(made, shared=np.empty((2, threads)))
-    if name == "numbers":
-        return replace(made, shared=np.empty((2, threads), np.int64))
+        return replace(made, shared=line, own=spent)
+    if name in ("bounds", "numbers"):
+        return replace(made, shared=np.empty((2, made.threads), float if name == "bounds" else np.int64))
     if name == "cells":
         pure = _plain(pure_room)(shape.rows, shape.players)
-        return replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written, ends, pure))
+        return replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
     if name == "left":
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
         return replace(made, own=OwnWork(shape.written, ends, work))
@@ -174,26 +173,4 @@ def recipe(name: str, shape: Shape) -> Recipe:
 
 def given_to(name: str) -> Any:
     """Arrays of the types that a kernel is given."""
-    whole, floats, small, byte, code = (np.zeros(1, t) for t in (np.int64, float, np.int32, np.uint8, np.uint16))
-    wholes, floats2, smalls, bytes2 = (np.zeros((1, 1), t) for t in (np.int64, float, np.int32, np.uint8))
-    step = Steps(whole, whole, small, wholes, floats, whole)
-    after = Following(small, wholes, wholes, whole, whole, small, wholes, wholes)
-    layer = phases.Layer(Boxes(whole, wholes, wholes, whole, whole), whole, byte, step, after)
-    found = (np.zeros((1, 1, 1)), small, bytes2, floats2, small, small, smalls)
-    waiting = phases.Waiting(whole, small, whole, small, whole, *found)
-    if name == "heights":
-        return phases.Heights(layer, small)
-    if name == "reach":
-        return phases.Reaching(layer, 0, byte, byte)
-    if name in ("pack", "bounds"):
-        return phases.Packing(byte, byte, 0, 0, byte, floats2, floats2)
-    if name in ("cells", "plain", "left"):
-        asked = Choices(smalls, smalls, whole), Goal(True, 1.0, 0, floats), True
-        return phases.Solving(layer, 0, 0, floats2, floats2, *asked, floats2, code, waiting)
-    if name in ("read_open", "mend"):
-        answers = (np.zeros((1, 1, 1)), floats2, code, small, bytes2, floats2, floats2, code)
-        return phases.Mending(waiting, 0, whole, whole, whole, *answers)
-    if name in ("strips", "numbers"):
-        return phases.Counting(waiting, 0, smalls)
-    filed = (smalls, floats2, code, floats2, byte, byte, byte, floats)
-    return phases.Filing(waiting, 0, 0, True, 0, np.zeros(1, np.uint64), whole, *filed)
+    return example(KERNELS[name].given)
