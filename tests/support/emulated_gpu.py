@@ -214,7 +214,7 @@ class EmulatedCard:
     total = 2**34
 
     def __init__(self, free=2**34):
-        self.free, self.launched, self.rng = free, [], np.random.default_rng(0)
+        self.free, self.launched, self.recipes, self.rng = free, [], set(), np.random.default_rng(0)
 
     def enter(self):
         pass
@@ -241,6 +241,7 @@ class EmulatedCard:
 
     def launch(self, recipe, blocks, given):
         self.launched.append(recipe.name)
+        self.recipes.add(recipe)
         if blocks <= 0:
             return
         own, shared, drive = recipe.own, recipe.shared, globals()[recipe.name]
@@ -252,6 +253,11 @@ class EmulatedCard:
                 shared, drive = self.eight_lanes(shared, given, order), warp
         shared, own = poisoned(shared, recipe.known), poisoned(own, recipe.known)
         drive(recipe.threads, blocks, shared, own, given)
+
+    def plain_kinds(self):
+        """Of the kernels of plain games: whether they knew all joint actions, and kept what deviations gain."""
+        rooms = [x.own if x.shared is None else x.shared for x in self.recipes if x.name == "plain"]
+        return {(len(room.choices.action) > 0, len(room.group.A) > 0) for room in rooms}
 
     def eight_lanes(self, room, given, team):
         """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
