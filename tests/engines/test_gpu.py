@@ -285,7 +285,12 @@ def test_states_that_are_not_alike():
     other_way = choices._replace(deviation=choices.deviation[both.ravel()])
     still = choices.deviation.copy()
     still[:, 3:] = -1  # the second player
-    for other in (reordered, other_way, choices._replace(deviation=still), choices._replace(first_action=np.array([0, 2, 6]))):
+    for other in (
+        reordered,
+        other_way,
+        choices._replace(deviation=still),
+        choices._replace(first_action=np.array([0, 2, 6])),
+    ):
         assert shape.for_choices(other) == shape
 
 

@@ -92,7 +92,9 @@ class Shape:
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Team(0) if self.warp else None
-        room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.alike)
+        room = _plain(group_room)(
+            self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.alike
+        )
         names, kind = ("whole", "owner", "target", "told"), np.int16 if room.table.size < 2**15 else np.int32
         return room._replace(**{name: getattr(room, name).astype(kind) for name in names})
 
