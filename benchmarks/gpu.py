@@ -182,16 +182,16 @@ def even() -> None:
         for size in ((5, 16, 40), (6, 20, 50), (6, 25, 70), (7, 28, 72), (8, 30, 80), (8, 35, 100)):
             game, engine = random_game(*size), ace.GPUEngine(smallest=0)
             ace.solve(game, concept, engine=engine), ace.solve(game, concept)
-            turns = [
-                (timed(lambda: ace.solve(game, concept, engine=engine)), timed(lambda: ace.solve(game, concept)))
-                for _ in range(7)
-            ]
+            turns = [(_timed_solve(game, concept, engine), _timed_solve(game, concept, None)) for _ in range(7)]
             same = all(digest(there) == digest(here) for (_, there), (_, here) in turns)
             card, processors = (statistics.median(turn[k][0] for turn in turns) for k in (0, 1))
             pairs, faster = turns[0][1][1].stats.pairs, "the GPU" if card < processors else "the processors"
-            say(
-                f"{concept}, {pairs:,} pairs: GPU {card:.3f} s, CPU {processors:.3f} s: {faster}; {'same' if same else 'DIFFERENT'}"
-            )
+            took = f"GPU {card:.3f} s, CPU {processors:.3f} s: {faster}"
+            say(f"{concept}, {pairs:,} pairs: {took}; {'same' if same else 'DIFFERENT'}")
+
+
+def _timed_solve(game: Any, concept: Any, engine: Any) -> tuple[float, Any]:
+    return timed(lambda: ace.solve(game, concept, engine=engine))
 
 
 def two() -> None:

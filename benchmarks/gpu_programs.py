@@ -126,7 +126,8 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     """Time one shape: whether answers agree, and a sentence."""
     told, rows, players = bool(concept.told), int(np.prod(actions)), len(actions)
     shape = Shape(rows, 32, 1, players, actions, told, warp=told and rows > FEW)
-    own = OwnCell(shape.totals, shape.written, np.empty(3, np.int64), pure_room.py_func(rows, players))
+    spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
+    own = OwnCell(spent, shape.written, ends, pure_room.py_func(rows, players))
     read = Recipe("read", (read_phase,), SEGMENT, own=own, single=ALONE)
     written, choices, goal = some_games(actions, concept, games, pure=True)
     solving = waiting_games(card, shape, written, choices, goal)

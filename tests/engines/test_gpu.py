@@ -12,16 +12,17 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import exploring, solving
+from acegames.engines.gpu import exploring, solving, tables
 from acegames.engines.gpu.recipes import KERNELS, Shape, given_to
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
+from acegames.engines.stages import choices_of
 from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.system import cuda_card
 from acegames.system.cuda_code import kind_of
-from emulated_gpu import EmulatedCard, EmulatedGPU
+from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard
 from oracle import random_game
 from random_games import changing_game
 
@@ -43,8 +44,11 @@ def same(game, concept, tmp_path, **options):
     return there
 
 
-def wide_game(actions, states=4, horizon=5, budget=12):
-    """Random rewards, half of them whole numbers, of players with so many actions; the first joint action is free."""
+def wide_game(actions, states=4, horizon=5, budget=12, *, full=True):
+    """Random rewards, half of them whole numbers, of players with so many actions; the first joint action is free.
+
+    Unless it is full, states lack some of the others, each other ones.
+    """
     rng = np.random.default_rng(len(actions))
     shape = (states, *actions)
     transition = rng.dirichlet(np.ones(states), size=shape)
@@ -52,7 +56,10 @@ def wide_game(actions, states=4, horizon=5, budget=12):
     cost[(slice(None), *(0,) * len(actions))] = 0
     reward = rng.normal(size=(*shape, len(actions)))
     reward[: states // 2] = rng.integers(-2, 3, size=reward[: states // 2].shape)
-    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon)
+    legal = rng.random(shape) < 0.8
+    legal[(slice(None), *(0,) * len(actions))] = True
+    legal = None if full else legal
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * 2, horizon=horizon, legal=legal)
 
 
 # -- bytes ----------------------------------------------------------------------------------------
@@ -93,14 +100,28 @@ def test_a_game_of_many_pieces(concept, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
-@pytest.mark.parametrize("actions", [(2, 2), (4, 4), (5, 5), (3, 3, 3), (2, 9), (6, 6)], ids=str)
-def test_teams_of_threads(actions, concept, tmp_path):
+@pytest.mark.parametrize("actions", [(2, 2), (2, 3), (4, 4), (5, 5), (3, 3, 3), (2, 9), (6, 6)], ids=str)
+def test_teams_of_threads(actions, concept, full, tmp_path):
     """Stage games of many shapes, in which some joint actions are infeasible; ties, and whole numbers."""
     card = EmulatedCard()
-    found = same(wide_game(actions), concept, tmp_path, card=card)
+    found = same(wide_game(actions, full=full), concept, tmp_path, card=card)
     assert "GPU" in found.stats.where and found.stats.programs > 30
     assert card.launched.count("plain") == card.launched.count("left") > 0
+    alike = full and actions != (2, 3)  # whose kernel has room for nine
+    warp = concept.told and np.prod(actions) > 16
+    assert card.plain_kinds() == {(alike, bool(warp or not alike))}
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+def test_joint_actions_that_kernels_know(concept, tmp_path):
+    """Where states have all of them, kernels find gains anew; where some are missing, they look into tables."""
+    for full, states in ((True, 4), (False, 4), (False, 6)):
+        card = EmulatedCard()
+        found = same(wide_game((3, 3), states, full=full), concept, tmp_path, card=card)
+        assert "GPU" in found.stats.where and found.stats.programs > 30
+        assert card.plain_kinds() == {(full, not full)}
 
 
 @pytest.mark.slow
@@ -201,12 +222,76 @@ def test_pieces_follow_each_other():
     assert max(longest) == 128 > min(longest)
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
+    """Whichever way the times are gone through, they are brought to the card once."""
+    space = plans(bench_game(3, 7, 30), clip=True)
+    times, states, brought = range(space.game.horizon), len(space.game.states), []
+
+    class Card(EmulatedCard):
+        def upload(self, array):
+            brought.append(array.shape)
+            return super().upload(array)
+
+    monkeypatch.setattr(tables, "SLOT_BYTES", 3 * 4 * states)
+    on = OnCard(Card(), space, Shape.of(space))
+    brought.clear()
+    for t in reversed(times) if backwards else times:
+        assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
+    assert sorted(brought) == [(2, states), (3, states), (3, states)]
+
+
 # -- shapes ---------------------------------------------------------------------------------------
 
 
 def shape_of(actions, *, correlated=True):
     rows = int(np.prod(actions))
     return Shape(rows, 32, 2, len(actions), actions, correlated, warp=correlated and rows > 16)
+
+
+def choices_in(game, concept):
+    """The shape of a game's stage games, and its choices."""
+    space = plans(game, clip=True)
+    return Shape.of(space, concept), choices_of(space, concept)
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("actions", [(2, 2), (3, 3), (4, 4), (2, 8), (2, 9), (5, 5), (3, 3, 3)], ids=str)
+def test_states_that_are_alike(actions, concept):
+    """All states have all joint actions: kernels know what the tables of the game say."""
+    shape, choices = choices_in(wide_game(actions), concept)
+    found = shape.for_choices(choices)
+    assert found == replace(shape, alike=True) and not shape.alike
+    for table, known in zip(choices[:2], found.known[:2], strict=True):
+        assert np.array_equal(table, np.tile(known, (len(table) // len(known), 1)))
+    assert np.array_equal(choices.first_action, found.known.first_action)
+    assert not len(shape.known.action) and not len(shape.known.deviation)
+
+
+def test_states_that_are_not_alike():
+    """With a mask, with other actions in one state or at one time, in another order, or where one cannot switch."""
+    full = wide_game((3, 3)).to_arrays()
+    shape, choices = choices_in(ace.MarkovGame.from_arrays(**full), ace.CE())
+    assert shape.for_choices(choices).alike
+    legal = np.ones((4, 3, 3), bool)
+    one, fewer, late = legal.copy(), legal.copy(), np.stack([legal] * full["horizon"])
+    one[3, 2, 2] = fewer[1, 2, :] = fewer[2, :, 0] = late[-1, 0, 1, 1] = False
+    for mask in (one, fewer, late):
+        masked = choices_in(ace.MarkovGame.from_arrays(**full | {"legal": mask}), ace.CE())
+        assert masked[0] == shape and masked[0].for_choices(masked[1]) == shape
+    both = np.arange(len(choices.action)).reshape(-1, 9)
+    both[1] = both[1][[1, 0, 2, 3, 4, 5, 6, 7, 8]]
+    reordered = choices._replace(action=choices.action[both.ravel()])
+    other_way = choices._replace(deviation=choices.deviation[both.ravel()])
+    still = choices.deviation.copy()
+    still[:, 3:] = -1  # the second player
+    for other in (
+        reordered,
+        other_way,
+        choices._replace(deviation=still),
+        choices._replace(first_action=np.array([0, 2, 6])),
+    ):
+        assert shape.for_choices(other) == shape
 
 
 def test_what_fits_a_card():
@@ -275,6 +360,20 @@ def test_a_layer_that_does_not_fit():
     with pytest.raises(ace.TooLarge, match=r"of the GPU's memory, for two layers of up to [\d,]+ cells, but only"):
         ace.solve(bench_game(3, 6, 12), ace.CE(), engine=EmulatedGPU(smallest=0, card=card))
     assert "cells" not in card.launched
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair")], ids=str)
+def test_memory_is_kept_to(concept, tmp_path, monkeypatch):
+    """With less of it, layers are solved in smaller chunks."""
+    monkeypatch.setattr(solving, "LEAST_CHUNK", 128)
+    game, host = bench_game(3, 8, 12, constraints=3), LocalEngine(dense=True, threads=1)
+    usual = ace.solve(game, concept, engine=host)
+    for memory, chunks in ((700_000, True), (10**8, False)):
+        card = MeasuredCard()
+        found = ace.solve(game, concept, engine=EmulatedGPU(smallest=0, host=host, card=card, memory=memory))
+        assert "GPU" in found.stats.where and card.most <= memory
+        assert (card.launched.count("cells") > game.horizon) == chunks
+        assert found.stats.repaired == usual.stats.repaired and np.array_equal(found.values, usual.values)
 
 
 @pytest.mark.parametrize(

@@ -138,10 +138,10 @@ def test_room_does_not_grow_with_the_game(actions, correlated):
 
 
 @kernel
-def solve_in_teams(games, count, choices, goal, widest, answers, team):
-    """As `solve_plain_games`, where a team works on each group."""
+def solve_in_teams(games, count, choices, goal, widest, answers, team, kept):
+    """As `solve_plain_games`, where a team works on each group, or what deviations gain is not kept."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = group_room(widest, len(actions), actions, goal.correlated, LANES, team)
+    group = group_room(widest, len(actions), actions, goal.correlated, LANES, team, kept)
     answers.mixed_ptr[0] = 0
     pure, nothing = pure_room(widest, len(actions)), np.int64(0)
     return solve_plain(games, count, choices, goal, pure, group, nothing, nothing, answers)
@@ -159,4 +159,18 @@ def test_teams_find_what_one_finds(shape, concept):
         given = games, GAMES, choices, goal, widest
         expected = solved(solve_plain_games, *given)
         for team in map(Team, (0, 31, int(rng.integers(32)))):
-            assert solved(lambda *x, team=team: solve_in_teams(*x, team), *given) == expected, (family, team)
+            assert solved(lambda *x, team=team: solve_in_teams(*x, team, True), *given) == expected, (family, team)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None), ace.CCE(None)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (5, 5), (3, 3, 3)], ids=str)
+def test_gains_that_are_found_anew(shape, concept):
+    """Whether what deviations gain is kept or found each time, answers are the same."""
+    goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
+    for seed, family in enumerate(FAMILIES * 4):
+        games, choices, widest = some_games(np.random.default_rng([8, seed]), family, shape)
+        given = games, GAMES, choices, goal, widest
+        expected = solved(solve_plain_games, *given)
+        for team in (None, Team(seed)):
+            assert solved(lambda *x, team=team: solve_in_teams(*x, team, False), *given) == expected, (family, team)

@@ -14,7 +14,7 @@ from acegames.kernels.records import Answers, Choices, Written
 from acegames.kernels.written import solve_written
 from acegames.model.arrays import pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
-from emulated_gpu import poison
+from emulated_gpu import poisoned
 from watched import Watch, in_python, watched
 
 SMALL = (2, 2), ace.CE(), 8
@@ -49,18 +49,22 @@ def waiting_games(actions, concept, games):
         left=np.zeros(games, np.int32),
         open=np.zeros(games, np.int32),
         before=np.zeros((2, games), np.int32),
+        strips=np.zeros((2, 1), np.int32),
     )
     goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
     answers = {"value": np.full((2 * players, games), np.nan), "code": np.full(games, 9999, np.uint16)}
     return given_to("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
 
 
-def solve_watched(actions, concept, games, watch):
-    """Solve games with a warp, in Python; what it was given, with the answers."""
+def solve_watched(actions, concept, games, watch, *, alike=False):
+    """Solve games with a warp, in Python; what it was given, with the answers.
+
+    Where states are `alike`, the kernel knows their joint actions.
+    """
     given = waiting_games(actions, concept, games)
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp=True)
-    room = recipe("plain", shape).shared
-    poison(room)
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp=True, alike=alike)
+    made = recipe("plain", shape)
+    room = poisoned(made.shared, made.known)
     with np.errstate(all="ignore"):
         in_python(watch).warp_phase(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
     return given
@@ -85,10 +89,11 @@ def assert_as_alone(given):
         assert waiting.prob[:size, g].tobytes() == answers.mixed_prob[:size].tobytes()
 
 
+@pytest.mark.parametrize("alike", [False, True])
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None)], ids=str)
-def test_no_two_threads_race(concept):
+def test_no_two_threads_race(concept, alike):
     watch = Watch()
-    given = solve_watched((3, 3), concept, 6, watch)
+    given = solve_watched((3, 3), concept, 6, watch, alike=alike)
     assert not watch.races, watch.races[:3]
     assert_as_alone(given)
 
@@ -102,11 +107,12 @@ def test_no_two_threads_race_in_large_games(actions):
     assert_as_alone(given)
 
 
-def test_no_wait_can_be_left_out():
+@pytest.mark.parametrize("alike", [False, True])
+def test_no_wait_can_be_left_out(alike):
     usual = Watch()
-    solve_watched(*SMALL, usual)
+    solve_watched(*SMALL, usual, alike=alike)
     assert len(usual.waits) > 25
     for line in usual.waits:
         watch = Watch(without=line)
-        solve_watched(*SMALL, watch)
+        solve_watched(*SMALL, watch, alike=alike)
         assert watch.races, f"without the wait in {line} nobody would race"

@@ -7,6 +7,7 @@ two barriers, in an order that changes from kernel to kernel (`kernels/teams.py`
 leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from acegames.engines.gpu import GPUEngine
 from acegames.kernels import phases
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.teams import WARP, Team
-from acegames.system.compiled import kernel
+from acegames.system.compiled import inlined, kernel
 from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
 
 POISON = 0xFF  # of each byte: floats are no numbers then
@@ -65,26 +66,31 @@ def cells(threads, blocks, shared, own, given):
             phases.cell_phase(thread, block, threads, blocks, shared, own, given)
 
 
+@inlined
+def _forget(group):
+    """No game may rest on what the one before has left; deviations are part of a kernel's code."""
+    group.memory[:] = np.nan
+    group.fixed[:] = np.nan
+    group.table[:] = np.nan
+    group.point[:] = np.nan
+    group.A[:] = np.nan
+    group.row[:] = np.nan
+    group.whole[:] = -1
+    group.games[:] = -1
+
+
 @kernel
 def plain(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            own.group.memory[:] = np.nan
-            own.group.table[:] = np.nan
-            own.group.row[:] = np.nan
-            own.group.fixed[:] = np.nan
-            own.group.whole[:] = -1
+            _forget(own.group)
             phases.plain_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def warp(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
-        shared.group.memory[:] = np.nan
-        shared.group.table[:] = np.nan
-        shared.group.row[:] = np.nan
-        shared.group.fixed[:] = np.nan
-        shared.group.whole[:] = -1
+        _forget(shared.group)
         phases.warp_phase(0, block, threads, blocks, shared, own, given)
 
 
@@ -183,13 +189,22 @@ def verify_gain(threads, blocks, shared, own, given):
             gain_phase(thread, block, threads, blocks, shared, own, given)
 
 
-def poison(room):
-    """Fill arrays with what no computation may use."""
+def poison(array):
+    """Fill an array with what no computation may use."""
+    array.reshape(-1).view(np.uint8)[:] = POISON
+
+
+def poisoned(room, known=(), name=""):
+    """The same room for a kernel, filled so, but for fields that are `known` (`Recipe.known`)."""
     if isinstance(room, np.ndarray):
-        room.reshape(-1).view(np.uint8)[:] = POISON
+        if name in known:
+            return room
+        room = np.empty_like(room)
+        poison(room)
     elif isinstance(room, tuple):
-        for x in room:
-            poison(x)
+        fields = zip(room._fields, room, strict=True)
+        return type(room)(*(poisoned(x, known, f"{name}.{field}" if name else field) for field, x in fields))
+    return room
 
 
 class EmulatedCard:
@@ -199,7 +214,7 @@ class EmulatedCard:
     total = 2**34
 
     def __init__(self, free=2**34):
-        self.free, self.launched, self.rng = free, [], np.random.default_rng(0)
+        self.free, self.launched, self.recipes, self.rng = free, [], set(), np.random.default_rng(0)
 
     def enter(self):
         pass
@@ -226,6 +241,7 @@ class EmulatedCard:
 
     def launch(self, recipe, blocks, given):
         self.launched.append(recipe.name)
+        self.recipes.add(recipe)
         if blocks <= 0:
             return
         own, shared, drive = recipe.own, recipe.shared, globals()[recipe.name]
@@ -235,14 +251,19 @@ class EmulatedCard:
             else:
                 order = Team(int(self.rng.integers(WARP)))
                 shared, drive = self.eight_lanes(shared, given, order), warp
-        poison(own)
-        poison(shared)
+        shared, own = poisoned(shared, recipe.known), poisoned(own, recipe.known)
         drive(recipe.threads, blocks, shared, own, given)
+
+    def plain_kinds(self):
+        """Of the kernels of plain games: whether they knew all joint actions, and kept what deviations gain."""
+        rooms = [x.own if x.shared is None else x.shared for x in self.recipes if x.name == "plain"]
+        return {(len(room.choices.action) > 0, len(room.group.A) > 0) for room in rooms}
 
     def eight_lanes(self, room, given, team):
         """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
-        actions, n = np.diff(given.choices.first_action), len(room.group.sigma)
-        return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, team=team))
+        actions, n, kept = np.diff(given.choices.first_action), len(room.group.row) - 1, len(room.group.A) > 0
+        how = {"team": team, "kept": kept}
+        return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, **how))
 
     def send(self, parts):
         waiting = list(parts)
@@ -253,6 +274,27 @@ class EmulatedCard:
             waiting.clear()
 
         return receive
+
+
+class MeasuredCard(EmulatedCard):
+    """Knows how much memory was taken at once."""
+
+    taken = most = 0
+
+    def empty(self, shape, dtype):
+        found = super().empty(shape, dtype)
+        self.taken += found.nbytes
+        self.most = max(self.most, self.taken)
+        weakref.finalize(found, self._free, found.nbytes)
+        return found
+
+    def upload(self, array):
+        found = self.empty(array.shape, array.dtype)
+        found[...] = array
+        return found
+
+    def _free(self, count):
+        self.taken -= count
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ def _scatter(memory, where_to, row, begin, x):
 IN_PYTHON = {
     "spread": np.float64,
     "where": lambda chosen, a, b: np.float64(a if chosen else b),
+    "magnitude": lambda x: np.float64(abs(x)),
+    "again": np.float64,
     "anywhere": bool,
     "lane_count": lambda memory: 1,
     "get": lambda memory, place: np.float64(memory[place, 0]),
@@ -133,7 +135,7 @@ def in_python(watch):
                 space[name] = found[name] = FunctionType(x.py_func.__code__, space, name, x.py_func.__defaults__)
             elif hasattr(x, "py_func") and name in found:
                 space[name] = found[name]
-        if "phase" in space:
-            space["phase"] = SimpleNamespace(**vars(plain) | found)
+        called = {name: SimpleNamespace(**vars(plain) | found) for name, x in space.items() if x is plain}
+        space.update(called)
         space.update((name, x) for name, x in given.items() if name in vars(module) or name in ("max", "min"))
     return SimpleNamespace(**found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -24,7 +23,7 @@ from acegames.verifier.reading import Reader
 from acegames.verifier.units import Units
 from declaring import Declares
 from elsewhere import Drawn, Safe, Wavering, assert_equal
-from emulated_gpu import EmulatedCard, EmulatedGPU, verify_gain
+from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, verify_gain
 from random_games import changing_game
 
 MANY = "acegames.verifier.deviations._MANY"
@@ -286,33 +285,12 @@ def test_what_the_card_does_not_do(dense, caplog, change, words):
     assert_equal(found, ace.verify(game, policies[CE()]))
 
 
-class Counting(EmulatedCard):
-    """Knows how much memory was taken at once."""
-
-    taken = most = 0
-
-    def empty(self, shape, dtype):
-        found = super().empty(shape, dtype)
-        self.taken += found.nbytes
-        self.most = max(self.most, self.taken)
-        weakref.finalize(found, self._free, found.nbytes)
-        return found
-
-    def upload(self, array):
-        found = self.empty(array.shape, array.dtype)
-        found[...] = array
-        return found
-
-    def _free(self, count):
-        self.taken -= count
-
-
 def test_memory_is_kept_to(on_both, dense, monkeypatch):
     """With less of it, answers come in smaller chunks."""
     monkeypatch.setattr(on_card, "LEAST_CHUNK", 1)
     game, policies = dense
     for memory, chunks in ((200_000, True), (10**8, False)):
-        card = Counting()
+        card = MeasuredCard()
         assert on_both(game, policies[CE()], card=card, memory=memory)[1] == ON_CARD
         assert card.most <= memory
         assert (card.launched.count("verify_judge") > game.horizon) == chunks

@@ -47,17 +47,25 @@ class LayerSolver(Protocol[V]):
         """The values that `solve` returned, with those of cells that were open replaced."""
 
 
-class ByArray:
-    """What solvers share that take one layer after the other and hold its values as an array.
+class LayerByLayer:
+    """What solvers share that take one layer after the other."""
+
+    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Layer by layer."""
+        return [(t, t + 1) for t in range(first, end)]
+
+    def mended(self, values: V, cells: Ints, repaired: Floats) -> V:
+        """The values themselves: those of open stages are written into them."""
+        return values
+
+
+class ByArray(LayerByLayer):
+    """The same, with the values of a layer in an array.
 
     Values are by cell where all cells are held, else by reached cell; gross ones come behind.
     """
 
     space: ExploredSpace
-
-    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Layer by layer."""
-        return [(t, t + 1) for t in range(first, end)]
 
     def values_at_end(self) -> Floats:
         """Zero."""
@@ -68,10 +76,6 @@ class ByArray:
     def values_of(self, solved: SolvedLayer) -> Floats:
         """A copy: kernels would be compiled a second time for arrays that cannot be written."""
         return solved.both(by_cell=bool(self.space.dense))
-
-    def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
-        """The array itself: repair wrote into it."""
-        return values
 
 
 def backward(

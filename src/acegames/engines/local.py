@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -37,9 +36,10 @@ from acegames.engines.forecast import (
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.measure import SECONDS, Sample, exploring_seconds
 from acegames.engines.none_found import failed
+from acegames.engines.options import check_limit, check_whole
 from acegames.engines.repair import Known, repair
 from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
-from acegames.errors import InvalidOption, TooLarge
+from acegames.errors import TooLarge
 from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
@@ -80,12 +80,10 @@ class LocalEngine:
     dense: bool | None = None
 
     def __post_init__(self) -> None:
-        threads, limits = self.threads, {"memory": self.memory, "seconds": self.seconds}
-        if threads is not None and not (isinstance(threads, (int, np.integer)) and threads >= 1):
-            raise InvalidOption(f"threads: got {threads!r}, must be a whole number, at least 1")
-        for name, limit in limits.items():
-            if limit is not None and not (isinstance(limit, (int, float, Fraction, np.number)) and limit > 0):
-                raise InvalidOption(f"{name}: got {limit!r}, must be a number more than 0")
+        if self.threads is not None:
+            check_whole("threads", self.threads, 1)
+        check_limit("memory", self.memory)
+        check_limit("seconds", self.seconds)
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""

@@ -298,8 +298,6 @@ def _refine(first, choices, n, rows, group):
     wait(team)
     for k in range(seats(team)):
         phase.take_slacks_out(seat_of(k, team), factor, n, rows, group)
-    wait(team)
-    for k in range(seats(team)):
         phase.read_weights(seat_of(k, team), n, rows, group)
     wait(team)
 

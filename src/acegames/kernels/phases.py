@@ -11,7 +11,7 @@ to a thread; neither holds anything from one kernel to the next.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from acegames.kernels.written import file_pure, solve_alone
 from acegames.system.compiled import inlined, inner
 
 Bytes = NDArray[np.uint8]
+Codes = NDArray[np.uint16]
 WAITING, LEFT, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
 FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
@@ -69,25 +70,29 @@ class Packing(NamedTuple):
     begin: int  # the rows of the time
     end: int
     played: Bytes
-    reward: Floats  # (R, N)
-    bounds: Floats  # (2, N) least and largest reward
+    reward: Annotated[Floats, "R N"]
+    bounds: Annotated[Floats, "2 N"]  # least and largest reward
 
 
 class Waiting(NamedTuple):
-    """Stage games of a chunk that are not pure, in any order, and what becomes of them."""
+    """Stage games of a chunk that are not pure, in any order, and what becomes of them.
 
-    counts: Ints  # by WAITING .. ENTRIES
-    place: Small  # (cells of the chunk,) the number of its game, or -1
-    cell: Ints  # (G,)
-    first_row: Small  # (G,) of the state
-    feasible: Ints  # (G,) a bit for each row of the state
-    utility: Floats  # (rows, 2N, G)
-    size: Small  # (G,) of the mixed answer's support, else 0
-    row: Bytes  # (rows, G)
-    prob: Floats  # (rows, G)
-    left: Small  # (G,) the games that are not plain
-    open: Small  # (G,) the games without an answer
-    before: Small  # (2, G) mixed answers, and their entries, before this one in its strip
+    There is room for one in each cell of the chunk, so that G is both.
+    """
+
+    counts: Annotated[Ints, "counts"]  # by WAITING .. ENTRIES
+    place: Annotated[Small, "G"]  # of each cell of the chunk, the number of its game, or -1
+    cell: Annotated[Ints, "G"]
+    first_row: Annotated[Small, "G"]  # of the state
+    feasible: Annotated[Ints, "G"]  # a bit for each row of the state
+    utility: Annotated[Floats, "rows 2N G"]
+    size: Annotated[Small, "G"]  # of the mixed answer's support, else 0
+    row: Annotated[Bytes, "rows G"]
+    prob: Annotated[Floats, "rows G"]
+    left: Annotated[Small, "G"]  # the games that are not plain
+    open: Annotated[Small, "G"]  # the games without an answer
+    before: Annotated[Small, "2 G"]  # mixed answers, and their entries, before this one in its strip
+    strips: Annotated[Small, "2 strips"]  # mixed answers, and entries, of each strip; then those before it
 
 
 class Solving(NamedTuple):
@@ -96,14 +101,48 @@ class Solving(NamedTuple):
     layer: Layer
     first: int  # piece of the first block
     begin: int  # cell of the chunk
-    reward: Floats  # (R, 2N)
-    next_value: Floats  # (2N, cells of the next layer)
+    reward: Annotated[Floats, "R 2N"]
+    next_value: Annotated[Floats, "2N cells"]  # of the next layer
     choices: Choices  # with as many rows behind the last as a state has at most
     goal: Goal
     together: bool  # whether plain games are solved apart; else all are left
-    value: Floats  # (2N, cells)
-    code: NDArray[np.uint16]  # (cells,)
+    value: Annotated[Floats, "2N cells"]
+    code: Codes  # (cells,)
     waiting: Waiting
+
+
+class OpenGames(NamedTuple):
+    """Games without an answer, as the host reads them."""
+
+    first_row: Annotated[Ints, "G"]
+    feasible: Annotated[Ints, "G"]
+    utility: Annotated[Floats, "G rows 2N"]
+
+
+class Opening(NamedTuple):
+    """Games without an answer are put together."""
+
+    waiting: Waiting
+    games: OpenGames
+
+
+class Mended(NamedTuple):
+    """Answers of these games, as the host writes them."""
+
+    value: Annotated[Floats, "G 2N"]
+    code: Annotated[Codes, "G"]
+    size: Annotated[Small, "G"]
+    row: Annotated[Bytes, "G rows"]
+    prob: Annotated[Floats, "G rows"]
+
+
+class Mending(NamedTuple):
+    """Answers of the host take their places."""
+
+    waiting: Waiting
+    answers: Mended
+    value: Annotated[Floats, "2N cells"]
+    code: Codes
 
 
 class Counting(NamedTuple):
@@ -111,45 +150,30 @@ class Counting(NamedTuple):
 
     waiting: Waiting
     cells: int  # of the chunk
-    strips: Small  # (2, strips) mixed answers, and entries, of each strip; then those before it
+
+
+class Filed(NamedTuple):
+    """A chunk as a policy holds it."""
+
+    values: Annotated[Floats, "pairs columns"]  # N or 2N columns
+    codes: Annotated[Bytes, "pairs"]
+    size: Annotated[Bytes, "records"]
+    row: Annotated[Bytes, "entries"]
+    prob: Annotated[Floats, "entries"]
 
 
 class Filing(NamedTuple):
-    """A chunk of a layer that is filed, as a policy holds it."""
+    """A chunk of a layer that is filed."""
 
-    waiting: Waiting
+    counted: Counting
     begin: int  # cell of the chunk
-    end: int
-    by_cell: bool  # else by reached cell
     number: int  # of the chunk's first reached cell
+    filed: Filed
+    by_cell: bool  # else by reached cell
     words: NDArray[np.uint64]  # which cells of the layer are reached
     numbers: Ints  # reached cells before each BLOCK cells
-    strips: Small
-    value: Floats  # (2N, cells)
-    code: NDArray[np.uint16]
-    values: Floats  # (pairs of the chunk, N or 2N)
-    codes: Bytes  # (pairs,)
-    size: Bytes  # (Q,)
-    row: Bytes  # (E,)
-    prob: Floats  # (E,)
-
-
-class Mending(NamedTuple):
-    """Games without an answer, as the host reads them, and the answers that it writes."""
-
-    waiting: Waiting
-    number: int  # M
-    cell: Ints  # (M,)
-    first_row: Ints  # (M,)
-    feasible: Ints  # (M,)
-    utility: Floats  # (M, rows, 2N)
-    mean: Floats  # (M, 2N)
-    answer: NDArray[np.uint16]  # (M,)
-    size: Small  # (M,)
-    row: Bytes  # (M, rows)
-    prob: Floats  # (M, rows)
-    value: Floats  # (2N, cells)
-    code: NDArray[np.uint16]
+    value: Annotated[Floats, "2N cells"]
+    code: Codes
 
 
 class OwnCell(NamedTuple):
@@ -374,8 +398,12 @@ def _enter_waiting(at, written, mixed_ptr, waiting):
 
 @inner
 def plain_phase(thread, block, threads, blocks, shared, own, given):
-    """Solve those of the waiting games that are plain, one with each thread."""
-    _solve_plain(block * threads, thread, blocks * threads, own, given)
+    """Solve those of the waiting games that are plain, one with each thread.
+
+    The games of a warp follow each other. Those of the next one are for another block, so that all
+    have some.
+    """
+    _solve_plain(block * WARP, thread // WARP * blocks * WARP + thread % WARP, blocks * threads, own, given)
 
 
 @inner
@@ -443,30 +471,30 @@ def left_phase(thread, block, threads, blocks, shared, own, given):
 @inner
 def read_open_phase(thread, block, threads, blocks, shared, own, given):
     """One game without an answer, for the host."""
-    waiting, nth = given.waiting, block * threads + thread
-    if nth < given.number:
+    waiting, games, nth = given.waiting, given.games, block * threads + thread
+    if nth < len(games.feasible):
         at = waiting.open[nth]
-        given.cell[nth] = waiting.cell[at]
-        given.first_row[nth] = waiting.first_row[at]
-        given.feasible[nth] = waiting.feasible[at]
-        for j in range(given.utility.shape[1]):
-            for i in range(given.utility.shape[2]):
-                given.utility[nth, j, i] = waiting.utility[j, i, at]
+        games.first_row[nth] = waiting.first_row[at]
+        games.feasible[nth] = waiting.feasible[at]
+        for j in range(games.utility.shape[1]):
+            for i in range(games.utility.shape[2]):
+                games.utility[nth, j, i] = waiting.utility[j, i, at]
 
 
 @inner
 def mend_phase(thread, block, threads, blocks, shared, own, given):
     """One answer of the host."""
-    waiting, nth = given.waiting, block * threads + thread
-    if nth < given.number:
-        at, cell = waiting.open[nth], given.cell[nth]
-        given.code[cell] = given.answer[nth]
+    waiting, answers, nth = given.waiting, given.answers, block * threads + thread
+    if nth < len(answers.code):
+        at = waiting.open[nth]
+        cell = waiting.cell[at]
+        given.code[cell] = answers.code[nth]
         for i in range(len(given.value)):
-            given.value[i, cell] = given.mean[nth, i]
-        waiting.size[at] = given.size[nth]
-        for e in range(given.size[nth]):
-            waiting.row[e, at] = given.row[nth, e]
-            waiting.prob[e, at] = given.prob[nth, e]
+            given.value[i, cell] = answers.value[nth, i]
+        waiting.size[at] = answers.size[nth]
+        for e in range(answers.size[nth]):
+            waiting.row[e, at] = answers.row[nth, e]
+            waiting.prob[e, at] = answers.prob[nth, e]
 
 
 # -- filing ---------------------------------------------------------------------------------------
@@ -484,16 +512,17 @@ def strip_phase(thread, block, threads, blocks, shared, own, given):
             waiting.before[1, at] = entries
             records += 1
             entries += waiting.size[at]
-    if strip < given.strips.shape[1]:
-        given.strips[0, strip] = records
-        given.strips[1, strip] = entries
+    if strip * STRIP < given.cells:
+        waiting.strips[0, strip] = records
+        waiting.strips[1, strip] = entries
 
 
 @inlined
 def _share(thread, threads, given):
     """The strips of one of the threads that number them."""
-    each = (given.strips.shape[1] + threads - 1) // threads
-    return thread * each, min((thread + 1) * each, given.strips.shape[1])
+    strips = (given.cells + STRIP - 1) // STRIP
+    each = (strips + threads - 1) // threads
+    return thread * each, min((thread + 1) * each, strips)
 
 
 @inner
@@ -503,7 +532,7 @@ def sum_phase(thread, block, threads, blocks, shared, own, given):
     for what in range(2):
         total = np.int64(0)
         for strip in range(begin, end):
-            total += given.strips[what, strip]
+            total += given.waiting.strips[what, strip]
         shared[what, thread] = total
 
 
@@ -526,8 +555,8 @@ def number_phase(thread, block, threads, blocks, shared, own, given):
     for what in range(2):
         before = shared[what, thread]
         for strip in range(begin, end):
-            here = given.strips[what, strip]
-            given.strips[what, strip] = before
+            here = given.waiting.strips[what, strip]
+            given.waiting.strips[what, strip] = before
             before += here
 
 
@@ -535,7 +564,7 @@ def number_phase(thread, block, threads, blocks, shared, own, given):
 def file_cell_phase(thread, block, threads, blocks, shared, own, given):
     """The code and the values of one cell."""
     cell = given.begin + block * threads + thread
-    if cell >= given.end:
+    if cell >= given.begin + given.counted.cells:
         return
     to = cell - given.begin
     if not given.by_cell:
@@ -543,9 +572,10 @@ def file_cell_phase(thread, block, threads, blocks, shared, own, given):
         if to < 0:
             return
     reached = not given.by_cell or (given.words[cell >> 6] >> np.uint64(cell & 63)) & np.uint64(1) != np.uint64(0)
-    given.codes[to] = given.code[cell] if reached else 1  # 0 is for mixed answers alone
-    for i in range(given.values.shape[1]):
-        given.values[to, i] = given.value[i, cell]
+    filed = given.filed
+    filed.codes[to] = given.code[cell] if reached else 1  # 0 is for mixed answers alone
+    for i in range(filed.values.shape[1]):
+        filed.values[to, i] = given.value[i, cell]
 
 
 @inlined
@@ -563,13 +593,13 @@ def _number_of(cell, words, numbers):
 @inner
 def file_record_phase(thread, block, threads, blocks, shared, own, given):
     """The support of one mixed answer."""
-    waiting, at = given.waiting, block * threads + thread
+    waiting, filed, at = given.counted.waiting, given.filed, block * threads + thread
     if at >= waiting.counts[WAITING] or waiting.size[at] == 0:
         return
     strip = (waiting.cell[at] - given.begin) // STRIP
-    record = given.strips[0, strip] + waiting.before[0, at]
-    entry = given.strips[1, strip] + waiting.before[1, at]
-    given.size[record] = waiting.size[at]
+    record = waiting.strips[0, strip] + waiting.before[0, at]
+    entry = waiting.strips[1, strip] + waiting.before[1, at]
+    filed.size[record] = waiting.size[at]
     for e in range(waiting.size[at]):
-        given.row[entry + e] = waiting.row[e, at]
-        given.prob[entry + e] = waiting.prob[e, at]
+        filed.row[entry + e] = waiting.row[e, at]
+        filed.prob[entry + e] = waiting.prob[e, at]

@@ -2,12 +2,12 @@
 
 Axes: T time, S state, B box, R row (one legal joint action of one state), K outcome of a row, D
 constraint that is kept, N player, G stage game, E entry of a mixed strategy. Totals and costs are
-whole units of their constraint.
+whole units of their constraint. What a GPU is given says axes in its types (`system.axes`).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,8 @@ class Boxes(NamedTuple):
     """
 
     states: Ints  # (B,) ascending
-    lo: Ints  # (B, D)
-    size: Ints  # (B, D)
+    lo: Annotated[Ints, "B D"]
+    size: Annotated[Ints, "B D"]
     base: Ints  # (B+1,) first cell of each box
     line: Ints  # (B+1,) first line of each box
 
@@ -63,7 +63,7 @@ class Steps(NamedTuple):
     row_ptr: Ints  # (S+1,) the rows of each state
     out_ptr: Ints  # (R+1,) the outcomes of each row
     next_state: Small  # (K,)
-    cost: Ints  # (K, D)
+    cost: Annotated[Ints, "K D"]
     prob: Floats  # (K,)
     budget: Ints  # (D,) at the end of the step
 
@@ -72,14 +72,14 @@ class Following(NamedTuple):
     """The boxes of the next layer, as a step finds them."""
 
     slot: Small  # (S,) the box of each state, -1 for none
-    lo: Ints
-    size: Ints
+    lo: Annotated[Ints, "B D"]
+    size: Annotated[Ints, "B D"]
     base: Ints
     line: Ints
     height: Small  # the largest feasible place on each line, -1 for none; not read where cells are listed
     # sums of totals, which must stay within limits besides; none but where cells are listed
-    weight: Ints  # (sums, D)
-    limit: Ints  # (B, sums)
+    weight: Annotated[Ints, "sums D"]
+    limit: Annotated[Ints, "B sums"]
 
 
 class Listed(NamedTuple):
@@ -143,9 +143,9 @@ class Written(NamedTuple):
 class Choices(NamedTuple):
     """The joint actions that rows stand for."""
 
-    action: Small  # (R, N)
-    # (R, actions of all players) the row, from the state's first, when one player switches, or -1
-    deviation: Small
+    action: Annotated[Small, "R N"]
+    # the row, from the state's first, when one player switches, or -1
+    deviation: Annotated[Small, "R actions_of_all_players"]
     first_action: Ints  # (N+1,) the columns of player i in `deviation` are first_action[i] : first_action[i+1]
 
 

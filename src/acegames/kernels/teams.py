@@ -84,25 +84,19 @@ def seat_of(context, k, team):
 
 @intrinsic
 def meet(context, team):
-    """Where each thread works by itself: go on once all of its warp are here, so that they go the
-    same way again. Those that have ended are not waited for.
+    """Where each thread works by itself: go on once all threads of the block are here.
+
+    They need nothing of each other, but then they read the same code at about the same time, and a
+    GPU keeps little of it at hand. All threads must come here equally often.
     """
 
     def emit(context, builder, signature, values):
         if not _is_shared(team) and on_gpu(context):
-            import os
-            if os.environ.get("BARRIER"):
-                builder.function.attributes.add("convergent"); _called(builder, "llvm.nvvm.barrier0", ir.VoidType())
-            else:
-                _wait(builder)
+            builder.function.attributes.add("convergent")
+            _called(builder, "llvm.nvvm.barrier0", ir.VoidType())
         return context.get_dummy_value()
 
     return types.none(team), emit
-
-
-def _wait(builder: Any) -> None:
-    builder.function.attributes.add("convergent")  # its calls stay where all threads come to
-    _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), INDEX(-1))
 
 
 @intrinsic
@@ -111,7 +105,8 @@ def wait(context, team):
 
     def emit(context, builder, signature, values):
         if _is_shared(team) and on_gpu(context):
-            _wait(builder)
+            builder.function.attributes.add("convergent")  # its calls stay where all threads come to
+            _called(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), INDEX(-1))
         return context.get_dummy_value()
 
     return types.none(team), emit

@@ -15,7 +15,7 @@ from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.kernels.teams import seat_of, seats, wait
-from acegames.system.compiled import inlined, inner, kernel
+from acegames.system.compiled import inner, kernel
 
 
 @kernel

@@ -73,7 +73,7 @@ class Cells:
         """The same as bits or as a list, whichever is smaller: 1 bit per cell, or 64 per member."""
         if total > 64 * self.number:
             return self if self.keys is not None else Cells.from_keys(self.listed(total))
-        return self if self.keys is None else Cells.from_bits(_bits(self.keys, total))
+        return self if self.keys is None else Cells.from_bits(bits_of(self.keys, total))
 
     def before(self, cell: int) -> int:
         """How many of those present come before a cell; of bits."""
@@ -97,7 +97,7 @@ class Cells:
         return rank
 
 
-def _bits(keys: Ints, total: int) -> NDArray[np.uint8]:
+def bits_of(keys: Ints, total: int) -> NDArray[np.uint8]:
     """One bit per cell from a sorted list; working memory grows with the list, not the bits."""
     bits = np.zeros((-(-total // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
     place, bit = keys >> 3, np.left_shift(1, keys & 7).astype(np.uint8)

@@ -27,6 +27,7 @@ PINNED = 64 * 2**20  # bytes of each buffer on the way back
 COPIERS = 8  # threads that copy from there
 SHARED_COPY = 2**20  # bytes from which on they share
 RESIDENT = 2048  # threads of a multiprocessor, at most: the driver keeps each one's own memory
+GROWING = 4  # rooms that grow become larger than needed by one in so many
 RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
 
 
@@ -43,7 +44,7 @@ class Memory:
 
 
 class DeviceArray:
-    """An array on a card: rows of it can be taken, and other shapes, as of a numpy array."""
+    """An array on a card: a row or rows of it can be taken, and other shapes, as in numpy."""
 
     def __init__(self, memory: Memory, pointer: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.memory, self.pointer, self.shape, self.dtype = memory, pointer, shape, np.dtype(dtype)
@@ -58,7 +59,9 @@ class DeviceArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> DeviceArray:
+    def __getitem__(self, rows: slice | int) -> DeviceArray:
+        if not isinstance(rows, slice):
+            return DeviceArray(self.memory, self.pointer + int(rows) * self._row, self.shape[1:], self.dtype)
         begin, end, _ = rows.indices(self.shape[0])
         shape = (max(end - begin, 0), *self.shape[1:])
         return DeviceArray(self.memory, self.pointer + begin * self._row, shape, self.dtype)
@@ -258,6 +261,22 @@ class Card:
     def _pinned(self) -> list[NDArray[np.uint8]]:
         buffers = [int(self._called(self.driver.cuMemHostAlloc(PINNED, 0))) for _ in range(2)]
         return [np.ctypeslib.as_array((ctypes.c_uint8 * PINNED).from_address(at)) for at in buffers]
+
+
+class Rooms:
+    """Arrays on a card that are used again and again; they grow where they must."""
+
+    def __init__(self, card: Any) -> None:
+        self.card, self._held = card, dict[str, Any]()
+
+    def take(self, name: str, shape: tuple[int, ...] | int, dtype: Any) -> Any:
+        """Room for an array; whoever took it before under this name has it no more."""
+        held, shape = self._held.get(name), (shape,) if isinstance(shape, int) else shape
+        count = int(np.prod(shape, dtype=np.int64))
+        if held is None or len(held) < count:
+            self._held[name] = None
+            self._held[name] = held = self.card.empty(max(count + count // GROWING, 1), dtype)
+        return held[:count].reshape(*shape)
 
 
 def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:

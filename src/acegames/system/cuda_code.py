@@ -44,7 +44,7 @@ class Recipe:
     own: Any = None  # the same of each thread
     beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
     loops: tuple[tuple[str, str], ...] = ()  # modules whose loops are unrolled ("full"), or are not ("disable")
-    known: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants: tables that the compiler may look into
+    known: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants, which the compiler may look into
     single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
     @cached_property
@@ -124,7 +124,8 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
     made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
-    made_of += [repr(kind_of(given)), repr(capability), repr((recipe.threads, recipe.beside, recipe.known, recipe.loops))]
+    made_of += [repr(kind_of(given)), repr(capability)]
+    made_of += [repr((recipe.threads, recipe.beside, recipe.known, recipe.loops))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
         made_of += [repr(x.tolist()) for name, x in _arrays(room) if name in recipe.known]

@@ -9,16 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.system.axes import example, room, room_bytes
+from acegames.system.cuda_card import Rooms
 from acegames.system.cuda_code import Recipe
 from acegames.verifier import phases
 from acegames.verifier.arrays import Bytes, Ints, offsets
 from acegames.verifier.packed import Packed
-from acegames.verifier.phases import WORD, Numbering, OwnPair, Packing, Passing, Tables
+from acegames.verifier.phases import WORD, Drawing, Gaining, Judging, Numbering, OwnPair, Packing, Passing, Tables
 from acegames.verifier.records import Boxes, Numbers, Scratch, Time
 
 THREADS = 128  # of a block
 ROWS = (4, 9, 16, 27, 36, 64)
 ALIGNED = 16  # bytes
+KERNELS = {  # and what they are given; those first that take longest to compile
+    "judge": Judging,
+    "pass": Passing,
+    "gain": Gaining,
+    "draw": Drawing,
+    "number": Numbering,
+    "pack": Packing,
+}
 
 
 class Left(Exception):
@@ -47,21 +57,19 @@ class Shape:
 
 
 def _room(shape: Shape) -> OwnPair:
-    total, actions = np.empty(shape.constraints, np.int64), shape.actions
-    scratch = Scratch(
-        np.empty((shape.rows, 4 * shape.players)),
-        np.empty(shape.rows, np.uint8),
-        np.empty(shape.outcomes, np.int64),
-        np.empty((actions, actions + 1, 3)),
-        np.empty(actions, np.int64),
-    )
-    return OwnPair(total, total.copy(), scratch)
+    spent, slack = np.empty((2, shape.constraints), np.int64)
+    return OwnPair(spent, slack, room(Scratch, _lengths(shape)))
+
+
+def _lengths(shape: Shape) -> dict[str, int]:
+    """Of the axes of `Scratch`."""
+    own = {"rows": shape.rows, "4N": 4 * shape.players, "outcomes": shape.outcomes}
+    return own | {"actions": shape.actions, "actions+1": shape.actions + 1}
 
 
 def scratch_bytes(shape: Shape) -> int:
     """Bytes that each thread has to itself."""
-    room = _room(shape)
-    return sum(int(x.nbytes) for x in (room.spent, room.slack, *room.scratch))
+    return 2 * 8 * shape.constraints + room_bytes(Scratch, _lengths(shape))
 
 
 @cache
@@ -70,6 +78,11 @@ def recipe(name: str, shape: Shape) -> Recipe:
     phase = getattr(phases, f"{name}_phase")
     own = {"pass": _room(shape).slack, "judge": _room(shape)}.get(name)
     return Recipe(f"verify_{name}", (phase,), THREADS, None, own)
+
+
+def given_to(name: str) -> Any:
+    """Arrays of the types that a kernel is given."""
+    return example(KERNELS[name])
 
 
 def launch(card: Any, name: str, shape: Shape, threads: int, given: Any) -> None:
@@ -106,8 +119,7 @@ class GameTables:
     def time(self, t: int) -> Time:
         """What can happen at one time."""
         packed, worst = self._packed, self._worst[int(self.rows[t]) : int(self.rows[t + 1])]
-        bound = self._bound[t : t + 1].reshape(len(packed.low))
-        last = t == packed.game.horizon - 1
+        bound, last = self._bound[t], t == packed.game.horizon - 1
         row_ptr, out_ptr, jump = self._rules[packed.game.layer_at[t]]
         span = np.int64(packed.span)
         return Time(row_ptr, out_ptr, jump, worst, bound, span, self._low, self._size, last)
@@ -201,19 +213,8 @@ class Pairs:
 # -- room -----------------------------------------------------------------------------------------
 
 
-class Rooms:
-    """Arrays on the card that are used again at every time; they grow where they must."""
-
-    def __init__(self, card: Any) -> None:
-        self._card, self._held = card, dict[str, Any]()
-
-    def take(self, name: str, count: int, dtype: Any) -> Any:
-        """Room for so many numbers."""
-        held = self._held.get(name)
-        if held is None or len(held) < count:
-            self._held[name] = None
-            self._held[name] = held = self._card.empty(max(count + count // 4, 1), dtype)
-        return held[:count]
+class Answering(Rooms):
+    """Room for the answers of a policy, and for what is found from them."""
 
     def tables(self, name: str, boxes: Boxes | None, states: int) -> Tables:
         """A policy's table on the card, in one piece; one without boxes where there is none."""
@@ -226,11 +227,11 @@ class Rooms:
         arrays: list[NDArray[Any]] = [slot, *(x for x in boxes if isinstance(x, np.ndarray))]
         end = np.cumsum([-(-x.nbytes // ALIGNED) * ALIGNED for x in arrays]).tolist()
         whole: Bytes = np.zeros(end[-1], dtype=np.uint8)
-        room, there = self.take(name, end[-1], np.uint8), list[Any]()
+        held, there = self.take(name, end[-1], np.uint8), list[Any]()
         for x, first in zip(arrays, [0, *end], strict=False):
             whole[first : first + x.nbytes] = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
-            there.append(room[first : first + x.nbytes].view(x.dtype).reshape(*x.shape))
-        self._card.write(room, whole)
+            there.append(held[first : first + x.nbytes].view(x.dtype).reshape(*x.shape))
+        self.card.write(held, whole)
         slots, *fields = there
         numbers = iter(fields)
         placed: Any = [next(numbers) if isinstance(x, np.ndarray) else x for x in boxes]

@@ -17,10 +17,23 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
+from acegames.system.axes import room, room_bytes
+from acegames.system.cuda_ahead import compile_together
 from acegames.system.cuda_card import RESIDENT, usable
 from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.arrays import Floats, Ints, offsets
-from acegames.verifier.card_tables import GameTables, Left, Pairs, Rooms, Shape, launch, scratch_bytes
+from acegames.verifier.card_tables import (
+    KERNELS,
+    Answering,
+    GameTables,
+    Left,
+    Pairs,
+    Shape,
+    given_to,
+    launch,
+    recipe,
+    scratch_bytes,
+)
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import (
     CHECKING,
@@ -60,7 +73,9 @@ def evaluate_on_card(
     try:
         packed = _fitting(counted.game, reader, concept, int(engine.smallest))
         with Threads(engine.host.threads if reader.thread_safe else 1) as threads:
-            memory = usable(card, engine.memory, RESIDENT * scratch_bytes(Shape.of(packed)))
+            shape = Shape.of(packed)
+            memory = usable(card, engine.memory, RESIDENT * scratch_bytes(shape))
+            compile_together(recipe, given_to, (*KERNELS,), shape, card.capability)
             found = OnCard(card, packed, reader, concept, threads, memory).evaluate(progress)
     except Left as why:
         log.info(f"acegames: verifying on the processors: {why}")
@@ -91,7 +106,7 @@ class OnCard:
     ) -> None:
         self.card, self.packed, self.reader, self.concept, self.threads = card, packed, reader, concept, threads
         self.memory, self.n, self.horizon = memory, len(packed.game.players), packed.game.horizon
-        self.shape, self.rooms, self.gains = Shape.of(packed), Rooms(card), Gains(reader)
+        self.shape, self.rooms, self.gains = Shape.of(packed), Answering(card), Gains(reader)
 
     def evaluate(self, progress: OnProgress | None) -> Evaluated:
         """Find the pairs, then judge them from the last time back."""
@@ -119,17 +134,16 @@ class OnCard:
     def _make_room(self) -> None:
         """Room for two times, and for answers of the policy as far as memory goes."""
         card, packed, most = self.card, self.packed, int(self.pairs.count.max())
-        width, strips = len(packed.low) + len(packed.units.stored), -(-most // STRIP)
-        each = 8 * 6 * self.n + 8 * width + 1
+        lengths, strips = {"6N": 6 * self.n, "M+R": len(packed.low) + len(packed.units.stored)}, -(-most // STRIP)
+        each = room_bytes(Known, lengths | {"P": 1})
         fixed = GameTables.bytes(packed, self.tables.numbers) + Pairs.bytes(packed) + 8 * packed.keys
         fixed += most * (2 * each + 9) + strips * 8 * self.n * (3 + 12 * self.n) + 256 * len(packed.game.states)
         tables, entry = packed.keys // 2, 5 * (8 + 16 * packed.rows) // 4  # about, and at most
-        room = (self.memory - fixed - tables) // entry
-        if room < LEAST_CHUNK:
+        fitting = (self.memory - fixed - tables) // entry
+        if fitting < LEAST_CHUNK:
             raise Left("the GPU's memory is too small")
-        self.chunk = min(room, CHUNK)
-        shapes = ((most, 6 * self.n), np.float64), ((most, width), np.int64), (most, np.uint8)
-        self.known = [Known(*(card.empty(*x) for x in shapes)) for _ in range(2)]
+        self.chunk = min(fitting, CHUNK)
+        self.known = [room(Known, lengths | {"P": most}, card.empty) for _ in range(2)]
         self.number = [card.empty(packed.keys, np.int32) for _ in range(2)]
         self.keys, self.slots = card.empty(most, np.int64), card.empty(1, np.int64)[:0]
 
@@ -222,9 +236,9 @@ class OnCard:
         strips, n, card = -(-len(keys) // STRIP), self.n, self.card
         given = Gaining(
             found.values,
-            self.rooms.take("numbers", strips * 2 * n, np.int64).reshape(strips, 2 * n),
-            self.rooms.take("off", strips * n, np.float64).reshape(strips, n),
-            self.rooms.take("gains", strips * 12 * n * n, np.float64).reshape(strips, 2 * n, 6 * n),
+            self.rooms.take("numbers", (strips, 2 * n), np.int64),
+            self.rooms.take("off", (strips, n), np.float64),
+            self.rooms.take("gains", (strips, 2 * n, 6 * n), np.float64),
         )
         launch(card, "gain", self.shape, strips, given)
         numbers, picked = card.fetch(given.numbers).reshape(-1), card.fetch(given.picked).reshape(-1, 6 * n)

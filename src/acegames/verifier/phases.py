@@ -7,7 +7,7 @@ WORD of them in a number; keys that are pairs are then listed in order. `own` be
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class Passing(NamedTuple):
     """A pass over the pairs of one time."""
 
     time: Time
-    mirrors: Ints  # (reservoirs that may overflow, 3) as in `Packed`
+    mirrors: Annotated[Ints, "reservoirs 3"]  # those that may overflow, as in `Packed`
     here: Words  # the pairs, and
     after: Words  # those of the next time that are alive
     sure: bool  # all are, where rows lead to that keep the budgets
@@ -49,7 +49,7 @@ class Packing(NamedTuple):
 class Numbering(NamedTuple):
     """Pairs are listed and numbered."""
 
-    mirrors: Ints
+    mirrors: Annotated[Ints, "reservoirs 3"]
     words: Words
     before: Small  # pairs before each word
     number: Small  # (keys,) of the pair that a key stands for, or EMPTY
@@ -90,7 +90,7 @@ class Judging(NamedTuple):
     time: Time
     table: Table
     numbers: Numbers
-    base: Floats  # (1, N)
+    base: Annotated[Floats, "1 N"]
     ends: int
     told: bool
     following: Known
@@ -102,10 +102,10 @@ class Judging(NamedTuple):
 class Gaining(NamedTuple):
     """The pairs with the largest gains among STRIP pairs, and what is known of them."""
 
-    values: Floats  # (P, 6N)
-    numbers: Ints  # (strips, 2N) as `extremes` finds them
-    off: Floats  # (strips, N)
-    picked: Floats  # (strips, 2N, 6N)
+    values: Annotated[Floats, "P 6N"]
+    numbers: Annotated[Ints, "strips 2N"]  # as `extremes` finds them
+    off: Annotated[Floats, "strips N"]
+    picked: Annotated[Floats, "strips 2N 6N"]
 
 
 class OwnPair(NamedTuple):

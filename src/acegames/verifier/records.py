@@ -1,8 +1,11 @@
-"""What the compiled passes are given (see `kernels`): arrays with names."""
+"""What the compiled passes are given (see `kernels`): arrays with names.
+
+What a GPU is given says axes in its types (`system.axes`).
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -17,7 +20,7 @@ class Time(NamedTuple):
     row_ptr: Ints  # (S+1,)
     out_ptr: Ints  # (R+1,)
     jump: Ints  # (K,)
-    worst: Ints  # (R, M) what must be left of each budget for a row, see `Ceilings`
+    worst: Annotated[Ints, "R M"]  # what must be left of each budget for a row, see `Ceilings`
     bound: Ints  # (M,)
     span: np.int64  # number of keys of one state
     low: Ints  # (M,)
@@ -41,11 +44,12 @@ class Numbers(NamedTuple):
     """The numbers of one time, and where rows lead when one player switches."""
 
     prob: Floats  # (K,)
-    reward: Floats  # (R, N)
-    cost: Ints  # (K, M)
+    reward: Annotated[Floats, "R N"]
+    cost: Annotated[Ints, "K M"]
     stored: Ints  # (R,) the constraints that are reservoirs
-    action: Small  # (R, N)
-    move: Small  # (R, sum of A_i) the row where player i plays b instead is at offset[i] + b, or -1
+    action: Annotated[Small, "R N"]
+    # the row where player i plays b instead is at offset[i] + b, or -1
+    move: Annotated[Small, "R actions_of_all_players"]
     offset: Ints  # (N+1,)
 
 
@@ -60,22 +64,22 @@ class Played(NamedTuple):
 class Known(NamedTuple):
     """What is known of the pairs of one time."""
 
-    # (P, 6N) V, W, what each can be off by, the best of safe play and the worst of the policy
-    values: Floats
-    # (P, M + R) the most that is spent from here on, on any history of the policy; then the most
-    # that is missing in each reservoir once it was full
-    ahead: Ints
-    fault: Bytes  # (P,) 1: the policy runs into a fault from here
+    # V, W, what each can be off by, the best of safe play and the worst of the policy
+    values: Annotated[Floats, "P 6N"]
+    # the most that is spent from here on, on any history of the policy; then the most that is
+    # missing in each of R reservoirs once it was full
+    ahead: Annotated[Ints, "P M+R"]
+    fault: Annotated[Bytes, "P"]  # 1: the policy runs into a fault from here
 
 
 class Scratch(NamedTuple):
     """Room for one pair, all zero."""
 
-    q: Floats  # (rows of a state, 4N)
-    known: Bytes  # (rows of a state,)
-    targets: Ints  # (outcomes of a row,)
-    part: Floats  # (A_i, A_i + 1, 3) what a choice comes to, its size and what that can be off by
-    asked: Ints  # (A_i,)
+    q: Annotated[Floats, "rows 4N"]  # of a state
+    known: Annotated[Bytes, "rows"]
+    targets: Annotated[Ints, "outcomes"]  # of a row
+    part: Annotated[Floats, "actions actions+1 3"]  # what a choice comes to, its size and what that can be off by
+    asked: Annotated[Ints, "actions"]  # of a player
 
 
 class Ahead(NamedTuple):
@@ -113,15 +117,15 @@ class Boxes(NamedTuple):
     """
 
     states: Ints  # (B,) ascending
-    lo: Ints  # (B, D)
-    size: Ints  # (B, D)
+    lo: Annotated[Ints, "B D"]
+    size: Annotated[Ints, "B D"]
     base: Ints  # (B+1,) first cell of each box
-    least: Ints  # (B, M) least and largest spending of every constraint
-    most: Ints  # (B, M)
+    least: Annotated[Ints, "B M"]  # least and largest spending of every constraint
+    most: Annotated[Ints, "B M"]
     dims: Ints  # (D,) the constraints that boxes count
     listed: bool  # the cells present are in `keys`, else in `bits`
     keys: Ints  # ascending
-    bits: Bytes  # (blocks, width) one bit per cell
+    bits: Annotated[Bytes, "blocks width"]  # one bit per cell
     counts: Ints  # cells present before each block
     ones: Bytes  # (256,) bits set in each byte
     by_cell: bool  # a pair's number is its cell, else that of the cell among those present

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from acegames.engines.gpu.recipes import Shape, recipe
-from acegames.engines.gpu.tables import MOST_BLOCKS, OnCard
-from acegames.kernels.dense import SEGMENT
+from acegames.engines.gpu.recipes import Shape
+from acegames.engines.gpu.tables import OnCard
 from acegames.kernels.phases import Heights, Packing, Reaching
 from acegames.model.arrays import Ints
+from acegames.safety.cells import bits_of
 from acegames.safety.explore import are_feasible, check_boxes, end_heights, explored
 from acegames.safety.space import Space
 
@@ -28,7 +28,7 @@ def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int)
     card.write(on.heights(H), end_heights(space))
     for t in reversed(range(H)):
         height = on.heights(t)
-        card.launch(recipe("heights", shape), -(-len(height) // SEGMENT), Heights(on.layer(t), height))
+        on.each("heights", len(height), Heights(on.layer(t), height))
     height = card.fetch(on.height)
     if not are_feasible(space, roots, height):
         return replace(space, dense=True)
@@ -38,26 +38,20 @@ def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int)
 
 def _reach(card: Any, on: OnCard, roots: Ints) -> tuple[Any, Any]:
     """Fill the bits of all layers; the least and largest rewards (H, N) of what is played."""
-    space, shape = on.space, on.shape
-    H, tables, reward = space.game.horizon, space.tables, card.upload(space.tables.reward)
-    marks, played = card.empty(int(space.totals.max()), np.uint8), card.empty(len(tables.reward), np.uint8)
-    bounds = card.empty((H * 2, reward.shape[1]), np.float64)
-    first = np.zeros(int(on.bit_start[1]), dtype=np.uint8)
-    np.bitwise_or.at(first, roots >> 3, np.left_shift(1, roots & 7).astype(np.uint8))
-    card.write(on.bits_of(0), first)
+    space, tables, H = on.space, on.space.tables, on.space.game.horizon
+    reward, bounds = card.upload(tables.reward), card.empty((H * 2, tables.reward.shape[1]), np.float64)
+    marks, played = (card.empty(n, np.uint8) for n in (int(space.totals.max()), len(tables.reward)))
+    card.write(on.bits_of(0), bits_of(np.unique(roots), int(space.totals[0])).reshape(-1))
     for t in range(H):
         layer, next_marks = on.layer(t), marks[: int(space.totals[t + 1])]
         card.zero(next_marks)
         card.zero(played)
-        pieces = on.pieces_of(t)
-        for begin in range(0, pieces, MOST_BLOCKS):
-            given = Reaching(layer, begin, next_marks, played)
-            card.launch(recipe("reach", shape), min(pieces - begin, MOST_BLOCKS), given)
+        for pieces, _ in on.chunks(t, int(space.totals[t])):
+            on.launch("reach", len(pieces), Reaching(layer, pieces.start, next_marks, played))
         rows = tables.row_ptr[tables.layer_at[t]]
-        own = Packing(
-            next_marks, on.bits_of(t + 1), int(rows[0]), int(rows[-1]), played, reward, bounds[2 * t : 2 * t + 2]
-        )
-        card.launch(recipe("pack", shape), -(-len(own.bits) // SEGMENT), own)
-        card.launch(recipe("bounds", shape), reward.shape[1], own)
+        own = (int(rows[0]), int(rows[-1]), played, reward, bounds[2 * t : 2 * t + 2])
+        packing = Packing(next_marks, on.bits_of(t + 1), *own)
+        on.each("pack", len(packing.bits), packing)
+        on.launch("bounds", reward.shape[1], packing)
     found = card.fetch(bounds).reshape(H, 2, -1)
     return found[:, 0], found[:, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,22 +14,25 @@ from acegames.kernels.dense import SEGMENT, empty_line
 from acegames.kernels.lanes import ALONE
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.phases import OwnCell, OwnGroup, OwnWork
-from acegames.kernels.records import Boxes, Choices, Following, Goal, Steps, Written
+from acegames.kernels.records import Choices, Written
 from acegames.kernels.stage import pure_room, workspace
 from acegames.kernels.teams import WARP, Team
 from acegames.model.arrays import pointers
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table
+from acegames.system.axes import example
 from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
+GAMES = 64  # threads of a block where each solves any stage game
+TOGETHER = 256  # the same where it is plain: a multiprocessor has registers for so many, which read the same code at once
+FEW_TOGETHER = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
 MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
-GAMES = 64  # threads of a block where each solves a stage game
+WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
 ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
-MOST_SHARED = 96 * 1024  # bytes of a block; with more, a multiprocessor would have one block only
-MOST_BESIDE = 48 * 1024  # the same where a block has little to do
+MOST_BESIDE = 48 * 1024  # bytes of shared memory of a block of which a multiprocessor should have several
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
 ROLLED = ("acegames.kernels.plain", "disable"), ("acegames.kernels.lockstep", "disable")
@@ -37,22 +40,31 @@ UNROLLED = (("acegames.kernels.plain", "full"),)
 DEVIATIONS = "group.owner", "group.target", "group.told"
 NUMBERING = 1024  # threads of the block that numbers strips
 
-EXPLORING: dict[str, tuple[Any, ...]] = {
-    "heights": (phases.height_phase,),
-    "reach": (phases.reached_rows_phase, phases.reach_phase),
-    "pack": (phases.pack_phase,),
-    "bounds": (phases.bound_phase, phases.join_bounds_phase),
+
+class Kernel(NamedTuple):
+    """What the threads of a kernel do, the record that it is given, and the threads of a block."""
+
+    phases: tuple[Any, ...]
+    given: Any
+    threads: int = SEGMENT
+
+
+EXPLORING = {
+    "heights": Kernel((phases.height_phase,), phases.Heights),
+    "reach": Kernel((phases.reached_rows_phase, phases.reach_phase), phases.Reaching),
+    "pack": Kernel((phases.pack_phase,), phases.Packing),
+    "bounds": Kernel((phases.bound_phase, phases.join_bounds_phase), phases.Packing),
 }
-SOLVING: dict[str, tuple[Any, ...]] = {  # those first that take longest to compile
-    "left": (phases.left_phase,),
-    "cells": (phases.cell_rows_phase, phases.cell_phase),
-    "plain": (phases.plain_phase,),
-    "read_open": (phases.read_open_phase,),
-    "mend": (phases.mend_phase,),
-    "strips": (phases.strip_phase,),
-    "numbers": (phases.sum_phase, phases.join_sums_phase, phases.number_phase),
-    "file_cells": (phases.file_cell_phase,),
-    "file_records": (phases.file_record_phase,),
+SOLVING = {  # those first that take longest to compile
+    "left": Kernel((phases.left_phase,), phases.Solving, GAMES),
+    "cells": Kernel((phases.cell_rows_phase, phases.cell_phase), phases.Solving),
+    "plain": Kernel((phases.plain_phase,), phases.Solving),
+    "read_open": Kernel((phases.read_open_phase,), phases.Opening, GAMES),
+    "mend": Kernel((phases.mend_phase,), phases.Mending, GAMES),
+    "strips": Kernel((phases.strip_phase,), phases.Counting),
+    "numbers": Kernel((phases.sum_phase, phases.join_sums_phase, phases.number_phase), phases.Counting, NUMBERING),
+    "file_cells": Kernel((phases.file_cell_phase,), phases.Filing),
+    "file_records": Kernel((phases.file_record_phase,), phases.Filing),
 }
 KERNELS = EXPLORING | SOLVING
 
@@ -69,33 +81,28 @@ class Shape:
     correlated: bool
     warp: bool = False  # whether a warp solves a plain game, else a thread
     alike: bool = False  # whether all states have all joint actions, one after the other
+    shared: int = LEAST_SHARED  # KB of a block on the card
 
     @staticmethod
-    def of(space: Space, concept: Concept | None = None) -> Shape:
+    def of(space: Space, capability: tuple[int, int], concept: Concept | None = None) -> Shape:
         """The shape of a game's stage games under a concept; exploring needs none."""
         rows, outcomes = space.tables.widest
         rows = next((n for n in ROWS if n >= rows), rows)
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         actions = tuple(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
-        warp = told and rows > FEW  # measured: `benchmarks/gpu.py programs`
-        return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told, warp)
-
-    @cached_property
-    def line(self) -> Any:
-        """Room for the rows of a line."""
-        return _plain(empty_line)((self.rows, self.outcomes))
-
-    @cached_property
-    def totals(self) -> Any:
-        """Room for what is spent."""
-        return np.empty(self.constraints, np.int64)
+        table = (sum(n * (n - 1) for n in actions) + 2) * (rows + 1)
+        warp = told and table > MOST_UNROLLED  # measured: `benchmarks/gpu.py programs`
+        shared = SHARED.get(capability, LEAST_SHARED)
+        return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told, warp, shared=shared)
 
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Team(0) if self.warp else None
-        room = _plain(group_room)(self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.alike)
+        room = _plain(group_room)(
+            self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.alike
+        )
         names, kind = ("whole", "owner", "target", "told"), np.int16 if room.table.size < 2**15 else np.int32
         return room._replace(**{name: getattr(room, name).astype(kind) for name in names})
 
@@ -104,11 +111,15 @@ class Shape:
         """Whether plain games are solved apart."""
         return len(self.group.row) > 1
 
-    def fits(self, capability: tuple[int, int], *, comparing: bool) -> bool:
-        """Whether cards solve such games, and faster than processors."""
-        most = 1024 * SHARED.get(capability, LEAST_SHARED)
+    def fits(self, *, comparing: bool) -> bool:
+        """Whether the card solves such games, and faster than processors."""
         large = self.rows > FEW and (self.rows > MOST_ROWS or comparing or not self.together)
-        return not large and recipe("plain", self).shared_bytes <= most
+        return not large and recipe("plain", self).shared_bytes <= 1024 * self.shared
+
+    @property
+    def blocks(self) -> int:
+        """Blocks per multiprocessor that solve plain games."""
+        return WARPS if self.warp else 1
 
     @cached_property
     def own_bytes(self) -> int:
@@ -148,19 +159,18 @@ def _plain(making: Any) -> Any:
 @cache
 def recipe(name: str, shape: Shape) -> Recipe:
     """A kernel for a shape; always the same object: cards know it by that."""
-    threads = {"left": GAMES, "read_open": GAMES, "mend": GAMES, "numbers": NUMBERING}.get(name, SEGMENT)
-    made, ends = Recipe(name, KERNELS[name], threads, single=ALONE), np.empty(3, np.int64)
+    kernel, line = KERNELS[name], _plain(empty_line)((shape.rows, shape.outcomes))
+    made = Recipe(name, kernel.phases, kernel.threads, single=ALONE)
+    spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     if name == "heights":
-        return replace(made, own=shape.totals)
+        return replace(made, own=spent)
     if name == "reach":
-        return replace(made, shared=shape.line, own=shape.totals)
-    if name == "bounds":
-        return replace(made, shared=np.empty((2, threads)))
-    if name == "numbers":
-        return replace(made, shared=np.empty((2, threads), np.int64))
+        return replace(made, shared=line, own=spent)
+    if name in ("bounds", "numbers"):
+        return replace(made, shared=np.empty((2, made.threads), float if name == "bounds" else np.int64))
     if name == "cells":
         pure = _plain(pure_room)(shape.rows, shape.players)
-        made = replace(made, shared=shape.line, own=OwnCell(shape.totals, shape.written, ends, pure))
+        made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
         held = replace(made, beside=("written.utility",))
         return held if held.shared_bytes <= MOST_BESIDE else made
     if name == "left":
@@ -171,35 +181,15 @@ def recipe(name: str, shape: Shape) -> Recipe:
         made = replace(made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.alike)))
         if shape.warp:
             return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=room, loops=ROLLED)
-        few = shape.group.table.size <= MOST_UNROLLED
-        loops = ROLLED if not few else UNROLLED if shape.alike else ()
-        held = replace(made, threads=GAMES, own=room, beside=("group.table",), loops=loops)
-        return held if held.shared_bytes <= MOST_SHARED else replace(held, beside=())
+        table = shape.group.table
+        tables = min(1024 * shape.shared // table.nbytes // WARP * WARP, TOGETHER)
+        if tables < FEW_TOGETHER:
+            return replace(made, threads=TOGETHER, own=room)
+        loops = UNROLLED if shape.alike and table.size <= MOST_UNROLLED else ()
+        return replace(made, threads=tables, own=room, beside=("group.table",), loops=loops)
     return made
 
 
 def given_to(name: str) -> Any:
     """Arrays of the types that a kernel is given."""
-    whole, floats, small, byte, code = (np.zeros(1, t) for t in (np.int64, float, np.int32, np.uint8, np.uint16))
-    wholes, floats2, smalls, bytes2 = (np.zeros((1, 1), t) for t in (np.int64, float, np.int32, np.uint8))
-    step = Steps(whole, whole, small, wholes, floats, whole)
-    after = Following(small, wholes, wholes, whole, whole, small, wholes, wholes)
-    layer = phases.Layer(Boxes(whole, wholes, wholes, whole, whole), whole, byte, step, after)
-    found = (np.zeros((1, 1, 1)), small, bytes2, floats2, small, small, smalls)
-    waiting = phases.Waiting(whole, small, whole, small, whole, *found)
-    if name == "heights":
-        return phases.Heights(layer, small)
-    if name == "reach":
-        return phases.Reaching(layer, 0, byte, byte)
-    if name in ("pack", "bounds"):
-        return phases.Packing(byte, byte, 0, 0, byte, floats2, floats2)
-    if name in ("cells", "plain", "left"):
-        asked = Choices(smalls, smalls, whole), Goal(True, 1.0, 0, floats), True
-        return phases.Solving(layer, 0, 0, floats2, floats2, *asked, floats2, code, waiting)
-    if name in ("read_open", "mend"):
-        answers = (np.zeros((1, 1, 1)), floats2, code, small, bytes2, floats2, floats2, code)
-        return phases.Mending(waiting, 0, whole, whole, whole, *answers)
-    if name in ("strips", "numbers"):
-        return phases.Counting(waiting, 0, smalls)
-    filed = (smalls, floats2, code, floats2, byte, byte, byte, floats)
-    return phases.Filing(waiting, 0, 0, True, 0, np.zeros(1, np.uint64), whole, *filed)
+    return example(KERNELS[name].given)

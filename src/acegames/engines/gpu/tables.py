@@ -2,84 +2,78 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from acegames.engines.gpu.recipes import Shape
+from acegames.engines.gpu.recipes import Shape, recipe
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.phases import Layer
-from acegames.kernels.records import Boxes, Following, Steps
-from acegames.model.arrays import Ints, pointers
+from acegames.kernels.records import Following
+from acegames.safety.cells import number_boxes
 from acegames.safety.explore import bit_starts
 from acegames.safety.space import Space
 
 MOST_BLOCKS = 2**30  # of one launch
 SLOT_BYTES = 64 * 2**20  # of the boxes of states, for some times together
+TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # arrays of `Tables` that kernels read; and
+BOXES = ("budget", "states", "lo", "size", "base", "line")  # of `Space`
 
 
 class OnCard:
-    """What kernels read of a space; heights and bits are filled by whoever explores."""
+    """What kernels read of a space. Heights and bits are to be filled, unless it is explored."""
 
     def __init__(self, card: Any, space: Space, shape: Shape) -> None:
         self.card, self.space, self.shape = card, space, shape
-        tables = space.tables
-        names = ("row_ptr", "out_ptr", "next_state", "cost", "prob")
-        self.row_ptr, *self.steps = (card.upload(getattr(tables, name)) for name in names)
-        boxes = (space.states, space.lo, space.size, space.base, space.line, self.pieces)
-        self.states, self.lo, self.size, self.base, self.line, self._pieces = map(card.upload, boxes)
-        self.budget = card.upload(space.budget)
-        self.bit_start = bit_starts(space)
+        tables = replace(space.tables, **{name: card.upload(getattr(space.tables, name)) for name in TABLES})
+        self._there = replace(space, tables=tables, **{name: card.upload(getattr(space, name)) for name in BOXES})
+        # first piece of each box within its layer: the first cell, if a run of SEGMENT were one
+        runs = np.column_stack([space.size[:, :-1], -(-space.size[:, -1] // SEGMENT)])
+        self.pieces, _ = number_boxes(space.start, runs)
+        self._pieces, self._bit_start = card.upload(self.pieces), bit_starts(space)
         self.height = card.empty(int(space.line_start[-1]), np.int32)
-        self.bits = card.empty(int(self.bit_start[-1]), np.uint8)
-        self._nothing = card.empty((1, 1), np.int64)
-        self._slots = (0, 0, None)
+        self.bits = card.empty(int(self._bit_start[-1]), np.uint8)
+        self._nothing, self._slots = card.empty((1, 1), np.int64), dict[int, Any]()
+        if space.height is not None:
+            card.write(self.height, space.height)
+        for t, cells in enumerate(space.cells):
+            assert cells.bits is not None
+            card.write(self.bits_of(t), cells.bits.reshape(-1))
 
     @staticmethod
     def needs(space: Space) -> int:
         """Bytes on the card, about."""
-        tables = space.tables
-        arrays: list[Any] = [tables.row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob]
-        arrays += [space.states, space.lo, space.size, space.base, space.line, space.line, space.budget]
-        slots = min(SLOT_BYTES, 4 * len(space.game.states) * (space.game.horizon + 1))
-        held = 4 * int(space.line_start[-1]) + int(space.totals.sum()) // 8
-        return sum(int(x.nbytes) for x in arrays) + max(slots, 4 * len(space.game.states)) + held
+        arrays = [*(getattr(space.tables, name) for name in TABLES), *(getattr(space, name) for name in BOXES)]
+        slots = 4 * len(space.game.states) * min(_slots_together(space), space.game.horizon + 1)
+        held = 4 * int(space.line_start[-1]) + int(bit_starts(space)[-1])
+        return sum(int(x.nbytes) for x in (*arrays, space.line)) + slots + held  # as many pieces as lines
 
-    @cached_property
-    def pieces(self) -> Ints:
-        """First piece of each box within its layer, one more entry per layer."""
-        space, H = self.space, self.space.game.horizon
-        own = np.diff(np.append(space.line, 0))
-        last = space.start[1:] + np.arange(H + 1)  # the further entry of each layer
-        boxes = np.ones(len(space.line), dtype=bool)
-        boxes[last] = False
-        count = np.zeros(len(space.line), dtype=np.int64)
-        count[boxes] = own[boxes] * -(-space.size[:, -1] // SEGMENT)
-        before = pointers(count)[:-1]
-        first = np.concatenate([[0], last[:-1] + 1])
-        found: Ints = before - np.repeat(before[first], np.diff(np.append(first, len(before))))
-        return found
+    def launch(self, name: str, blocks: int, given: Any) -> None:
+        """Begin a kernel on so many blocks."""
+        self.card.launch(recipe(name, self.shape), blocks, given)
+
+    def each(self, name: str, count: int, given: Any) -> None:
+        """Begin a kernel with a thread for each of so many."""
+        made = recipe(name, self.shape)
+        self.card.launch(made, -(-count // made.threads), given)
 
     def layer(self, t: int) -> Layer:
         """The layer of time t < H, and the next."""
-        row_ptr = self._row(self.row_ptr, int(self.space.tables.layer_at[t]))
-        out_ptr, next_state, cost, prob = self.steps
-        step = Steps(row_ptr, out_ptr, next_state, cost, prob, self._row(self.budget, t))
-        here, pieces = self._boxes(t)
-        there, _ = self._boxes(t + 1)
+        here, there = (self._there.layer(k).boxes() for k in (t, t + 1))
         after = Following(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
-        return Layer(here, pieces, self.bits_of(t), step, after)
+        return Layer(here, self._pieces[self._boxes_of(t)], self.bits_of(t), self._there.steps(t), after)
 
     def heights(self, t: int) -> Any:
         """The heights of a layer's lines."""
-        start = self.space.line_start
-        return self.height[int(start[t]) : int(start[t + 1])]
+        return self.height[int(self.space.line_start[t]) : int(self.space.line_start[t + 1])]
 
     def bits_of(self, t: int) -> Any:
         """The bits of a layer's cells."""
-        return self.bits[int(self.bit_start[t]) : int(self.bit_start[t + 1])]
+        return self.bits[int(self._bit_start[t]) : int(self._bit_start[t + 1])]
 
     def pieces_of(self, t: int) -> int:
         """How many pieces a layer has."""
@@ -87,44 +81,41 @@ class OnCard:
 
     def cell_of(self, t: int, piece: int) -> int:
         """The first cell of a piece of a layer; behind the last piece, the cell behind."""
-        space, first = self.space, int(self.space.start[t])
-        own = self.pieces[first + t : int(space.start[t + 1]) + t + 1]
+        space, boxes = self.space, self._boxes_of(t)
+        own = self.pieces[boxes]
         if piece >= own[-1]:
             return int(space.totals[t])
         a = int(np.searchsorted(own, piece, side="right")) - 1
-        width = int(space.size[first + a, -1])
+        width = int(space.size[boxes.start - t + a, -1])
         nth, part = divmod(piece - int(own[a]), -(-width // SEGMENT))
-        return int(space.base[first + t + a]) + nth * width + part * SEGMENT
+        return int(space.base[boxes.start + a]) + nth * width + part * SEGMENT
 
-    def chunks(self, t: int, cells: int) -> Iterator[tuple[int, int]]:
-        """Runs of pieces, first and number, that have at most so many cells, at least SEGMENT."""
-        first, pieces = 0, self.pieces_of(t)
+    def chunks(self, t: int, cells: int) -> Iterator[tuple[range, range]]:
+        """Runs of pieces, and their cells: at most so many, which are at least SEGMENT."""
+        first, begin, pieces = 0, 0, self.pieces_of(t)
         while first < pieces:
-            most = self.cell_of(t, first) + cells
-            low, high = first + 1, min(pieces, first + MOST_BLOCKS)
-            while low < high:
-                middle = (low + high + 1) // 2
-                low, high = (middle, high) if self.cell_of(t, middle) <= most else (low, middle - 1)
-            yield first, low - first
-            first = low
+            ends = range(first + 1, min(pieces, first + MOST_BLOCKS) + 1)
+            last = ends[-1]
+            if self.cell_of(t, last) > begin + cells:
+                last = ends[bisect_right(ends, begin + cells, key=partial(self.cell_of, t)) - 1]
+            end = self.cell_of(t, last)
+            yield range(first, last), range(begin, end)
+            first, begin = last, end
 
-    def _row(self, table: Any, k: int) -> Any:
-        return table[k : k + 1].reshape(table.shape[1])
-
-    def _boxes(self, t: int) -> tuple[Boxes, Any]:
-        a, b = int(self.space.start[t]), int(self.space.start[t + 1])
-        own, more = slice(a, b), slice(a + t, b + t + 1)
-        boxes = Boxes(self.states[own], self.lo[own], self.size[own], self.base[more], self.line[more])
-        return boxes, self._pieces[more]
+    def _boxes_of(self, t: int) -> slice:
+        """The boxes of a layer, where it has one entry more."""
+        return slice(int(self.space.start[t]) + t, int(self.space.start[t + 1]) + t + 1)
 
     def _slot(self, t: int) -> Any:
         """The boxes of states at time t; those of some times are on the card together."""
-        begin, end, slots = self._slots
-        count = len(self.space.game.states)
-        if not begin <= t < end:
-            together = max(SLOT_BYTES // (4 * count), 1)
-            begin = max(min(t, self.space.game.horizon + 1 - together), 0)
-            end = min(begin + together, self.space.game.horizon + 1)
-            slots = self.card.upload(np.array([self.space.layer(k).slots(count) for k in range(begin, end)]))
-            self._slots = (begin, end, slots)
-        return self._row(slots, t - begin)
+        together, states = _slots_together(self.space), len(self.space.game.states)
+        run, within = divmod(t, together)
+        if run not in self._slots:
+            self._slots.clear()
+            times = range(t - within, self.space.game.horizon + 1)[:together]
+            self._slots[run] = self.card.upload(np.array([self.space.layer(k).slots(states) for k in times]))
+        return self._slots[run][within]
+
+
+def _slots_together(space: Space) -> int:
+    return max(SLOT_BYTES // (4 * len(space.game.states)), 1)

@@ -1,0 +1,60 @@
+"""Records of arrays whose types name their axes, as in `utility: Annotated[Floats, "rows 2N G"]`.
+
+An array whose axes are not named has one. What a record says of its arrays is enough to make room
+for them, in memory or on a GPU, to know how many bytes that takes, and to compile what is given
+such records before there are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+Record = TypeVar("Record")
+
+
+@cache
+def _arrays(record: Any) -> dict[str, tuple[tuple[str, ...], np.dtype[Any]] | type]:
+    """Axes and kind of numbers of each field; of one that is no array, its type."""
+    found = dict[str, Any]()
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        kind, axes = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, "n")
+        if get_origin(kind) is np.ndarray:
+            found[name] = tuple(axes.split()), np.dtype(get_args(get_args(kind)[1])[0])
+        else:
+            found[name] = kind
+    return found
+
+
+def _shapes(record: type, lengths: Mapping[str, int]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Of a record that has arrays only; an axis may be a number."""
+    found = list[tuple[tuple[int, ...], np.dtype[Any]]]()
+    for said in _arrays(record).values():
+        assert isinstance(said, tuple)
+        axes, dtype = said
+        found.append((tuple(int(x) if x.isdigit() else lengths[x] for x in axes), dtype))
+    return found
+
+
+def room(record: type[Record], lengths: Mapping[str, int], make: Callable[..., Any] = np.empty) -> Record:
+    """Arrays for a record whose axes are this long, made from shape and kind."""
+    return record(*(make(*said) for said in _shapes(record, lengths)))
+
+
+def room_bytes(record: type, lengths: Mapping[str, int]) -> int:
+    """Bytes that `room` takes."""
+    return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in _shapes(record, lengths))
+
+
+def example(record: Any) -> Any:
+    """A record of the same types; each array has one number."""
+
+    def one(said: Any) -> Any:
+        if isinstance(said, tuple):
+            return np.zeros((1,) * len(said[0]), said[1])
+        return example(said) if hasattr(said, "_fields") else said(1)
+
+    return record(*map(one, _arrays(record).values()))
