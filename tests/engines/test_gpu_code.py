@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -18,31 +19,61 @@ SHAPES = {
     "5x5": Shape(25, 32, 2, 2, (5, 5), correlated=True, warp=True),
     "3x3x3": Shape(27, 32, 2, 3, (3, 3, 3), correlated=False),
 }
+ALIKE = {f"{name} alike": replace(shape, alike=True) for name, shape in SHAPES.items()}
+SPILLED = {
+    "3x3x3": 4096,
+    "3x3x3 alike": 2048,
+}  # plain games of many joint actions, each with a thread: measured 3498, 1458
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [*((name, "3x3") for name in KERNELS), *((name, x) for name in ("plain", "left") for x in SHAPES)],
+    [
+        *((name, "3x3") for name in KERNELS),
+        *((name, x) for name in ("plain", "left") for x in SHAPES),
+        *(("plain", x) for x in ALIKE),
+    ],
 )
 def test_nothing_is_fused(name, shape):
     """Multiplications and additions are rounded one by one; registers and stack are within limits."""
-    made = recipe(name, SHAPES[shape])
+    of = (SHAPES | ALIKE)[shape]
+    made = recipe(name, of)
     code = cuda_code.compile_ltoir(made, given_to(name), CARD)
     ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx
     assert not re.search(r"\bfma\.rn\.f64|\bmad\.f64", ptx)
     registers, stack = resources(code)
-    spilled = {"cells": 512, "plain": 1024, "left": 2048}.get(name, 64)
+    spilled = {"cells": 512, "plain": SPILLED.get(shape, 1024), "left": 2048}.get(name, 64)
     assert registers <= 255 and stack <= made.stack_bytes + spilled
     assert made.shared_bytes * 2 <= 227 * 1024
-    waits, warp = re.findall(r"bar\.warp\.sync\s+(\S+);", ptx), name == "plain" and SHAPES[shape].warp
+    waits, warp = re.findall(r"bar\.warp\.sync\s+(\S+);", ptx), name == "plain" and of.warp
     assert set(waits) == ({"-1"} if warp else set()), "all threads of a warp wait for each other"
     pivots = re.findall(r"\.func[^;{]*?(\S*pivot\S*)\([^;{]*\{", ptx)
     ours = {pivot.partition("$")[0] for pivot in pivots}  # the linker may add a clone of its own, "...$1"
     assert len(ours) == (name == "left") and len(pivots) <= 2 * len(ours), "what is large is there once"
     if warp:
         assert "ld.shared" in ptx and ".local" not in ptx, "a warp works in shared memory"
+    if made.unrolled:
+        assert ".const" not in ptx and stack < made.stack_bytes, "tables and memory have gone into the code"
+
+
+def test_loops_that_are_unrolled():
+    """Jumps back to the head of a loop say so, in the functions of one module."""
+    head, back, on = 'B10:\n  %".1" = add i32 1, 1', '  br label %"B10"', '  br label %"B30"'
+    body = f"{head}\n{on}\nB20.if:\n{back}\nB30:\n  ret void\n}}"
+    code = f'define void @"_ZN1a1b3fooE"() {{\n{body}\ndefine void @"_ZN1a1c3fooE"() {{\n{body}'
+    found = cuda_code._unrolling(code, "1a1b").splitlines()
+    first, second = (k for k, line in enumerate(found) if line.startswith(back))
+    assert found[second] == back and found.count(on) == 2
+    loop = found[first].removeprefix(f"{back}, !llvm.loop !")
+    told = next(line for line in found if line.startswith(f"!{loop} = ")).split("!")[-1].rstrip("}")
+    assert f'!{told} = !{{!"llvm.loop.unroll.full"}}' in found
+    assert found[: len(code.splitlines())] == [
+        *code.splitlines()[:first],
+        found[first],
+        *code.splitlines()[first + 1 :],
+    ]
 
 
 @pytest.mark.slow
@@ -79,3 +110,21 @@ def test_a_key_for_each_kernel():
     others = (made, given, (8, 0)), (wider, given, CARD), (made, given._replace(first=0.5), CARD)
     assert len({usual, *(cuda_code._kept_in(*x) for x in others)}) == 4
     assert cuda_code._kept_in(recipe("cells", SHAPE), given_to("cells"), CARD) == usual
+
+
+def test_a_key_for_what_kernels_know():
+    """Tables that are constants, and loops that are unrolled, are part of the code."""
+    made, given = recipe("plain", ALIKE["3x3 alike"]), given_to("plain")
+    room = made.own
+    action, told = room.choices.action.copy(), room.group.told.copy()
+    action[0, 0], told[0] = 2, 2
+    others = [
+        recipe("plain", SHAPE),
+        replace(made, unrolled=""),
+        replace(made, known=made.known[:3]),
+        replace(made, own=room._replace(choices=room.choices._replace(action=action))),
+        replace(made, own=room._replace(group=room.group._replace(told=told))),
+    ]
+    assert len({cuda_code._kept_in(x, given, CARD) for x in (made, *others)}) == 6
+    same = room._replace(choices=room.choices._replace(action=room.choices.action.copy()))
+    assert cuda_code._kept_in(replace(made, own=same), given, CARD) == cuda_code._kept_in(made, given, CARD)
