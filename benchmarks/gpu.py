@@ -180,18 +180,18 @@ def even() -> None:
     """Games around the size from which on the card pays: medians of turns side by side."""
     for concept in (ace.CE(), ace.CCE()):
         for size in ((5, 16, 40), (6, 20, 50), (6, 25, 70), (7, 28, 72), (8, 30, 80), (8, 35, 100)):
-            game, engine = random_game(*size), ace.GPUEngine(smallest=0)
-            ace.solve(game, concept, engine=engine), ace.solve(game, concept)
-            turns = [(_timed_solve(game, concept, engine), _timed_solve(game, concept, None)) for _ in range(7)]
-            same = all(digest(there) == digest(here) for (_, there), (_, here) in turns)
-            card, processors = (statistics.median(turn[k][0] for turn in turns) for k in (0, 1))
-            pairs, faster = turns[0][1][1].stats.pairs, "the GPU" if card < processors else "the processors"
-            took = f"GPU {card:.3f} s, CPU {processors:.3f} s: {faster}"
-            say(f"{concept}, {pairs:,} pairs: {took}; {'same' if same else 'DIFFERENT'}")
+            compare_small(random_game(*size), concept)
 
 
-def _timed_solve(game: Any, concept: Any, engine: Any) -> tuple[float, Any]:
-    return timed(lambda: ace.solve(game, concept, engine=engine))
+def compare_small(game: Any, concept: Any) -> None:
+    """Time a small game on both engines, in turn."""
+    engines, turns = (ace.GPUEngine(smallest=0), ace.LocalEngine()), list[Any]()
+    for _ in range(8):  # the first is not counted
+        turns.append([timed(partial(ace.solve, game, concept, engine=engine)) for engine in engines])
+    same = "same" if len({digest(found) for turn in turns for _, found in turn}) == 1 else "DIFFERENT"
+    card, processors = (statistics.median(turn[k][0] for turn in turns[1:]) for k in (0, 1))
+    faster = "the GPU" if card < processors else "the processors"
+    say(f"{concept}, {turns[0][0][1].stats.pairs:,} pairs: GPU {card:.3f} s, CPU {processors:.3f} s: {faster}; {same}")
 
 
 def two() -> None:

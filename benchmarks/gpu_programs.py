@@ -12,13 +12,14 @@ import itertools
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import acegames as ace
-from acegames.engines.gpu.recipes import FEW, LEAST_SHARED, SHARED, Shape, given_to, recipe
-from acegames.engines.gpu.solving import BLOCKS, COUNTS, LEFT_BLOCKS
+from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, recipe
+from acegames.engines.gpu.solving import COUNTS, LEFT_BLOCKS
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.lanes import ALONE
 from acegames.kernels.phases import LEFT, WAITING, OwnCell, Solving, _answers, _let_wait
@@ -39,9 +40,10 @@ SHAPES = (
     ((3, 3, 3), ace.CCE()),
 )
 REPEATS = 5
+MOST_DRAWN = 2**19  # stage games; of more, some are the same
 
 
-def programs(card: Any, say: Callable[[str], None], *, games: int = 2**19, compared: int = 2**14) -> bool:
+def programs(card: Any, say: Callable[[str], None], *, games: int = 2**20, compared: int = 2**14) -> bool:
     """Time all shapes; whether all answers are the processor's."""
     good = True
     for actions, concept in SHAPES:
@@ -60,11 +62,13 @@ def time_programs(
     card: Any, actions: tuple[int, ...], concept: Any, warp: bool, games: int, compared: int
 ) -> tuple[bool, str]:
     """Time one shape: whether answers agree, and a sentence."""
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp)
+    shape = replace(shape_of(card, actions, concept), warp=warp)
     made = recipe("plain", shape)
     name = f"{'x'.join(map(str, actions))} {type(concept).__name__}, a {'warp' if warp else 'thread'} each"
-    if made.shared_bytes > 1024 * SHARED.get(card.capability, LEAST_SHARED):
+    if made.shared_bytes > 1024 * shape.shared:
         return True, f"{name}: {made.shared_bytes:,} bytes of shared memory are too many"
+    games = games if shape.rows <= 9 else games // 4
+    compared = min(compared, games)
     written, choices, goal = some_games(actions, concept, games)
     given = waiting_games(card, shape, written, choices, goal)
     seconds = list[float]()
@@ -73,7 +77,7 @@ def time_programs(
         card.zero(given.waiting.size)
         card.synchronise()
         began = time.perf_counter()
-        card.launch(made, BLOCKS * card.processors, given)
+        card.launch(made, shape.blocks * card.processors, given)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
     left = card.fetch(given.waiting.left)[: int(card.fetch(given.waiting.counts)[LEFT])]
@@ -81,6 +85,13 @@ def time_programs(
     speed = f"{games / min(seconds):.3g} programs/s, {len(left) / games:.1%} not plain"
     room = f"{made.shared_bytes:,} bytes of shared memory a block"
     return same, f"{name}: {speed}, {room}: {'same' if same else 'DIFFERENT'}"
+
+
+def shape_of(card: Any, actions: tuple[int, ...], concept: Any) -> Shape:
+    """The shape of a game all of whose states have these actions."""
+    shared = SHARED.get(card.capability, LEAST_SHARED)
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), alike=True, shared=shared)
+    return replace(shape, warp=shape.wants_warp)
 
 
 class Reading(NamedTuple):
@@ -111,11 +122,11 @@ def read_phase(thread, block, threads, blocks, shared, own, given):
             _let_wait(at, (np.int64(1) << rows) - 1, written, given.solving.waiting)
 
 
-def stages(card: Any, say: Callable[[str], None], *, games: int = 2**21, compared: int = 2**14) -> bool:
+def stages(card: Any, say: Callable[[str], None], *, games: int = 2**23, compared: int = 2**14) -> bool:
     """Time all that becomes of stage games; whether all answers are the processor's."""
     good = True
     for actions, concept in SHAPES:
-        count = games if np.prod(actions) <= 9 else games // 8
+        count = games if np.prod(actions) <= 9 else games // 32
         same, words = time_stages(card, actions, concept, count, min(compared, count))
         say(words)
         good &= same
@@ -124,22 +135,23 @@ def stages(card: Any, say: Callable[[str], None], *, games: int = 2**21, compare
 
 def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, compared: int) -> tuple[bool, str]:
     """Time one shape: whether answers agree, and a sentence."""
-    told, rows, players = bool(concept.told), int(np.prod(actions)), len(actions)
-    shape = Shape(rows, 32, 1, players, actions, told, warp=told and rows > FEW)
+    shape, players = shape_of(card, actions, concept), len(actions)
+    rows = shape.rows
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     own = OwnCell(spent, shape.written, ends, pure_room.py_func(rows, players))
-    read = Recipe("read", (read_phase,), SEGMENT, own=own, single=ALONE)
-    written, choices, goal = some_games(actions, concept, games, pure=True)
-    solving = waiting_games(card, shape, written, choices, goal)
-    source = np.ascontiguousarray(written.utility.reshape(games, rows, 2 * players).transpose(1, 2, 0))
-    given = Reading(card.upload(source), solving)
+    read = Recipe("read", (read_phase,), SEGMENT, own=own, beside=recipe("cells", shape).beside, single=ALONE)
+    times = max(games // MOST_DRAWN, 1)
+    written, choices, goal = some_games(actions, concept, games // times, pure=True)
+    solving = room_on_card(card, shape, games, choices, goal)
+    source = np.ascontiguousarray(written.utility.reshape(-1, rows, 2 * players).transpose(1, 2, 0))
+    given = Reading(card.upload(np.tile(source, times)), solving)
     seconds = list[float]()
     for _ in range(REPEATS):
         card.zero(solving.waiting.counts)
         card.synchronise()
         began = time.perf_counter()
         card.launch(read, -(-games // SEGMENT), given)
-        card.launch(recipe("plain", shape), BLOCKS * card.processors, solving)
+        card.launch(recipe("plain", shape), shape.blocks * card.processors, solving)
         card.launch(recipe("left", shape), LEFT_BLOCKS * card.processors, solving)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
@@ -184,18 +196,28 @@ def some_games(actions: tuple[int, ...], concept: Any, games: int, *, pure: bool
 def waiting_games(card: Any, shape: Any, written: Any, choices: Any, goal: Any) -> Any:
     """The games as they wait on a card."""
     games, rows, columns = len(written.cell), shape.rows, 2 * shape.players
-    given = on_card(card, given_to("plain"))
+    given = room_on_card(card, shape, games, choices, goal)
     utility = np.ascontiguousarray(written.utility.reshape(games, rows, columns).transpose(1, 2, 0))
+    filled = (written.cell, np.zeros(games, np.int32), np.full(games, 2**rows - 1, np.int64), utility)
+    for name, array in zip(("cell", "first_row", "feasible", "utility"), filled, strict=True):
+        card.write(getattr(given.waiting, name), array)
+    return given
+
+
+def room_on_card(card: Any, shape: Any, games: int, choices: Any, goal: Any) -> Any:
+    """Room for so many games on a card, and for their answers."""
+    rows, columns, given = shape.rows, 2 * shape.players, on_card(card, given_to("plain"))
     waiting = given.waiting._replace(
         counts=card.upload(np.zeros(COUNTS, np.int64)),
-        cell=card.upload(written.cell),
-        first_row=card.upload(np.zeros(games, np.int32)),
-        feasible=card.upload(np.full(games, 2**rows - 1, np.int64)),
-        utility=card.upload(utility),
+        cell=card.empty(games, np.int64),
+        first_row=card.empty(games, np.int32),
+        feasible=card.empty(games, np.int64),
+        utility=card.empty((rows, columns, games), np.float64),
         size=card.empty(games, np.int32),
         row=card.empty((rows, games), np.uint8),
         prob=card.empty((rows, games), np.float64),
         left=card.empty(games, np.int32),
+        open=card.empty(games, np.int32),
     )
     asked = goal._replace(terms=card.upload(goal.terms), correlated=bool(goal.correlated))
     answers = {"value": card.empty((columns, games), np.float64), "code": card.empty(games, np.uint16)}

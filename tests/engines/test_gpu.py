@@ -246,7 +246,8 @@ def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
 
 def shape_of(actions, *, correlated=True):
     rows = int(np.prod(actions))
-    return Shape(rows, 32, 2, len(actions), actions, correlated, warp=correlated and rows > 16)
+    shape = Shape(rows, 32, 2, len(actions), actions, correlated)
+    return replace(shape, warp=shape.wants_warp)
 
 
 def choices_in(game, concept):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.bits import ones
-from acegames.kernels.lanes import again, anywhere, gather, get, lane_count, put, scatter, magnitude, spread, where
+from acegames.kernels.lanes import again, anywhere, gather, get, lane_count, magnitude, put, scatter, spread, where
 from acegames.kernels.records import ANY
 from acegames.kernels.teams import ACROSS, leads, mine, my_fours, my_rows, rank, scanners, size_of
 from acegames.numerics import COARSE, HARRIS, LEVER, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
@@ -68,7 +68,7 @@ def enter(seat, written, n, group):
 
 @inner
 def enter_bits(seat, bits, utility, n, group):
-    """The same of one game in all lanes: utilities (joint actions, 2N) of those whose bits are set."""
+    """The same of one game in all lanes: utilities (joint actions, 2N) where bits are set."""
     for lane in range(lane_count(group.fixed)):
         for j in mine(seat, n):
             here, r = (bits >> j) & 1, ones(bits & ((np.int64(1) << j) - 1))
@@ -318,7 +318,11 @@ def largest_of_seats(group):
     for k in range(1, scanners(group.team)):
         a, i = get(m, place + 3 * k), get(m, place + 3 * k + 1)
         better = (a > size) | ((a == size) & (i < j))
-        size, j, inverse = where(better, a, size), where(better, i, j), where(better, get(m, place + 3 * k + 2), inverse)
+        size, j, inverse = (
+            where(better, a, size),
+            where(better, i, j),
+            where(better, get(m, place + 3 * k + 2), inverse),
+        )
     return j, inverse
 
 
@@ -424,7 +428,7 @@ def price_of(k, n, rows, group):
 
 @inner
 def check_prices(seat, accepted, first, choices, n, rows, group):
-    """Fill what joint actions are worth, each row's lever and the highest price of a seat's rows."""
+    """Fill what joint actions are worth, each row's lever, and the highest price of a seat."""
     m, highest = group.memory, spread(0.0)
     for r in mine(seat, rows):
         y = price_of(n + r, n, rows, group)

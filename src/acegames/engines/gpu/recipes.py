@@ -25,7 +25,9 @@ from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
 GAMES = 64  # threads of a block where each solves any stage game
-TOGETHER = 256  # the same where it is plain: a multiprocessor has registers for so many, which read the same code at once
+TOGETHER = (
+    256  # the same where it is plain: a multiprocessor has registers for so many, which read the same code at once
+)
 FEW_TOGETHER = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
 MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
 WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
@@ -91,10 +93,13 @@ class Shape:
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
         actions = tuple(len(labels) for labels in space.game.actions)
         told = concept is not None and bool(concept.told)
-        table = (sum(n * (n - 1) for n in actions) + 2) * (rows + 1)
-        warp = told and table > MOST_UNROLLED  # measured: `benchmarks/gpu.py programs`
-        shared = SHARED.get(capability, LEAST_SHARED)
-        return Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told, warp, shared=shared)
+        shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told)
+        return replace(shape, warp=shape.wants_warp, shared=SHARED.get(capability, LEAST_SHARED))
+
+    @property
+    def wants_warp(self) -> bool:
+        """Whether a warp solves plain games faster (measured: `benchmarks/gpu.py programs`)."""
+        return self.correlated and self.group.table.size > MOST_UNROLLED
 
     @cached_property
     def group(self) -> Any:
