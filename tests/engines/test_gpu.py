@@ -13,10 +13,11 @@ import pytest
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
 from acegames.engines.gpu import exploring, solving, tables
-from acegames.engines.gpu.recipes import KERNELS, Shape, given_to
+from acegames.engines.gpu.recipes import FEW_TOGETHER, KERNELS, LEAST_SHARED, SHARED, TOGETHER, Shape, given_to, recipe
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
 from acegames.engines.stages import choices_of
+from acegames.kernels.teams import WARP
 from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -200,7 +201,7 @@ def test_exploring(clip):
         if (roots < 0).any():
             continue
         usual = explore(space)
-        found = exploring.explore_on(EmulatedCard(), space, Shape.of(space), roots, 2**30)
+        found = exploring.explore_on(EmulatedCard(), space, Shape.of(space, (0, 0)), roots, 2**30)
         assert found.explored == usual.explored
         if usual.explored:
             assert found.height.tobytes() == usual.height.tobytes()
@@ -211,7 +212,7 @@ def test_exploring(clip):
 def test_pieces_follow_each_other():
     """Pieces cut the cells of a layer into runs along its lines."""
     space = plans(bench_game(3, 5, 300, constraints=1, largest=90), clip=True)
-    on, longest = OnCard(EmulatedCard(), space, Shape.of(space)), []
+    on, longest = OnCard(EmulatedCard(), space, Shape.of(space, (0, 0))), []
     for t in range(space.game.horizon):
         cells = [on.cell_of(t, piece) for piece in range(on.pieces_of(t) + 1)]
         lengths = np.diff(cells)
@@ -234,7 +235,7 @@ def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
             return super().upload(array)
 
     monkeypatch.setattr(tables, "SLOT_BYTES", 3 * 4 * states)
-    on = OnCard(Card(), space, Shape.of(space))
+    on = OnCard(Card(), space, Shape.of(space, (0, 0)))
     brought.clear()
     for t in reversed(times) if backwards else times:
         assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
@@ -244,16 +245,16 @@ def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-def shape_of(actions, *, correlated=True):
+def shape_of(actions, *, correlated=True, shared=LEAST_SHARED):
     rows = int(np.prod(actions))
-    shape = Shape(rows, 32, 2, len(actions), actions, correlated)
+    shape = Shape(rows, 32, 2, len(actions), actions, correlated, shared=shared)
     return replace(shape, warp=shape.wants_warp)
 
 
 def choices_in(game, concept):
     """The shape of a game's stage games, and its choices."""
     space = plans(game, clip=True)
-    return Shape.of(space, concept), choices_of(space, concept)
+    return Shape.of(space, (0, 0), concept), choices_of(space, concept)
 
 
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
@@ -297,12 +298,28 @@ def test_states_that_are_not_alike():
 
 def test_what_fits_a_card():
     """Shared memory bounds stage games, and one thread alone those that compare players."""
-    large, small = (9, 0), (8, 6)
-    assert all(shape_of((n, n)).fits(large, comparing=False) for n in (5, 6, 7, 8))
-    assert [shape_of((n, n)).fits(small, comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
-    assert not shape_of((9, 9), correlated=False).fits(large, comparing=False), "there is a bit for each row"
-    assert shape_of((4, 4)).fits(small, comparing=True) and not shape_of((5, 5)).fits(large, comparing=True)
-    assert shape_of((3, 3, 3)).fits(small, comparing=False)
+    large, small = {"shared": SHARED[9, 0]}, {}
+    assert all(shape_of((n, n), **large).fits(comparing=False) for n in (5, 6, 7, 8))
+    assert [shape_of((n, n), **small).fits(comparing=False) for n in (5, 6, 7, 8)] == [True, True, True, False]
+    assert not shape_of((9, 9), correlated=False, **large).fits(comparing=False), "there is a bit for each row"
+    assert shape_of((4, 4), **small).fits(comparing=True) and not shape_of((5, 5), **large).fits(comparing=True)
+    assert shape_of((3, 3, 3), **small).fits(comparing=False)
+
+
+@pytest.mark.parametrize("shared", sorted({*SHARED.values(), LEAST_SHARED}))
+@pytest.mark.parametrize("correlated", [True, False])
+@pytest.mark.parametrize("actions", [(2, 2), (3, 3), (2, 4), (4, 4), (5, 5), (3, 3, 3)], ids=str)
+def test_blocks_fit_a_multiprocessor(actions, correlated, shared):
+    """Threads that begin together are whole warps, with registers and shared memory for each."""
+    shape = shape_of(actions, correlated=correlated, shared=shared)
+    made = recipe("plain", shape)
+    assert made.shared_bytes <= 1024 * shared and made.threads % WARP == 0
+    if shape.warp:
+        assert made.threads == WARP and not made.beside
+    else:
+        assert FEW_TOGETHER <= made.threads <= TOGETHER and shape.blocks == 1
+        spare = 1024 * shared - made.shared_bytes
+        assert made.threads == TOGETHER or spare < WARP * shape.group.table.nbytes, "as many as there is room for"
 
 
 def test_stage_games_that_compare_players_in_many_joint_actions():

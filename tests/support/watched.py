@@ -116,10 +116,11 @@ IN_PYTHON = {
     "size_of": lambda seat: WARP,
     "scanners": lambda seat: SCANNERS,
     "mine": lambda seat, count: range(seat, count, WARP),
-    "is_mine": lambda seat, k: k % WARP == seat,
     "leads": lambda seat: seat == 0,
     "my_rows": lambda seat, count: range(seat // ACROSS, count, WARP // ACROSS),
-    "my_columns": lambda seat, count: range(seat % ACROSS, count, ACROSS),
+    "my_fours": lambda seat, count: range(seat % ACROSS, count, 4 * ACROSS),
+    "meet": lambda team: None,
+    "ones": lambda word: int(word).bit_count(),
     "take": take,
 }
 

@@ -373,20 +373,21 @@ def eliminate(seat, n, count, group):
 def _eliminate_four(seat, k, n, count, group):
     """The same in four columns, whose parts of the pivot's row are kept meanwhile."""
     T, width = group.table, n + 1
-    k1, k2, k3 = k + ACROSS, k + 2 * ACROSS, k + 3 * ACROSS
-    x, x1 = get(group.row, k), get(group.row, min(k1, n))
-    x2, x3 = get(group.row, min(k2, n)), get(group.row, min(k3, n))
+    k1, k2, k3 = _column(k, 1, n), _column(k, 2, n), _column(k, 3, n)
+    x, x1, x2, x3 = get(group.row, k), get(group.row, k1), get(group.row, k2), get(group.row, k3)
     for i in my_rows(seat, count + 1):
         place, factor = i * width, get(group.memory, group.column + i)
-        y, y1 = get(T, place + k), get(T, place + min(k1, n))
-        y2, y3 = get(T, place + min(k2, n)), get(T, place + min(k3, n))
+        y, y1, y2, y3 = get(T, place + k), get(T, place + k1), get(T, place + k2), get(T, place + k3)
+        put(T, place + k3, y3 - factor * x3)
+        put(T, place + k2, y2 - factor * x2)
+        put(T, place + k1, y1 - factor * x1)
         put(T, place + k, y - factor * x)
-        if k1 <= n:
-            put(T, place + k1, y1 - factor * x1)
-        if k2 <= n:
-            put(T, place + k2, y2 - factor * x2)
-        if k3 <= n:
-            put(T, place + k3, y3 - factor * x3)
+
+
+@inlined
+def _column(k, nth, n):
+    """The nth column of a seat after k; k itself, once more, where there is none."""
+    return k + nth * ACROSS if k + nth * ACROSS <= n else k
 
 
 # -- its certificate ------------------------------------------------------------------------------

@@ -131,7 +131,6 @@ rank = _number(0, lambda builder, seat: seat)
 size_of = _number(1, lambda builder, seat: WHOLE(WARP))
 scanners = _number(1, lambda builder, seat: WHOLE(SCANNERS))
 _column = _number(0, lambda builder, seat: builder.urem(seat, WHOLE(ACROSS)))
-_across = _number(1, lambda builder, seat: WHOLE(ACROSS))
 _row = _number(0, lambda builder, seat: builder.udiv(seat, WHOLE(ACROSS)))
 _down = _number(1, lambda builder, seat: WHOLE(WARP // ACROSS))
 
@@ -140,12 +139,6 @@ _down = _number(1, lambda builder, seat: WHOLE(WARP // ACROSS))
 def mine(seat, count):
     """The share of a seat in `count` things."""
     return range(rank(seat), count, size_of(seat))
-
-
-@inlined
-def is_mine(seat, k):
-    """Whether thing k is in the share of a seat."""
-    return k % size_of(seat) == rank(seat)
 
 
 @inlined
@@ -161,12 +154,6 @@ def my_rows(seat, count):
 
 
 @inlined
-def my_columns(seat, count):
-    """The columns that it has of these."""
-    return range(_column(seat), count, _across(seat))
-
-
-@inlined
 def my_fours(seat, count):
-    """The same, the first of each four of them; the others follow ACROSS apart."""
-    return range(_column(seat), count, 4 * _across(seat))
+    """The columns that it has of these, the first of each four; the others follow ACROSS apart."""
+    return range(_column(seat), count, 4 * ACROSS)
