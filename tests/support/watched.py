@@ -120,6 +120,9 @@ IN_PYTHON = {
     "leads": lambda seat: seat == 0,
     "my_rows": lambda seat, count: range(seat // ACROSS, count, WARP // ACROSS),
     "my_columns": lambda seat, count: range(seat % ACROSS, count, ACROSS),
+    "my_fours": lambda seat, count: range(seat % ACROSS, count, 4 * ACROSS),
+    "meet": lambda team: None,  # of threads that have no team
+    "ones": lambda word: int(word).bit_count(),
     "take": take,
 }
 

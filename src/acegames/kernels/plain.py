@@ -374,12 +374,11 @@ def _eliminate_four(seat, k, n, count, group):
     """The same in four columns, whose parts of the pivot's row are kept meanwhile."""
     T, width = group.table, n + 1
     k1, k2, k3 = k + ACROSS, k + 2 * ACROSS, k + 3 * ACROSS
-    x, x1 = get(group.row, k), get(group.row, min(k1, n))
-    x2, x3 = get(group.row, min(k2, n)), get(group.row, min(k3, n))
+    j1, j2, j3 = k1 if k1 <= n else k, k2 if k2 <= n else k, k3 if k3 <= n else k  # a column of this seat
+    x, x1, x2, x3 = get(group.row, k), get(group.row, j1), get(group.row, j2), get(group.row, j3)
     for i in my_rows(seat, count + 1):
         place, factor = i * width, get(group.memory, group.column + i)
-        y, y1 = get(T, place + k), get(T, place + min(k1, n))
-        y2, y3 = get(T, place + min(k2, n)), get(T, place + min(k3, n))
+        y, y1, y2, y3 = get(T, place + k), get(T, place + j1), get(T, place + j2), get(T, place + j3)
         put(T, place + k, y - factor * x)
         if k1 <= n:
             put(T, place + k1, y1 - factor * x1)
