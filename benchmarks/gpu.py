@@ -1,6 +1,9 @@
 """The GPU engine against the local engine: the same bytes, and how long each takes.
 
-    PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte
+    PYTHONPATH=src python benchmarks/gpu.py check       solution files, byte by byte; `--share 2/4`: every fourth
+                                                        of them from the second on, for processes side by side
+    PYTHONPATH=src python benchmarks/gpu.py random      the same of the 200 random games of the tests, with their
+                                                        certificates; needs Hypothesis and SciPy
     PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
                                                         compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
@@ -83,7 +86,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def files_agree(name: str, game: Any, concept: Any, engine: Any) -> bool:
     """Solve on both engines, and compare the solution files."""
-    here, there = ace.solve(game, concept), ace.solve(game, concept, engine=engine)
+    here, there = (ace.solve(game, concept, engine=x) for x in (engine.host, engine))
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / "a.ace", Path(folder) / "b.ace"]
         for file, solution in zip(files, (here, there), strict=True):
@@ -95,9 +98,8 @@ def files_agree(name: str, game: Any, concept: Any, engine: Any) -> bool:
     return ok
 
 
-def check() -> None:
+def check(share: slice) -> None:
     """Games of many kinds."""
-    engine, good, bad = ace.GPUEngine(smallest=0), 0, 0
     cases = [
         *(
             (f"random {size} {more}", random_game(*size, **more), concept)
@@ -123,9 +125,35 @@ def check() -> None:
     cases += [
         (name, ace.catalog.get(name), concept) for name in ace.catalog.names() for concept in (ace.CE(), ace.CCE())
     ]
+    agree(cases[share])
+
+
+def random(share: slice) -> None:
+    """The random games of the tests: all objectives, floors, schedules, masks, rounded costs, and so on."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+    import oracle
+    import random_games
+
+    cases, objectives = list[Any](), ("welfare", "egalitarian", "fair", None, "p0")
+    for k in range(200)[share]:
+        rng, players = np.random.default_rng([20, k]), 3 if k % 4 == 3 else 2
+        make = random_games.changing_game if k % 3 == 0 else oracle.random_game
+        game = make(rng, players=players)
+        concept = (ace.CE, ace.CCE)[k % 2](objectives[k // 2 % 5], floor=(0.0, 1.0, 5.0)[k % 3])
+        if ace.feasibility(game).feasible:
+            cases.append((f"random {k}", game, concept))
+    agree(cases, certificates=True)
+
+
+def agree(cases: list[Any], *, certificates: bool = False) -> None:
+    """Compare solution files, and say how many are the same."""
+    engine, good, bad = ace.GPUEngine(smallest=0, host=ace.LocalEngine(dense=True)), 0, 0
     for name, game, concept in cases:
         try:
             ok = files_agree(name, game, concept, engine)
+            if certificates:
+                policy = ace.solve(game, concept).policy
+                ok &= same_certificate(ace.verify(game, policy), ace.verify(game, policy, engine=engine))
         except ace.errors.AceError as error:
             say("not solved", name, concept, type(error).__name__, str(error)[:80])
             continue
@@ -333,7 +361,8 @@ def compare_certificates(name: Any, game: Any, policy: Any) -> None:
 def main() -> None:
     """Do what the command line names, in its order."""
     todo: dict[str, Callable[[Any], Any]] = {
-        "check": lambda card: check(),
+        "check": lambda card: check(share),
+        "random": lambda card: random(share),
         "small": lambda card: small(),
         "stages": lambda card: gpu_programs.stages(card, say),
         "programs": lambda card: gpu_programs.programs(card, say),
@@ -349,7 +378,12 @@ def main() -> None:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("what", nargs="+", choices=todo)
-    words = parser.parse_args().what
+    parser.add_argument(
+        "--share", default="1/1", help="of check and random, as in 2/4: every fourth from the second on"
+    )
+    told = parser.parse_args()
+    words, (first, each) = told.what, map(int, told.share.split("/"))
+    share = slice(first - 1, None, each)
     from acegames.system.cuda_card import open_card
 
     card = open_card(0)
