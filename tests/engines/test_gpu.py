@@ -110,9 +110,8 @@ def test_teams_of_threads(actions, concept, full, tmp_path):
     found = same(wide_game(actions, full=full), concept, tmp_path, card=card)
     assert "GPU" in found.stats.where and found.stats.programs > 30
     assert card.launched.count("plain") == card.launched.count("left") > 0
-    alike = full and actions != (2, 3)  # whose kernel has room for nine
     warp = bool(concept.told) and actions not in ((2, 2), (2, 3))
-    assert card.plain_kinds() == {(alike, warp or not alike)}
+    assert card.plain_kinds() == {(full, warp or not full)}
 
 
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
@@ -258,7 +257,7 @@ def choices_in(game, concept):
 
 
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
-@pytest.mark.parametrize("actions", [(2, 2), (3, 3), (4, 4), (2, 8), (2, 9), (5, 5), (3, 3, 3)], ids=str)
+@pytest.mark.parametrize("actions", [(2, 2), (2, 3), (3, 3), (4, 4), (2, 8), (2, 9), (5, 5), (3, 3, 3)], ids=str)
 def test_states_that_are_alike(actions, concept):
     """All states have all joint actions: kernels know what the tables of the game say."""
     shape, choices = choices_in(wide_game(actions), concept)
@@ -268,6 +267,16 @@ def test_states_that_are_alike(actions, concept):
         assert np.array_equal(table, np.tile(known, (len(table) // len(known), 1)))
     assert np.array_equal(choices.first_action, found.known.first_action)
     assert not len(shape.known.action) and not len(shape.known.deviation)
+
+
+def test_rows_of_a_shape():
+    """Games share kernels with those that have all joint actions, unless these are more than twice as many, or 64."""
+    for actions, most, rows in (((2, 3), 3, 6), ((2, 3), 2, 2), ((8, 8), 32, 64), ((8, 8), 31, 31), ((9, 8), 40, 40)):
+        legal = np.zeros((4, *actions), bool)
+        legal.reshape(4, -1)[:, :1] = True
+        legal.reshape(4, -1)[2, :most] = True
+        game = ace.MarkovGame.from_arrays(**wide_game(actions).to_arrays() | {"legal": legal})
+        assert choices_in(game, ace.CE())[0].rows == rows
 
 
 def test_states_that_are_not_alike():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,6 @@ TOGETHER = (
 FEW_TOGETHER = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
 MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
 WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
-ROWS = (4, 9, 16)
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
 MOST_BESIDE = 48 * 1024  # bytes of shared memory of a block of which a multiprocessor should have several
@@ -75,7 +75,7 @@ KERNELS = EXPLORING | SOLVING
 class Shape:
     """What kernels are compiled for; numbers are rounded up, so that games share kernels."""
 
-    rows: int  # most joint actions of a state
+    rows: int  # most joint actions of a state; or all that there are, where some state has half of them
     outcomes: int  # most outcomes of a state's rows
     constraints: int  # that boxes count
     players: int
@@ -89,9 +89,9 @@ class Shape:
     def of(space: Space, capability: tuple[int, int], concept: Concept | None = None) -> Shape:
         """The shape of a game's stage games under a concept; exploring needs none."""
         rows, outcomes = space.tables.widest
-        rows = next((n for n in ROWS if n >= rows), rows)
-        rounded = max(1 << (outcomes - 1).bit_length(), 32)
         actions = tuple(len(labels) for labels in space.game.actions)
+        rows = prod(actions) if prod(actions) <= min(2 * rows, MOST_ROWS) else rows
+        rounded = max(1 << (outcomes - 1).bit_length(), 32)
         told = concept is not None and bool(concept.told)
         shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told)
         return replace(shape, warp=shape.wants_warp, shared=SHARED.get(capability, LEAST_SHARED))
