@@ -124,6 +124,15 @@ def test_joint_actions_that_kernels_know(concept, tmp_path):
         assert card.plain_kinds() == {(full, not full)}
 
 
+@pytest.mark.parametrize("processors", [2, 5])
+def test_games_are_dealt_to_all_processors_of_a_card(processors, tmp_path):
+    """Each warp of each block has its own, in every round; several hundred programs wait in a layer."""
+    card = EmulatedCard()
+    card.processors = processors
+    found = same(bench_game(3, 8, 20), ace.CCE(), tmp_path, card=card)
+    assert found.stats.programs > 8 * 32 * processors
+
+
 @pytest.mark.slow
 def test_repaired_stage_games_go_back_to_the_card(tmp_path, monkeypatch):
     """Many repairs, in several chunks."""
@@ -329,6 +338,14 @@ def test_tables_of_plain_games_fill_shared_memory():
                 assert 64 * table > 1024 * shape.shared and made.shared_bytes == 0
 
 
+def test_many_outcomes_fit_cards_with_much_shared_memory():
+    """The rows of a state lie there while its cells are explored and solved."""
+    few, many = (replace(shape_of((3, 3), (7, 5)), outcomes=n) for n in (1024, 4096))
+    assert few.fits(comparing=False) and few.has_room("reach")
+    assert not many.fits(comparing=False) and not many.has_room("reach")
+    assert replace(many, shared=SHARED[LARGE]).fits(comparing=False)
+
+
 def test_stage_games_that_compare_players_in_many_joint_actions():
     card = EmulatedCard()
     found = ace.solve(wide_game((5, 5)), ace.CE("fair"), engine=EmulatedGPU(smallest=0, card=card))
@@ -434,7 +451,10 @@ def not_loaded():
 @pytest.mark.parametrize(
     ("answers", "words"),
     [
-        ({"cuInit": lambda _: not_loaded()}, "need NVIDIA's driver, which is not installed here"),
+        (
+            {"cuInit": lambda _: not_loaded()},
+            "need an NVIDIA GPU and its driver, 580 or newer, which is not installed here",
+        ),
         ({"cuInit": lambda _: (100,)}, "need an NVIDIA GPU, and the driver finds none"),
         ({"cuInit": lambda _: (803,)}, "need a working driver, which says: no luck"),
         ({"cuInit": lambda _: (0,), "cuDeviceGetCount": lambda: (0, 2)}, "device: got 5, and the driver finds 2 GPUs"),

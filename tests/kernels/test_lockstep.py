@@ -23,7 +23,16 @@ from shares import examples
 from stage_solvers import solve_plain_games
 
 GAMES = 37
-CONCEPTS = [ace.CE(), ace.CCE(), ace.CE((1.0, -0.3)), ace.CCE("p"), ace.CE(None), ace.CCE(None), ace.CE(floor=0.0)]
+CONCEPTS = [
+    ace.CE(),
+    ace.CCE(),
+    ace.CE((1.0, -0.3)),
+    ace.CCE("p"),
+    ace.CE(None),
+    ace.CCE(None),
+    ace.CE(floor=0.0),
+    ace.CE(floor=1e5),
+]
 
 
 def utilities(rng, family, rows, players):
@@ -34,6 +43,8 @@ def utilities(rng, family, rows, players):
         u = rng.integers(-9, 10, size=(rows, players)).astype(float)
     if family == "nearly equal":
         u = rng.integers(-2, 3, size=(rows, players)) * (1 + 1e-16 * rng.integers(0, 4, size=(rows, players)))
+    if family == "rounding of one":
+        u = rng.integers(-2, 3, size=(rows, players)) + rng.choice([0.0, 1e-3], size=(rows, players))
     if family == "far apart":
         u *= 10.0 ** rng.integers(-7, 8, size=(rows, players))
     if family == "one does not care":
@@ -41,7 +52,15 @@ def utilities(rng, family, rows, players):
     return u
 
 
-FAMILIES = ["normal", "small whole numbers", "whole numbers", "nearly equal", "far apart", "one does not care"]
+FAMILIES = [
+    "normal",
+    "small whole numbers",
+    "whole numbers",
+    "nearly equal",
+    "far apart",
+    "one does not care",
+    "rounding of one",  # joint action is as large as others differ by: whoever does not see it takes them apart
+]
 
 
 def some_games(rng, family, shape, states=3):
@@ -66,6 +85,8 @@ def some_games(rng, family, shape, states=3):
     u = np.concatenate(utility)
     both = np.hstack([u, np.abs(u) + rng.random(u.shape)])
     ends = pointers([len(x) for x in row])
+    if family == "rounding of one":
+        both[rng.integers(ends[:-1], ends[1:]), len(shape) :] = 1e13
     games = Written(np.arange(GAMES), ends, np.array(first), np.concatenate(row), both)
     return games, Choices(action, deviation, pointers(counts)), int(np.diff(ptr).max())
 
@@ -123,6 +144,17 @@ def test_every_family(family, shape, concept):
         assert programs or (family == "one does not care" and len(shape) == 2), "the other one has its best"
 
 
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_room_for_more_changes_nothing(family, concept):
+    """Neither answers nor which games are left: all is written and read in the same place, and nothing else is read."""
+    goal = goal_of(concept, ("p", "q"), np.zeros(2))
+    for seed in range(3):
+        games, choices, widest = some_games(np.random.default_rng([3, seed]), family, (3, 3))
+        given = games, GAMES, choices, goal
+        assert solved(solve_plain_games, *given, widest) == solved(solve_plain_games, *given, widest + 7)
+
+
 def test_wide_programs_are_left():
     rng = np.random.default_rng(0)
     games, choices, widest = some_games(rng, "normal", (20, 20))
@@ -145,6 +177,16 @@ def solve_in_teams(games, count, choices, goal, widest, answers, team, kept):
     answers.mixed_ptr[0] = 0
     pure, nothing = pure_room(widest, len(actions)), np.int64(0)
     return solve_plain(games, count, choices, goal, pure, group, nothing, nothing, answers)
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
+def test_teams_see_the_highest_price(concept):
+    """Whichever seat has found it: utilities of many sizes have prices of all sizes."""
+    goal = goal_of(concept, ("p", "q"), np.zeros(2))
+    for seed in range(20):
+        games, choices, widest = some_games(np.random.default_rng([9, seed]), "far apart", (3, 3))
+        given = games, GAMES, choices, goal, widest
+        assert solved(lambda *x: solve_in_teams(*x, Team(5), True), *given) == solved(solve_plain_games, *given)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from acegames import BadFile
 from acegames.files import solution as solution_file
 from acegames.files import stated
 from acegames.policy.checks import check_layer
-from acegames.safety.cells import Cells, _bits
+from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
 from oracle import random_game
 
@@ -325,7 +325,7 @@ def boxes():
 def test_boxes_of_the_wrong_type_are_refused(name, wrong):
     arrays, space = boxes()
     keys = space.cells.listed(space.total)
-    arrays |= {"0/keys": keys} if name == "keys" else {"0/bits": _bits(keys, space.total)}
+    arrays |= {"0/keys": keys} if name == "keys" else {"0/bits": bits_of(keys, space.total)}
     solution_file._boxes_from_archive(arrays, "0")
     arrays[f"0/{name}"] = wrong(arrays[f"0/{name}"])
     with pytest.raises(BadFile, match="wrong type"):

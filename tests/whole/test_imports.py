@@ -217,7 +217,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
     }
     compiling = ("system.compiled", "system.linking", "system.cuda_code")
-    compiling += tuple(f"kernels.{name}" for name in ("hints", "lanes", "sharing", "teams"))
+    compiling += tuple(f"kernels.{name}" for name in ("bits", "hints", "lanes", "sharing", "teams"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name in MODULES:
         top = {

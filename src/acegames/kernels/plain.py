@@ -62,7 +62,7 @@ def enter(seat, written, n, group):
             j = written.row[r] - written.first_row[g]
             group.fixed[group.feasible + j, lane] = 1.0
             for i in range(2 * group.N):
-                group.fixed[group.utility + i * n + j, lane] = written.utility[r, i]
+                group.fixed[_utilities(i, n, group) + j, lane] = written.utility[r, i]
         _entered(seat, end - begin, lane, n, group)
 
 
@@ -75,8 +75,14 @@ def enter_bits(seat, bits, utility, n, group):
             group.fixed[group.feasible + j, lane] = here
             for i in range(2 * group.N):
                 u = utility[r, i]  # that of another one where j is not feasible
-                group.fixed[group.utility + i * n + j, lane] = u if here != 0 else 0.0
+                group.fixed[_utilities(i, n, group) + j, lane] = u if here != 0 else 0.0
         _entered(seat, ones(bits), lane, n, group)
+
+
+@inlined
+def _utilities(i, n, group):
+    """Where those of a player begin; the gross ones are counted behind all others."""
+    return group.utility + i * n if i < group.N else group.gross + (i - group.N) * n
 
 
 @inlined
@@ -617,7 +623,7 @@ def find_values(seat, played, n, group):
     for i in mine(seat, 2 * group.N):
         mean = spread(0.0)
         for j in range(n):
-            x, u = get(group.point, j), get(group.fixed, group.utility + i * n + j)
+            x, u = get(group.point, j), get(group.fixed, _utilities(i, n, group) + j)
             mean = where(x > 0.0, where(played == 1.0, u, mean + x * u), mean)
         put(group.memory, group.values + i, mean)
     if leads(seat):

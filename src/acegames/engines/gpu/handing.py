@@ -45,8 +45,8 @@ class WithCard(LocalEngine):
 
     def _explore_boxes(self, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
         shape = Shape.of(space, self.card.capability)
-        small = space.total < self.gpu.smallest or shape.outcomes > MOST_OUTCOMES
-        if small or exploring_bytes(space) > usable(self.card, self.gpu.memory):
+        wide = shape.outcomes > MOST_OUTCOMES or not shape.has_room("reach")
+        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(self.card, self.gpu.memory):
             return explore_dense(space, roots, allowed, team)
         compile_together(recipe, given_to, (*EXPLORING,), shape, self.card.capability)
         return explore_on(self.card, space, shape, roots, allowed)

@@ -119,7 +119,11 @@ class Shape:
     def fits(self, *, comparing: bool) -> bool:
         """Whether the card solves such games, and faster than processors."""
         large = self.rows > FEW and (self.rows > MOST_ROWS or comparing or not self.together)
-        return not large and recipe("plain", self).shared_bytes <= 1024 * self.shared
+        return not large and self.has_room("plain", "cells")
+
+    def has_room(self, *names: str) -> bool:
+        """Whether there is shared memory for these kernels."""
+        return all(recipe(name, self).shared_bytes <= 1024 * self.shared for name in names)
 
     @property
     def blocks(self) -> int:
