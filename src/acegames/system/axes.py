@@ -22,11 +22,19 @@ def _arrays(record: Any) -> dict[str, tuple[tuple[str, ...], np.dtype[Any]] | ty
     found = dict[str, Any]()
     for name, hint in get_type_hints(record, include_extras=True).items():
         kind, axes = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, "n")
+        kind = _meant(kind)
         if get_origin(kind) is np.ndarray:
             found[name] = tuple(axes.split()), np.dtype(get_args(get_args(kind)[1])[0])
         else:
             found[name] = kind
     return found
+
+
+def _meant(kind: Any) -> Any:
+    """What a type stands for: newer releases of numpy write NDArray[...] as a name for another type."""
+    while hasattr(alias := get_origin(kind) or kind, "__value__"):
+        kind = alias.__value__[get_args(kind)] if get_args(kind) else alias.__value__
+    return kind
 
 
 def _shapes(record: type, lengths: Mapping[str, int]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
