@@ -246,24 +246,29 @@ def two() -> None:
 
 def interrupt() -> None:
     """Ctrl-C in the middle of a solve with a checkpoint, which then goes on to the same answer."""
-    size, more = (10, 45, 1500), {"largest": 50}
+    size = (14, 100, 330)
     with tempfile.TemporaryDirectory() as folder:
         code = (
-            f"import gpu, acegames as ace; game = gpu.random_game(*{size}, **{more})\n"
+            f"import gpu, acegames as ace; game = gpu.random_game(*{size})\n"
             f"print('begun', flush=True); ace.solve(game, ace.CCE(), engine=ace.GPUEngine(), checkpoint={folder!r})"
         )
         process = _python(code)
         process.stdout.readline()
-        while len(list(Path(folder).rglob("*"))) < 12:  # some layers are stored
+        while stored_bytes(folder) < 2**20 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         seconds, _ = timed(process.wait)
-        stored = len(list(Path(folder).rglob("*")))
-        say(f"interrupted: it ended {seconds:.2f} s later, with code {process.returncode}; {stored} files are stored")
-        game = random_game(*size, **more)
+        code = process.returncode
+        say(f"interrupted: it ended {seconds:.2f} s later, with code {code}; {stored_bytes(folder):,} bytes are stored")
+        game = random_game(*size)
         whole = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine()))
         resumed = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine(), checkpoint=folder))
         say("same" if resumed == whole else "DIFFERENT")
+
+
+def stored_bytes(folder: str) -> int:
+    """Bytes of all files below a folder."""
+    return sum(x.stat().st_size for x in Path(folder).rglob("*") if x.is_file())
 
 
 def _python(code: str) -> Any:

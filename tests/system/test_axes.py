@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from acegames.system.axes import example, room, room_bytes
@@ -36,3 +37,15 @@ def test_an_example_has_the_types():
     found = example(Given)
     assert [type(x) for x in found[2:]] == [int, bool, float]
     assert found.room.value.ndim == 3 and found.budget.dtype == np.int64 and found.budget.ndim == 1
+
+
+def test_names_of_types_are_understood():
+    """Newer releases of numpy write NDArray[...] as a name for another type."""
+    extensions = pytest.importorskip("typing_extensions")
+    kind = TypeVar("kind", bound=np.generic)
+    array = extensions.TypeAliasType("array", np.ndarray[tuple[Any, ...], np.dtype[kind]], type_params=(kind,))
+    small = extensions.TypeAliasType("small", array[np.int32])
+    record = NamedTuple("record", [("a", array[np.float64]), ("b", Annotated[small, "x 3"]), ("n", int)])
+    found = example(record)
+    assert (found.a.shape, found.a.dtype, found.b.shape, found.b.dtype) == ((1,), float, (1, 1), np.int32)
+    assert found.n == 1 and room_bytes(NamedTuple("only", [("b", Annotated[small, "x 3"])]), {"x": 5}) == 60

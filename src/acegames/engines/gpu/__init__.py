@@ -22,7 +22,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.safety.lattice import Lattice
 
-SMALLEST = 100_000  # cells, or stage games, below which the processors are as fast
+SMALLEST = 50_000  # cells, or stage games, below which the processors are as fast
 
 
 @dataclass(frozen=True)
