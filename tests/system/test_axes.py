@@ -45,7 +45,7 @@ def test_names_of_types_are_understood():
     kind = TypeVar("kind", bound=np.generic)
     array = extensions.TypeAliasType("array", np.ndarray[tuple[Any, ...], np.dtype[kind]], type_params=(kind,))
     small = extensions.TypeAliasType("small", array[np.int32])
-    record = NamedTuple("record", [("a", array[np.float64]), ("b", Annotated[small, "x 3"]), ("n", int)])  # noqa: UP014: its types have names of their own here
+    record = NamedTuple("record", [("a", array[np.float64]), ("b", Annotated[small, "x 3"]), ("n", int)])  # noqa: UP014
     found = example(record)
     assert (found.a.shape, found.a.dtype, found.b.shape, found.b.dtype) == ((1,), float, (1, 1), np.int32)
     only = NamedTuple("only", [("b", Annotated[small, "x 3"])])  # noqa: UP014
