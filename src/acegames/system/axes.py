@@ -31,7 +31,7 @@ def _arrays(record: Any) -> dict[str, tuple[tuple[str, ...], np.dtype[Any]] | ty
 
 
 def _meant(kind: Any) -> Any:
-    """What a type stands for: newer releases of numpy write NDArray[...] as a name for another type."""
+    """What a type stands for: in newer releases of numpy NDArray[...] is the name of another."""
     while hasattr(alias := get_origin(kind) or kind, "__value__"):
         kind = alias.__value__[get_args(kind)] if get_args(kind) else alias.__value__
     return kind
