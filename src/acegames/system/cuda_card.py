@@ -311,11 +311,11 @@ def open_card(number: int) -> Card:
     driver = optional("cuda.bindings.driver", "GPU engines", "gpu")
     try:
         error = driver.cuInit(0)[0]
-    except RuntimeError:  # the library of the driver is not there
+    except RuntimeError as missing:  # the library of the driver is not there
         raise MissingExtra(
             "GPU engines need an NVIDIA GPU and its driver, 580 or newer, which is not installed here; "
             "LocalEngine() solves the same without (--engine local)"
-        ) from None
+        ) from missing
     names = driver.CUresult
     if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
         raise MissingExtra("GPU engines need an NVIDIA GPU, and the driver finds none")
