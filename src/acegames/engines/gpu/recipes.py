@@ -26,9 +26,7 @@ from acegames.system.cuda_card import RESIDENT
 from acegames.system.cuda_code import Recipe
 
 GAMES = 64  # threads of a block where each solves any stage game
-TOGETHER = (
-    256  # the same where it is plain: a multiprocessor has registers for so many, which read the same code at once
-)
+TOGETHER = 256  # the same of plain ones, which begin together: a multiprocessor has registers for so many
 FEW_TOGETHER = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
 MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
 WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
