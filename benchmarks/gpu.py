@@ -258,8 +258,8 @@ def interrupt() -> None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         seconds, _ = timed(process.wait)
-        code = process.returncode
-        say(f"interrupted: it ended {seconds:.2f} s later, with code {code}; {stored_bytes(folder):,} bytes are stored")
+        ended = f"it ended {seconds:.2f} s later, with code {process.returncode}"
+        say(f"interrupted: {ended}; {stored_bytes(folder):,} bytes are stored")
         game = random_game(*size)
         whole = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine()))
         resumed = digest(ace.solve(game, ace.CCE(), engine=ace.GPUEngine(), checkpoint=folder))

@@ -19,15 +19,16 @@ import numpy as np
 
 import acegames as ace
 from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, recipe
-from acegames.engines.gpu.solving import COUNTS, LEFT_BLOCKS
+from acegames.engines.gpu.solving import COUNTS, LEFT_BLOCKS, _lengths
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.lanes import ALONE
-from acegames.kernels.phases import LEFT, WAITING, OwnCell, Solving, _answers, _let_wait
+from acegames.kernels.phases import LEFT, WAITING, OwnCell, Solving, Waiting, _answers, _let_wait
 from acegames.kernels.records import Answers, Choices, Floats, Written
 from acegames.kernels.stage import is_pure, pure_room
 from acegames.kernels.written import file_pure, solve_written
 from acegames.model.arrays import pointers
 from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.system.axes import room
 from acegames.system.compiled import inner
 from acegames.system.cuda_code import Recipe
 
@@ -206,19 +207,8 @@ def waiting_games(card: Any, shape: Any, written: Any, choices: Any, goal: Any) 
 
 def room_on_card(card: Any, shape: Any, games: int, choices: Any, goal: Any) -> Any:
     """Room for so many games on a card, and for their answers."""
-    rows, columns, given = shape.rows, 2 * shape.players, on_card(card, given_to("plain"))
-    waiting = given.waiting._replace(
-        counts=card.upload(np.zeros(COUNTS, np.int64)),
-        cell=card.empty(games, np.int64),
-        first_row=card.empty(games, np.int32),
-        feasible=card.empty(games, np.int64),
-        utility=card.empty((rows, columns, games), np.float64),
-        size=card.empty(games, np.int32),
-        row=card.empty((rows, games), np.uint8),
-        prob=card.empty((rows, games), np.float64),
-        left=card.empty(games, np.int32),
-        open=card.empty(games, np.int32),
-    )
+    columns, given = 2 * shape.players, on_card(card, given_to("plain"))
+    waiting = room(Waiting, _lengths(shape, games), card.empty)
     asked = goal._replace(terms=card.upload(goal.terms), correlated=bool(goal.correlated))
     answers = {"value": card.empty((columns, games), np.float64), "code": card.empty(games, np.uint16)}
     return given._replace(waiting=waiting, choices=Choices(*map(card.upload, choices)), goal=asked, **answers)

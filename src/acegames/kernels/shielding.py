@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.kernels.bits import ones
 from acegames.kernels.records import Ints, Place
 from acegames.system.compiled import inlined, kernel
 
@@ -30,15 +31,6 @@ def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
 
 
 @inlined
-def _ones(word: Int) -> Int:
-    """How many bits are set."""
-    word = word - ((word >> _ONE) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@inlined
 def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
     """The place of a value among begin .. end-1, -1 where it is not there."""
     at = _last_at_most(values, begin, end, wanted)
@@ -57,8 +49,8 @@ def _number(t: Int, cell: Int, place: Place) -> Int:
         return np.int64(-1)
     total = counts[at >> 3]
     for k in range((at >> 3) << 3, at):
-        total += _ones(words[k])
-    return total + _ones(words[at] & (bit - _ONE))
+        total += ones(words[k])
+    return total + ones(words[at] & (bit - _ONE))
 
 
 @inlined
@@ -70,15 +62,15 @@ def _cell_of(t: Int, number: Int, place: Place) -> Int:
     block = _last_at_most(counts, word[t] >> 3, word[t + 1] >> 3, number)
     left = number - counts[block]
     at = block << 3
-    here = _ones(words[at])
+    here = ones(words[at])
     while here <= left:
         left -= here
         at += 1
-        here = _ones(words[at])
+        here = ones(words[at])
     own = words[at]
     for _ in range(left):
         own &= own - _ONE
-    return ((at - word[t]) << 6) + _ones((own & (~own + _ONE)) - _ONE)
+    return ((at - word[t]) << 6) + ones((own & (~own + _ONE)) - _ONE)
 
 
 @inlined

@@ -28,7 +28,8 @@ from acegames.system.cuda_code import Recipe
 GAMES = 64  # threads of a block where each solves any stage game
 TOGETHER = 256  # the same of plain ones, which begin together: a multiprocessor has registers for so many
 FEW_TOGETHER = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
-MOST_UNROLLED = 160  # places of a table up to which code that names each is fast
+MOST_UNROLLED = 160  # places of a table up to which code that names each is fast, and
+MOST_BY_THREAD = 256  # up to which a thread is faster than a warp (measured: `benchmarks/gpu.py programs`)
 WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
@@ -96,8 +97,8 @@ class Shape:
 
     @property
     def wants_warp(self) -> bool:
-        """Whether a warp solves plain games faster (measured: `benchmarks/gpu.py programs`)."""
-        return self.correlated and self.group.table.size > MOST_UNROLLED
+        """Whether a warp solves plain games faster."""
+        return bool(self.group.table.size > MOST_BY_THREAD)
 
     @cached_property
     def group(self) -> Any:
