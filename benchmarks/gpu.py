@@ -7,6 +7,7 @@
     PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
                                                         compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
+    PYTHONPATH=src python benchmarks/gpu.py first       the first solve of a process, without kernels on disk and with them
     PYTHONPATH=src python benchmarks/gpu.py even        from how many stage games on the GPU is faster
     PYTHONPATH=src python benchmarks/gpu.py two         two processes that share the card, against one
     PYTHONPATH=src python benchmarks/gpu.py interrupt   how soon Ctrl-C ends a solve, and that a checkpoint goes on
@@ -40,7 +41,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gpu_programs
 import numpy as np
 
 import acegames as ace
@@ -202,6 +202,20 @@ def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
     same = "same" if digest(here) == digest(there) else "DIFFERENT"
     say(size, more, concept, f"{stats.pairs:.4g} pairs, {stats.programs:.4g} programs, {stats.repaired} repaired;")
     say(f"    GPU {second:.3f} s ({stats.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
+
+
+def first() -> None:
+    """The first solve of a process that has only imported acegames: numba and the driver are loaded in it."""
+    code = (
+        "import gpu, acegames as ace; solve = lambda: ace.solve(game, ace.CE(), engine=ace.GPUEngine(smallest=0))\n"
+        "game = gpu.random_game(14, 100, 330); print(*(gpu.timed(solve)[0] for _ in range(2)))"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        for kernels in ("are compiled", *["are on disk"] * 5):
+            told = _python(code).communicate()[0].split()[-2:]
+            say(f"kernels {kernels}: first solve {float(told[0]):.2f} s, second {float(told[1]):.2f} s")
+        del os.environ["NUMBA_CACHE_DIR"]
 
 
 def even() -> None:
@@ -373,6 +387,7 @@ def main() -> None:
         "programs": lambda card: gpu_programs.programs(card, say),
         "time": lambda card: times(large=False),
         "large": lambda card: times(large=True),
+        "first": lambda card: first(),
         "even": lambda card: even(),
         "two": lambda card: two(),
         "interrupt": lambda card: interrupt(),
@@ -387,9 +402,11 @@ def main() -> None:
         "--share", default="1/1", help="of check and random, as in 2/4: every fourth from the second on"
     )
     told = parser.parse_args()
-    words, (first, each) = told.what, map(int, told.share.split("/"))
-    share = slice(first - 1, None, each)
+    words, (begin, each) = told.what, map(int, told.share.split("/"))
+    share = slice(begin - 1, None, each)
     from acegames.system.cuda_card import open_card
+
+    import gpu_programs  # not above: processes that this one begins load numba when they solve
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")

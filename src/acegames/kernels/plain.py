@@ -80,6 +80,12 @@ def enter_bits(seat, bits, utility, n, group):
 
 
 @inlined
+def _adds(x, group):
+    """Whether a weight adds to a sum. Threads of their own do not ask: others go along with them."""
+    return size_of(group.team) == 1 or anywhere(x > 0.0)
+
+
+@inlined
 def _utilities(i, n, group):
     """Where those of a player begin; the gross ones are counted behind all others."""
     return group.utility + i * n if i < group.N else group.gross + (i - group.N) * n
@@ -166,10 +172,10 @@ def weigh(seat, terms, span, n, group):
         for j in mine(seat, n):
             here, v = is_feasible(j, group), get(m, group.v + i * n + j)
             put(group.fixed, group.c + j, get(group.fixed, group.c + j) + factor * v)
-            for k in range(n):  # of a length that is known beforehand
-                if k < j:
-                    gap = magnitude(get(m, group.v + i * n + k) - v)
-                    close = close | (here & is_feasible(k, group) & (gap > 0.0) & (gap <= blur))
+            for step in range(n // 2):  # the next half of them, in a circle, so that each two meet
+                k = j + 1 + step - (n if j + 1 + step >= n else 0)
+                gap = magnitude(get(m, group.v + i * n + k) - v)
+                close = close | (here & is_feasible(k, group) & (gap > 0.0) & (gap <= blur))
         _doubt(close, seat, group)
 
 
@@ -218,7 +224,7 @@ def start(seat, a, most, first, choices, n, rows, group):
     for r in mine(seat, rows):
         own, binds = spread(0.0), get(group.memory, group.scale + r) > 0.0
         for j in range(n):
-            if _speaks(r, j, first, choices, group):
+            if _speaks(r, j, first, choices, group) and (size_of(seat) == 1 or anywhere(a == j)):
                 own = where(a == j, _gain(r, j, first, choices, n, group), own)
         for j in range(n):
             here, entry = binds & is_feasible(j, group) & ~(a == j), 0.0 - own
@@ -444,8 +450,9 @@ def check_prices(seat, accepted, first, choices, n, rows, group):
         if anywhere(size > 0.0):
             _doubt(~(y * get(m, group.size + r) >= 0.0 - accepted), seat, group)
             for j in range(n):
-                if _speaks(r, j, first, choices, group):
-                    gain, x = _gain(r, j, first, choices, n, group), get(group.point, j)
+                x = get(group.point, j)
+                if _speaks(r, j, first, choices, group) and _adds(x, group):
+                    gain = _gain(r, j, first, choices, n, group)
                     over = over + gain * x
                     lever = lever + 0.25 * NOISE * magnitude(y * gain * x)
             lever, highest = lever + size * max(over, 0.0), max(size, highest)
@@ -532,8 +539,9 @@ def find_slacks(seat, first, choices, n, rows, group):
 def _slack(r, first, choices, n, group):
     slack = spread(0.0)
     for j in range(n):
-        if _speaks(r, j, first, choices, group):
-            slack = slack - _gain(r, j, first, choices, n, group) * get(group.point, j)
+        x = get(group.point, j)
+        if _speaks(r, j, first, choices, group) and _adds(x, group):
+            slack = slack - _gain(r, j, first, choices, n, group) * x
     return slack
 
 
@@ -553,7 +561,9 @@ def take_slacks_out(seat, factor, n, rows, group):
         b = get(T, i * width + n)
         b = where(get(group.whole, group.basic + i) < n, b * factor, b)
         for k in range(n):
-            b = b + get(T, i * width + k) * get(group.row, k)
+            slack = get(group.row, k)
+            if _adds(magnitude(slack), group):
+                b = b + get(T, i * width + k) * slack
         put(T, i * width + n, b)
 
 
@@ -573,9 +583,10 @@ def measure_answer(seat, n, group):
         missing = noise = spread(0.0)
         for j in range(n):
             x = get(group.point, j)
-            missing = missing - x * get(m, group.v + i * n + j)
-            part = NOISE * x * get(group.fixed, group.gross + i * n + j)
-            noise = where(x > 0.0, noise + part, noise)
+            if _adds(x, group):
+                missing = missing - x * get(m, group.v + i * n + j)
+                part = NOISE * x * get(group.fixed, group.gross + i * n + j)
+                noise = where(x > 0.0, noise + part, noise)
         put(m, group.player + 5 * i + MISSING, missing)
         put(m, group.player + 5 * i + ROUNDING, noise / _unit(i, group))
 
@@ -599,22 +610,29 @@ def check_units(seat, goal, n, span, best, group):
         missing = gross = spread(0.0)
         for j in range(n):
             x = get(group.point, j)
-            missing = where(x > 0.0, missing + x * (top - get(group.fixed, group.utility + i * n + j)), missing)
-            gross = where(x > 0.0, gross + x * get(group.fixed, group.gross + i * n + j), gross)
-        least = where(missing > NOISE * gross, missing, max(missing, unit))
-        _doubt(least * COARSE < unit, seat, group)
-    if goal.kind != ANY and leads(seat):
-        here = gross = spread(0.0)
-        for i in range(group.N):
+            if _adds(x, group):
+                missing = where(x > 0.0, missing + x * (top - get(group.fixed, group.utility + i * n + j)), missing)
+        coarse = missing * COARSE < unit
+        if anywhere(coarse):
             for j in range(n):
                 x = get(group.point, j)
-                part = x * get(group.fixed, group.gross + i * n + j)
-                gross = where(x > 0.0, gross + part * abs(goal.terms[i]), gross)
+                gross = where(x > 0.0, gross + x * get(group.fixed, group.gross + i * n + j), gross)
+            _doubt(coarse & (missing > NOISE * gross), seat, group)
+    if goal.kind != ANY and leads(seat):
+        here = gross = spread(0.0)
         for j in range(n):
             x = get(group.point, j)
-            here = where(x > 0.0, here + x * _objective(j, goal.terms, n, group), here)
+            if _adds(x, group):
+                here = where(x > 0.0, here + x * _objective(j, goal.terms, n, group), here)
         missing = best - here
-        _doubt((missing > OUTLIER * NOISE * gross) & (missing * COARSE < span), seat, group)
+        coarse = missing * COARSE < span
+        if anywhere(coarse):
+            for i in range(group.N):
+                for j in range(n):
+                    x = get(group.point, j)
+                    part = x * get(group.fixed, group.gross + i * n + j)
+                    gross = where(x > 0.0, gross + part * abs(goal.terms[i]), gross)
+            _doubt(coarse & (missing > OUTLIER * NOISE * gross), seat, group)
 
 
 @inner
@@ -623,8 +641,10 @@ def find_values(seat, played, n, group):
     for i in mine(seat, 2 * group.N):
         mean = spread(0.0)
         for j in range(n):
-            x, u = get(group.point, j), get(group.fixed, _utilities(i, n, group) + j)
-            mean = where(x > 0.0, where(played == 1.0, u, mean + x * u), mean)
+            x = get(group.point, j)
+            if _adds(x, group):
+                u = get(group.fixed, _utilities(i, n, group) + j)
+                mean = where(x > 0.0, where(played == 1.0, u, mean + x * u), mean)
         put(group.memory, group.values + i, mean)
     if leads(seat):
         put(group.fixed, group.feasible + n, played)

@@ -29,6 +29,8 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -50,6 +52,30 @@ with contextlib.suppress(ImportError):
 
     WHOLE, LINKED = {"pipeline_class": KernelCompiler}, {"pipeline_class": LinkedCompiler}
 
+
+
+def _load_without_scipy() -> None:
+    """Load numba's functions of arrays, which look whether SciPy is there, but not SciPy.
+
+    It takes longer to load than the kernels, and none of them uses it. Numba loads it for other
+    people's functions when it compiles them.
+    """
+    with contextlib.suppress(ImportError, AttributeError):  # numba has moved what this rests on
+        from numba.np import linalg
+
+        asked, linalg.ensure_blas = linalg.ensure_blas, _look_for_scipy
+        try:
+            import_module("numba.np.arraymath")
+        finally:
+            linalg.ensure_blas = asked
+
+
+def _look_for_scipy() -> None:
+    if find_spec("scipy") is None:
+        raise ImportError
+
+
+_load_without_scipy()
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
 CHECKSUM = 32  # bytes of SHA-256
@@ -138,6 +164,7 @@ def _warn_moved(why: str) -> None:
     )
 
 
+@cache
 def sources_stamp(function: Callable[..., Any]) -> str:
     """A digest of the sources that may be part of the machine code; see `kernel`."""
     files, waiting = set[str](), [function]

@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import MissingExtra, TooLarge
-from acegames.system.cuda_code import Recipe, cubin
-from acegames.system.extras import optional
+from acegames.system.extras import check_installed, optional
 from acegames.system.machine import bytes_said
+
+if TYPE_CHECKING:
+    from acegames.system.cuda_code import Recipe
 
 OLDEST = (7, 5)  # compute capability that the compiler still knows
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
@@ -99,7 +101,7 @@ class Card:
             )
         flag = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream, self.back = (self._called(driver.cuStreamCreate(flag)) for _ in range(2))
-        self._kernels = dict[Recipe, tuple[Any, Any, Any]]()
+        self._kernels = dict[Any, tuple[Any, Any, Any]]()  # by recipe
         self._turn, self._returning = 0, Lock()
 
     def _called(self, answer: Any) -> Any:
@@ -180,6 +182,8 @@ class Card:
     def prepare(self, recipe: Recipe, given: Any) -> None:
         """Compile or load a kernel before it is needed."""
         if recipe not in self._kernels:
+            from acegames.system.cuda_code import cubin  # not before: the driver starts beside numba
+
             name, code = cubin(recipe, given, self.capability)
             module = self._called(self.driver.cuModuleLoadData(code))
             kernel = self._called(self.driver.cuModuleGetFunction(module, name.encode()))
@@ -307,7 +311,7 @@ def open_card(number: int) -> Card:
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.
     """
-    optional("numba_cuda", "GPU engines", "gpu")
+    check_installed("numba_cuda", "GPU engines", "gpu")
     driver = optional("cuda.bindings.driver", "GPU engines", "gpu")
     try:
         error = driver.cuInit(0)[0]

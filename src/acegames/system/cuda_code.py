@@ -118,19 +118,17 @@ def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
     """The file of a kernel; None where none can be kept."""
     phases = [phase.py_func for phase in recipe.phases]
-    try:
-        folder = KernelCache(phases[0]).cache_path
-    except Exception:  # numba has moved what this rests on, or knows no such folder
+    folder = _folder(phases[0])
+    if folder is None:
         return None
-    made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name]
-    made_of += [f"{package} {version(package)}" for package in PACKAGES] + [_linker_version()]
+    made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name, *_versions()]
     made_of += [repr(kind_of(given)), repr(capability)]
     made_of += [repr((recipe.threads, recipe.beside, recipe.known, recipe.loops))]
     for room in (recipe.shared, recipe.own):
         made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
         made_of += [repr(x.tolist()) for name, x in _arrays(room) if name in recipe.known]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
-    return Path(folder) / f"gpu-{recipe.name}-{key[:40]}.cubin"
+    return folder / f"gpu-{recipe.name}-{key[:40]}.cubin"
 
 
 def _numbers(pattern: Any) -> Any:
@@ -140,8 +138,20 @@ def _numbers(pattern: Any) -> Any:
     return None if isinstance(pattern, np.ndarray) else pattern
 
 
-def _linker_version() -> str:
-    return "nvjitlink {}.{}".format(*optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version())
+@cache
+def _folder(phase: Any) -> Path | None:
+    """Where numba keeps what is compiled of a phase."""
+    try:
+        return Path(KernelCache(phase).cache_path)
+    except Exception:  # numba has moved what this rests on, or knows no such folder
+        return None
+
+
+@cache
+def _versions() -> list[str]:
+    """Those of all that compiles."""
+    linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version()
+    return [f"{package} {version(package)}" for package in PACKAGES] + ["nvjitlink {}.{}".format(*linker)]
 
 
 # -- compiling ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ are verified on a card too, by the verifier's own code (`verifier.on_card`).
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +68,12 @@ class GPUEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        from acegames.engines.gpu.handing import WithCard
+        with ThreadPoolExecutor(1) as beside:  # the driver takes a fifth of a second, in which numba is loaded here
+            opening = beside.submit(self.open_card)
+            from acegames.engines.gpu.handing import WithCard
 
-        both = WithCard(**vars(self.host), gpu=self, card=self.open_card())
-        return both.solve(game, lattice, concept, progress, store)
+            both = WithCard(**vars(self.host), gpu=self, opening=opening)
+            return both.solve(game, lattice, concept, progress, store)
 
     def open_card(self) -> Any:
         """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""
