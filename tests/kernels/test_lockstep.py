@@ -17,6 +17,7 @@ from acegames.kernels.stage import pure_room
 from acegames.kernels.teams import Team
 from acegames.kernels.written import solve_plain, solve_written
 from acegames.model.arrays import owners, pointers
+from acegames.numerics import COARSE
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.system.compiled import kernel
 from shares import examples
@@ -153,6 +154,57 @@ def test_room_for_more_changes_nothing(family, concept):
         games, choices, widest = some_games(np.random.default_rng([3, seed]), family, (3, 3))
         given = games, GAMES, choices, goal
         assert solved(solve_plain_games, *given, widest) == solved(solve_plain_games, *given, widest + 7)
+
+
+def written_out(shape, utility):
+    """Games that have all joint actions, with these utilities (games, joint actions, players)."""
+    action = np.array(list(itertools.product(*map(range, shape))), dtype=np.int32)
+    counts, every, n = np.array(shape, dtype=np.int64), np.arange(len(utility)), len(action)
+    choices = Choices(action, deviation_table(np.zeros(n, np.int64), action, counts, (True,) * len(shape)), pointers(counts))
+    action.setflags(write=False)
+    u = utility.reshape(-1, len(shape))
+    both = np.hstack([u, np.abs(u) + 1e3])
+    return Written(every, np.arange(len(utility) + 1) * n, 0 * every, np.tile(np.arange(n), len(utility)), both), choices, n
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 3), (2, 4), (2, 2, 2), (5, 3)], ids=str)
+def test_whichever_two_are_equal_but_for_rounding(shape):
+    """No program is solved in lockstep where any two utilities of a player differ by what rounding can do."""
+    n, players, rng = int(np.prod(shape)), len(shape), np.random.default_rng(4)
+    which = [(i, *two) for i in range(players) for two in itertools.combinations(range(n), 2)]
+    u = rng.normal(size=(4, len(which), n, players))
+    goal = goal_of(ace.CCE(), ("p", "q", "r")[:players], np.zeros(players))
+
+    def plain(team):
+        games, choices, widest = written_out(shape, u.reshape(-1, n, players))
+        with_team = lambda *x: solve_in_teams(*x, team, True)  # noqa: E731
+        return solved(with_team if team else solve_plain_games, games, len(games.cell), choices, goal, widest)[1]
+
+    assert min(map(plain, (None, Team(3)))) > len(which), "most are plain"
+    for k, (i, one, other) in enumerate(which):
+        u[:, k, other, i] = u[:, k, one, i] + 1e-13
+    assert max(map(plain, (None, Team(3)))) == 0
+
+
+def test_what_is_coarse_for_the_objective_alone_is_left():
+    """Players that both miss much, but the objective, a difference, hardly anything: it has a finer unit."""
+    concept, rng = ace.CE((1.0, -1.0)), np.random.default_rng(1)
+    goal = goal_of(concept, ("p", "q"), np.zeros(2))
+    u = rng.integers(-3, 4, size=(4000, 9, 2)) + 1e-4 * rng.normal(size=(4000, 9, 2))
+    games, choices, widest = written_out((3, 3), u)
+    found, _ = solved(solve_plain_games, games, len(u), choices, goal, widest)
+    expected, _ = solved(solve_written, games, len(u), choices, goal, widest)
+    worth = u[:, :, 0] - u[:, :, 1]
+    best, span, coarse = worth.max(axis=1), np.ptp(worth, axis=1), 0
+    for g, answer in enumerate(expected):
+        if answer is None or answer[2] is None:  # exact arithmetic decides, or it is pure
+            continue
+        value = np.frombuffer(answer[0])[:2]
+        if 1e-9 < best[g] - (value[0] - value[1]) < span[g] / (2 * COARSE):
+            assert found[g] is None
+            missed = u[g].max(axis=0) - value
+            coarse += (COARSE * missed > 2 * np.ptp(u[g], axis=0)).all()
+    assert coarse > 3, "for no other reason"
 
 
 def test_wide_programs_are_left():

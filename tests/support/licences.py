@@ -48,6 +48,9 @@ REASONS = {
 }
 """Packages under another licence, or that may not be installed where the audit runs, each with why it may be used."""
 
+NOT_FOLLOWED = {"numba-cuda"}
+"""Packages whose own needs are not audited: those are NVIDIA's, under its terms, and name no licence (see REASONS)."""
+
 IN_WORDS = {
     "MIT License": "MIT", "MIT Licence": "MIT", "BSD License": "BSD", "Apache Software License": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0", "Apache 2.0": "Apache-2.0", "Apache License 2.0": "Apache-2.0",
@@ -81,6 +84,8 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _brings(name: str) -> list[str]:
+    if name in NOT_FOLLOWED:
+        return []
     try:
         return metadata.requires(name) or []
     except metadata.PackageNotFoundError:  # an extra that is not installed; `licence` looks it up
