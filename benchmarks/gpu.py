@@ -404,9 +404,9 @@ def main() -> None:
     told = parser.parse_args()
     words, (begin, each) = told.what, map(int, told.share.split("/"))
     share = slice(begin - 1, None, each)
-    from acegames.system.cuda_card import open_card
-
     import gpu_programs  # not above: processes that this one begins load numba when they solve
+
+    from acegames.system.cuda_card import open_card
 
     card = open_card(0)
     say(card.name, card.capability, f"{card.processors} processors, {card.free / 2**30:.0f} GiB free")

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
+from emulated_gpu import EmulatedGPU
 from programs import runs
 
 VERBS = ("check", "frontier", "reduce", "solve", "verify", "simulate", "report", "catalog")
@@ -325,6 +326,14 @@ def test_every_verb_without_budgets():
     assert answer("simulate", "x.ace", "--episodes", "10")["violations"] == 0
 
 
+def test_solve_says_what_ran_where(monkeypatch):
+    monkeypatch.setattr(ace, "GPUEngine", EmulatedGPU)
+    told = answer("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
+    assert told["stats"]["where"] == "on the processors (a small game)"
+    said = works("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
+    assert re.search(r"Solved in [\d.]+ s on the processors \(a small game\): ", said)
+
+
 @pytest.mark.parametrize("concept", ["ce", "cce", "CE"])
 @pytest.mark.parametrize("objective", ["welfare", "egalitarian", "fair", "none", "north", "1,2"])
 def test_solve(concept, objective):
@@ -334,7 +343,8 @@ def test_solve(concept, objective):
     expected = ace.solve(ace.catalog.get("intersection"), kind(objective=chosen))
     assert told["certificate"]["ok"] is True
     assert told["file"] == "x.ace"
-    assert set(told["stats"]) == {"stage_games", "programs", "repaired", "seconds"}
+    assert set(told["stats"]) == {"stage_games", "programs", "repaired", "seconds", "where"}
+    assert told["stats"]["where"] is None
     assert told["guarantee"] == str(expected.guarantee)
     assert told["concept"]["kind"] == concept.lower() and told["concept"]["name"] == kind().words.noun
     if objective != "none":

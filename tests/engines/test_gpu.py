@@ -483,7 +483,12 @@ def test_an_old_card_and_a_full_one(monkeypatch):
     )
     with pytest.raises(ace.MissingExtra, match=r"compute capability 7.5 or newer, the GeForce GTX 1080 has 6.1"):
         cuda_card.Card(0, old)
-    card = object.__new__(cuda_card.Card)
+    new = {"major": 9, "minor": 0, "count": 20}
+    others = {"CUstream_flags": SimpleNamespace(CU_STREAM_NON_BLOCKING=1), "cuStreamCreate": lambda flag: (0, flag)}
+    card = cuda_card.Card(
+        0, SimpleNamespace(**{**vars(old), "cuDeviceGetAttribute": lambda what, k: (0, new[what]), **others})
+    )
+    assert (card.name, card.capability, card.processors) == ("GeForce GTX 1080", (9, 0), 20)
     card.driver = driver(cuMemGetInfo=lambda: (0, 2**20, 2**34), cuMemAlloc=lambda n: (2, 0))
     with pytest.raises(ace.TooLarge, match="the GPU has no more memory"):
         card.allocate(100)

@@ -160,11 +160,17 @@ def written_out(shape, utility):
     """Games that have all joint actions, with these utilities (games, joint actions, players)."""
     action = np.array(list(itertools.product(*map(range, shape))), dtype=np.int32)
     counts, every, n = np.array(shape, dtype=np.int64), np.arange(len(utility)), len(action)
-    choices = Choices(action, deviation_table(np.zeros(n, np.int64), action, counts, (True,) * len(shape)), pointers(counts))
+    choices = Choices(
+        action, deviation_table(np.zeros(n, np.int64), action, counts, (True,) * len(shape)), pointers(counts)
+    )
     action.setflags(write=False)
     u = utility.reshape(-1, len(shape))
     both = np.hstack([u, np.abs(u) + 1e3])
-    return Written(every, np.arange(len(utility) + 1) * n, 0 * every, np.tile(np.arange(n), len(utility)), both), choices, n
+    return (
+        Written(every, np.arange(len(utility) + 1) * n, 0 * every, np.tile(np.arange(n), len(utility)), both),
+        choices,
+        n,
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 3), (2, 4), (2, 2, 2), (5, 3)], ids=str)

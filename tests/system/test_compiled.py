@@ -384,3 +384,15 @@ def test_a_process_that_goes_on_is_no_warning():
     code = "import sys; from acegames.system.compiled import _GoesOn; _GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_scipy_is_loaded_for_who_needs_it_only():
+    """It takes long to load. Functions of others that call it are compiled as ever."""
+    code = (
+        "import sys, numba, numpy as np, acegames as ace\n"
+        "ace.solve(ace.catalog.get('intersection'))\n"
+        "assert 'scipy.linalg' not in sys.modules\n"
+        "print(numba.njit(lambda a: a @ a)(np.full((2, 2), 3.0)).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[[18.0, 18.0], [18.0, 18.0]]", done.stderr

@@ -109,6 +109,7 @@ def solution_data(solution: ace.Solution) -> dict[str, Any]:
             "programs": stats.programs,
             "repaired": stats.repaired,
             "seconds": stats.seconds,
+            "where": stats.where,
         },
     }
 

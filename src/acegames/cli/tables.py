@@ -228,7 +228,8 @@ def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: T
     stats = solution.stats
     repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
     work = f"{counted(stats.pairs, 'stage game')} after clipping, {counted(stats.programs, 'linear program')}{repaired}"
-    said = f"Solved{'' if stats.seconds is None else f' in {stats.seconds:.2f} s'}: {work}."
+    where = "" if stats.where is None else f" {stats.where}"
+    said = f"Solved{'' if stats.seconds is None else f' in {stats.seconds:.2f} s'}{where}: {work}."
     if certificate is not None:
         said += f"\nChecked in {took.checking:.2f} s: {counted(certificate.pairs, 'situation')}."
     if took.compiling > 0.05:

@@ -53,7 +53,6 @@ with contextlib.suppress(ImportError):
     WHOLE, LINKED = {"pipeline_class": KernelCompiler}, {"pipeline_class": LinkedCompiler}
 
 
-
 def _load_without_scipy() -> None:
     """Load numba's functions of arrays, which look whether SciPy is there, but not SciPy.
 

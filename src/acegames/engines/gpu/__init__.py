@@ -68,12 +68,12 @@ class GPUEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        with ThreadPoolExecutor(1) as beside:  # the driver takes a fifth of a second, in which numba is loaded here
+        with ThreadPoolExecutor(1) as beside:  # the driver starts while numba is loaded
             opening = beside.submit(self.open_card)
             from acegames.engines.gpu.handing import WithCard
-
-            both = WithCard(**vars(self.host), gpu=self, opening=opening)
-            return both.solve(game, lattice, concept, progress, store)
+        card = opening.result()
+        card.enter()
+        return WithCard(**vars(self.host), gpu=self, card=card).solve(game, lattice, concept, progress, store)
 
     def open_card(self) -> Any:
         """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from acegames.concepts import Concept
@@ -19,7 +17,6 @@ from acegames.engines.layer_store import LayerStore
 from acegames.engines.local import LocalEngine, solver_of, stages_of
 from acegames.engines.stages import Programs
 from acegames.model.arrays import Ints
-from acegames.model.game import MarkovGame
 from acegames.safety.explore import explore, explore_dense
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
@@ -35,26 +32,13 @@ class WithCard(LocalEngine):
     """The local engine with its limits, and a card with others."""
 
     gpu: GPUEngine = field(default_factory=GPUEngine)
-    opening: Future[Any] = field(default_factory=Future)
+    card: Any = None
     ran: list[str] = field(default_factory=list)
 
     def solve(self, *args: Any) -> EngineResult | None:
         """As `LocalEngine.solve`; the result says where it ran."""
         found = super().solve(*args)
         return found if found is None else replace(found, ran=", ".join(self.ran))
-
-    @cached_property
-    def card(self) -> Any:
-        """The card, once the driver has opened it (`system.cuda_card.Card`)."""
-        card = self.opening.result()
-        card.enter()
-        return card
-
-    def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
-        """As the local engine; where there is no card, that is told before any work begins."""
-        space = super().plan(game, lattice)
-        assert self.card is not None
-        return space
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         return explore(space, memory, team, self._explore_boxes)
