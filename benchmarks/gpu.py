@@ -7,6 +7,7 @@
     PYTHONPATH=src python benchmarks/gpu.py small       the same of few small games that use every kernel, for
                                                         compute-sanitizer (memcheck, racecheck, synccheck)
     PYTHONPATH=src python benchmarks/gpu.py time        whole solves; `large` adds the largest games
+    PYTHONPATH=src python benchmarks/gpu.py huge        a billion stage games, twice; needs 64 GB of memory
     PYTHONPATH=src python benchmarks/gpu.py first       the first solve of a process, without kernels on disk and with them
     PYTHONPATH=src python benchmarks/gpu.py even        from how many stage games on the GPU is faster
     PYTHONPATH=src python benchmarks/gpu.py two         two processes that share the card, against one
@@ -37,6 +38,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,15 +68,18 @@ def random_game(*size: int, **more: Any) -> Any:
 
 def digest(solution: Any) -> str:
     """Of all that a solution consists of."""
-    found = hashlib.sha256(solution.values.tobytes())
+    reached, arrays = solution.policy.reached, [solution.values]
     for x in solution.policy.layers:
-        for array in (x.code, x.values, x.mixed_size, x.mixed_row, x.mixed_prob, x.cells.bits):
-            if array is not None:
-                found.update(np.ascontiguousarray(array))
-    reached = solution.policy.reached
+        arrays += [x.code, x.values, x.mixed_size, x.mixed_row, x.mixed_prob, x.cells.bits]
     for x in reached.layers if reached is not None else ():
-        found.update(np.ascontiguousarray(x.cells.bits if x.cells.bits is not None else x.cells.keys))
-    return found.hexdigest()
+        arrays.append(x.cells.bits if x.cells.bits is not None else x.cells.keys)
+    with ThreadPoolExecutor() as threads:
+        return hashlib.sha256(b"".join(threads.map(digest_of, arrays))).hexdigest()
+
+
+def digest_of(array: Any) -> bytes:
+    """Of an array, or of None."""
+    return hashlib.sha256(b"" if array is None else np.ascontiguousarray(array)).digest()
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -164,10 +169,11 @@ def agree(cases: list[Any], *, certificates: bool = False) -> None:
     say(f"{good} same, {bad} different")
 
 
-def small() -> None:
+def small(share: slice) -> None:
     """Games that a thread or a warp solves, with repairs; and a certificate."""
     engine = ace.GPUEngine(smallest=0)
-    for actions, concept in ((3, ace.CE()), (3, ace.CCE()), (3, ace.CE("fair")), (5, ace.CE()), (5, ace.CCE())):
+    cases = [(3, ace.CE()), (3, ace.CCE()), (3, ace.CE("fair")), (5, ace.CE()), (5, ace.CCE())]
+    for actions, concept in cases[share]:
         game = random_game(3, 4, 6, actions=actions)
         files_agree(f"{actions} actions", game, concept, engine)
         policy = ace.solve(game, concept).policy
@@ -202,6 +208,17 @@ def compare(size: tuple[int, ...], more: dict[str, int], concept: Any) -> None:
     same = "same" if digest(here) == digest(there) else "DIFFERENT"
     say(size, more, concept, f"{stats.pairs:.4g} pairs, {stats.programs:.4g} programs, {stats.repaired} repaired;")
     say(f"    GPU {second:.3f} s ({stats.pairs / second:.3g}/s; first {first:.1f} s), CPU {took:.3f} s: {same}")
+
+
+def huge() -> None:
+    """A game with a billion stage games, on the card and then on the processors."""
+    game, found = random_game(10, 112, 3750, largest=50), set()
+    for engine in (ace.GPUEngine(), ace.LocalEngine()):
+        seconds, solution = timed(partial(ace.solve, game, ace.CE(), engine=engine))
+        say(f"{type(engine).__name__}: {seconds:.1f} s, {solution.stats}")
+        found.add(digest(solution))
+        del solution
+    say("same" if len(found) == 1 else "DIFFERENT")
 
 
 def first() -> None:
@@ -382,11 +399,12 @@ def main() -> None:
     todo: dict[str, Callable[[Any], Any]] = {
         "check": lambda card: check(share),
         "random": lambda card: random(share),
-        "small": lambda card: small(),
+        "small": lambda card: small(share),
         "stages": lambda card: gpu_programs.stages(card, say),
         "programs": lambda card: gpu_programs.programs(card, say),
         "time": lambda card: times(large=False),
         "large": lambda card: times(large=True),
+        "huge": lambda card: huge(),
         "first": lambda card: first(),
         "even": lambda card: even(),
         "two": lambda card: two(),
@@ -399,7 +417,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("what", nargs="+", choices=todo)
     parser.add_argument(
-        "--share", default="1/1", help="of check and random, as in 2/4: every fourth from the second on"
+        "--share", default="1/1", help="of check, random and small, as in 2/4: every fourth from the second on"
     )
     told = parser.parse_args()
     words, (begin, each) = told.what, map(int, told.share.split("/"))
