@@ -334,6 +334,17 @@ def test_solve_says_what_ran_where(monkeypatch):
     assert re.search(r"Solved in [\d.]+ s on the processors \(a small game\): ", said)
 
 
+def test_bench_says_what_ran_where(monkeypatch):
+    monkeypatch.setattr(ace, "GPUEngine", EmulatedGPU)
+    for name in ("SIZES", "LARGE"):
+        monkeypatch.setattr(f"acegames.cli.bench.{name}", ((2, 3, 4),))
+    assert {m["where"] for m in answer("bench", "--engine", "gpu")["measurements"]} == {
+        "on the processors (a small game)"
+    }
+    assert "a small game" in " ".join(works("bench", "--engine", "gpu").split())
+    assert [m["where"] for m in answer("bench")["measurements"]] == [None]
+
+
 @pytest.mark.parametrize("concept", ["ce", "cce", "CE"])
 @pytest.mark.parametrize("objective", ["welfare", "egalitarian", "fair", "none", "north", "1,2"])
 def test_solve(concept, objective):

@@ -444,6 +444,9 @@ def driver(**answers):
     return SimpleNamespace(CUresult=names, cuGetErrorString=lambda error: (0, b"no luck"), **answers)
 
 
+COUNTS = {"cuInit": lambda _: (0,), "cuDriverGetVersion": lambda: (0, 13000)}
+
+
 def not_loaded():
     raise RuntimeError("Failed to dlopen libcuda.so.1")
 
@@ -457,7 +460,15 @@ def not_loaded():
         ),
         ({"cuInit": lambda _: (100,)}, "need an NVIDIA GPU, and the driver finds none"),
         ({"cuInit": lambda _: (803,)}, "need a working driver, which says: no luck"),
-        ({"cuInit": lambda _: (0,), "cuDeviceGetCount": lambda: (0, 2)}, "device: got 5, and the driver finds 2 GPUs"),
+        (
+            {"cuInit": lambda _: (0,), "cuDriverGetVersion": lambda: (0, 12040)},
+            r"need NVIDIA's driver 580 or newer, for CUDA 13; the one that is installed is for CUDA 12\.4; LocalEngine",
+        ),
+        (
+            COUNTS | {"cuDeviceGetCount": lambda: (0, 0)},
+            r"the driver shows none \(CUDA_VISIBLE_DEVICES\?\); LocalEngine",
+        ),
+        (COUNTS | {"cuDeviceGetCount": lambda: (0, 2)}, "device: got 5, and the driver finds 2 GPUs"),
     ],
 )
 def test_no_card(answers, words, monkeypatch):

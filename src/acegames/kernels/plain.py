@@ -81,7 +81,10 @@ def enter_bits(seat, bits, utility, n, group):
 
 @inlined
 def _adds(x, group):
-    """Whether a weight adds to a sum. A thread that is alone does not ask: its warp goes along."""
+    """Whether a weight adds to a sum, in which all else is finite; weights are not negative.
+
+    A thread that is alone does not ask: its warp goes along.
+    """
     return size_of(group.team) == 1 or anywhere(x > 0.0)
 
 

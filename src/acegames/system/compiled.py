@@ -54,7 +54,7 @@ with contextlib.suppress(ImportError):
 
 
 def _load_without_scipy() -> None:
-    """Load numba's functions of arrays, which look whether SciPy is there, but not SciPy.
+    """Load numba's functions of arrays, which look whether SciPy is there, but not its linear algebra.
 
     It takes longer to load than the kernels, and none of them uses it. Numba loads it for other
     people's functions when it compiles them.
@@ -64,13 +64,17 @@ def _load_without_scipy() -> None:
 
         asked, linalg.ensure_blas = linalg.ensure_blas, _look_for_scipy
         try:
-            import_module("numba.np.arraymath")
+            import_module("numba.np.arraymath").ensure_blas = asked
         finally:
             linalg.ensure_blas = asked
 
 
 def _look_for_scipy() -> None:
-    if find_spec("scipy") is None:
+    try:
+        found = find_spec("scipy.linalg")
+    except ValueError as error:  # something stands in for it
+        raise ImportError from error
+    if found is None:
         raise ImportError
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from acegames.system.cuda_code import Recipe
 
 OLDEST = (7, 5)  # compute capability that the compiler still knows
+CUDA = 13  # that drivers must know
+ELSE = "LocalEngine() solves the same without (--engine local)"
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
 COPIERS = 8  # threads that copy from there
 SHARED_COPY = 2**20  # bytes from which on they share
@@ -311,22 +313,29 @@ def open_card(number: int) -> Card:
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.
     """
-    check_installed("numba_cuda", "GPU engines", "gpu")
+    check_installed("numba_cuda", "with an NVIDIA GPU and its driver, GPU engines", "gpu")
     driver = optional("cuda.bindings.driver", "GPU engines", "gpu")
     try:
         error = driver.cuInit(0)[0]
     except RuntimeError as missing:  # the library of the driver is not there
         raise MissingExtra(
-            "GPU engines need an NVIDIA GPU and its driver, 580 or newer, which is not installed here; "
-            "LocalEngine() solves the same without (--engine local)"
+            f"GPU engines need an NVIDIA GPU and its driver, 580 or newer, which is not installed here; {ELSE}"
         ) from missing
     names = driver.CUresult
     if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
-        raise MissingExtra("GPU engines need an NVIDIA GPU, and the driver finds none")
+        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver finds none; {ELSE}")
     if error != names.CUDA_SUCCESS:
         words = driver.cuGetErrorString(error)[1]
         raise MissingExtra(f"GPU engines need a working driver, which says: {words.decode() if words else error}")
+    known = int(driver.cuDriverGetVersion()[1])
+    if known < 1000 * CUDA:
+        raise MissingExtra(
+            f"GPU engines need NVIDIA's driver 580 or newer, for CUDA {CUDA}; the one that is installed is for CUDA "
+            f"{known // 1000}.{known % 1000 // 10}; {ELSE}"
+        )
     count = driver.cuDeviceGetCount()[1]
+    if count == 0:
+        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver shows none (CUDA_VISIBLE_DEVICES?); {ELSE}")
     if not 0 <= number < count:
         raise MissingExtra(
             f"device: got {number}, and the driver finds {count} GPU{'s' * (count != 1)}, counted from 0"

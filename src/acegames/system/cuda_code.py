@@ -23,6 +23,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from acegames.errors import MissingExtra
 from acegames.system.atomic import write_parts
 from acegames.system.compiled import KernelCache, sources_stamp, whole_file
 from acegames.system.compiling import compiling
@@ -118,8 +119,9 @@ def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
     """The file of a kernel; None where none can be kept."""
     phases = [phase.py_func for phase in recipe.phases]
-    folder = _folder(phases[0])
-    if folder is None:
+    try:
+        folder = Path(KernelCache(phases[0]).cache_path)
+    except Exception:  # numba has moved what this rests on, or knows no such folder
         return None
     made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name, *_versions()]
     made_of += [repr(kind_of(given)), repr(capability)]
@@ -139,18 +141,12 @@ def _numbers(pattern: Any) -> Any:
 
 
 @cache
-def _folder(phase: Any) -> Path | None:
-    """Where numba keeps what is compiled of a phase."""
-    try:
-        return Path(KernelCache(phase).cache_path)
-    except Exception:  # numba has moved what this rests on, or knows no such folder
-        return None
-
-
-@cache
 def _versions() -> list[str]:
     """Those of all that compiles."""
-    linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version()
+    try:
+        linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version()
+    except RuntimeError as error:  # its library is in a package of its own
+        raise MissingExtra("GPU engines need nvidia-nvjitlink: pip install 'acegames[gpu]'") from error
     return [f"{package} {version(package)}" for package in PACKAGES] + ["nvjitlink {}.{}".format(*linker)]
 
 

@@ -39,14 +39,15 @@ def optional(module: str, what: str, extra: str) -> Any:
         extra: the extra of acegames that installs it.
 
     Raises:
-        MissingExtra: its package is not installed. Errors inside an installed package pass through.
+        MissingExtra: it is not installed, or not the part of its package that is asked for (several
+            packages have parts in `cuda`). Errors inside an installed package pass through.
     """
     package = module.partition(".")[0]
     try:
         with alone(package) if package in COMPILING and package not in sys.modules else nullcontext():
             import_module(package)
+        return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != package:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise _missing(package, what, extra) from None
-    return import_module(module)
+        raise _missing(error.name, what, extra) from None

@@ -9,6 +9,8 @@ are verified on a card too, by the verifier's own code (`verifier.on_card`).
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,12 +70,17 @@ class GPUEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        with ThreadPoolExecutor(1) as beside:  # the driver starts while numba is loaded
-            opening = beside.submit(self.open_card)
-            from acegames.engines.gpu.handing import WithCard
-        card = opening.result()
-        card.enter()
-        return WithCard(**vars(self.host), gpu=self, card=card).solve(game, lattice, concept, progress, store)
+        opening = self._opening()
+        from acegames.engines.gpu.handing import WithCard
+
+        both = WithCard(**vars(self.host), gpu=self, opening=opening)
+        return both.solve(game, lattice, concept, progress, store)
+
+    def _opening(self) -> Callable[[], Any]:
+        """Returns the card; the first time the driver starts while numba is loaded."""
+        if "acegames.engines.gpu.handing" in sys.modules:
+            return self.open_card
+        return ThreadPoolExecutor(1).submit(self.open_card).result
 
     def open_card(self) -> Any:
         """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 from acegames.concepts import Concept
@@ -32,7 +34,7 @@ class WithCard(LocalEngine):
     """The local engine with its limits, and a card with others."""
 
     gpu: GPUEngine = field(default_factory=GPUEngine)
-    card: Any = None
+    opening: Callable[[], Any] = GPUEngine.open_card
     ran: list[str] = field(default_factory=list)
 
     def solve(self, *args: Any) -> EngineResult | None:
@@ -40,16 +42,23 @@ class WithCard(LocalEngine):
         found = super().solve(*args)
         return found if found is None else replace(found, ran=", ".join(self.ran))
 
-    def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
-        return explore(space, memory, team, self._explore_boxes)
+    @cached_property
+    def card(self) -> Any:
+        """The card (`system.cuda_card.Card`), once the driver has opened it."""
+        card = self.opening()
+        card.enter()
+        return card
 
-    def _explore_boxes(self, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
-        shape = Shape.of(space, self.card.capability)
+    def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
+        return explore(space, memory, team, partial(self._explore_boxes, self.card))
+
+    def _explore_boxes(self, card: Any, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+        shape = Shape.of(space, card.capability)
         wide = shape.outcomes > MOST_OUTCOMES or not shape.has_room("reach")
-        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(self.card, self.gpu.memory):
+        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(card, self.gpu.memory):
             return explore_dense(space, roots, allowed, team)
-        compile_together(recipe, given_to, (*EXPLORING,), shape, self.card.capability)
-        return explore_on(self.card, space, shape, roots, allowed)
+        compile_together(recipe, given_to, (*EXPLORING,), shape, card.capability)
+        return explore_on(card, space, shape, roots, allowed)
 
     def _solver(
         self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
