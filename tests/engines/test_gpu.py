@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -515,3 +516,18 @@ def test_places_fit_into_the_small_numbers_that_name_them():
     """Of a state with few joint actions and players with many, the table has more places than 16 bits tell."""
     for shape in (Shape(9, 32, 1, 2, (3, 3), True), Shape(16, 32, 1, 2, (32, 32), True)):
         assert np.iinfo(shape.group.whole.dtype).max >= shape.group.table.size
+
+
+def test_a_solve_while_python_ends():
+    """No thread can be begun any more, and none is needed where everything is loaded."""
+    code = (
+        "import atexit, acegames as ace\n"
+        "from emulated_gpu import EmulatedGPU\n"
+        "engine = EmulatedGPU(host=ace.LocalEngine(threads=1))\n"
+        "solve = lambda: print(ace.solve(ace.catalog.get('intersection'), engine=engine).stats.where)\n"
+        "solve(); atexit.register(solve)"
+    )
+    paths = os.pathsep.join(x for x in sys.path if x)
+    told = {"capture_output": True, "text": True, "check": False, "env": {**os.environ, "PYTHONPATH": paths}}
+    done = subprocess.run([sys.executable, "-c", code], **told)
+    assert done.stdout.splitlines() == ["on the processors (a small game)"] * 2, done.stderr

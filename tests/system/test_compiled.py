@@ -396,3 +396,16 @@ def test_scipy_is_loaded_for_who_needs_it_only():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[[18.0, 18.0], [18.0, 18.0]]", done.stderr
+
+
+@pytest.mark.parametrize("stand_in", ["types.ModuleType('scipy')", "None"])
+def test_something_that_stands_in_for_scipy(stand_in):
+    """Numba does without it, as ever."""
+    code = (
+        f"import sys, types, numba; sys.modules['scipy'] = {stand_in}\n"
+        "import numpy as np, acegames as ace\n"
+        "ace.solve(ace.catalog.get('intersection'))\n"
+        "print(numba.njit(lambda a: np.convolve(a, a))(np.ones(2)).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[1.0, 2.0, 1.0]", done.stderr

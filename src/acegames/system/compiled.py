@@ -54,7 +54,7 @@ with contextlib.suppress(ImportError):
 
 
 def _load_without_scipy() -> None:
-    """Load numba's functions of arrays, which look whether SciPy is there, but not its linear algebra.
+    """Load numba's functions of arrays, which look for SciPy's linear algebra, without that.
 
     It takes longer to load than the kernels, and none of them uses it. Numba loads it for other
     people's functions when it compiles them.
@@ -64,7 +64,8 @@ def _load_without_scipy() -> None:
 
         asked, linalg.ensure_blas = linalg.ensure_blas, _look_for_scipy
         try:
-            import_module("numba.np.arraymath").ensure_blas = asked
+            arrays: Any = import_module("numba.np.arraymath")
+            arrays.ensure_blas = asked
         finally:
             linalg.ensure_blas = asked
 

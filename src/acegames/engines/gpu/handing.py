@@ -34,7 +34,7 @@ class WithCard(LocalEngine):
     """The local engine with its limits, and a card with others."""
 
     gpu: GPUEngine = field(default_factory=GPUEngine)
-    opening: Callable[[], Any] = GPUEngine.open_card
+    opening: Callable[[], Any] = lambda: None  # waits for the card
     ran: list[str] = field(default_factory=list)
 
     def solve(self, *args: Any) -> EngineResult | None:
