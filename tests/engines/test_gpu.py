@@ -426,7 +426,7 @@ def test_memory_is_kept_to(concept, tmp_path, monkeypatch):
         ({"memory": "4GB"}, "memory: got '4GB'"),
         ({"device": -1}, "device: got -1"),
         ({"smallest": 1.5}, "smallest: got 1.5"),
-        ({"host": ace.ReferenceEngine()}, "must be a LocalEngine"),
+        ({"host": ace.GPUEngine()}, "must be a LocalEngine"),
     ],
 )
 def test_options(options, words):
