@@ -341,7 +341,13 @@ def test_bench_says_what_ran_where(monkeypatch):
     assert {m["where"] for m in answer("bench", "--engine", "gpu")["measurements"]} == {
         "on the processors (a small game)"
     }
-    assert "a small game" in " ".join(works("bench", "--engine", "gpu").split())
+    judged, verify = [], ace.verify
+    monkeypatch.setattr(
+        "acegames.cli.bench.verify", lambda *x, engine: judged.append(engine) or verify(*x, engine=engine)
+    )
+    said = works("bench", "--engine", "gpu")
+    assert "┏" in said and "on the processors" in said, "a table, in 80 columns too"
+    assert len(judged) > 1 and all(isinstance(engine, EmulatedGPU) for engine in judged)
     assert [m["where"] for m in answer("bench")["measurements"]] == [None]
 
 

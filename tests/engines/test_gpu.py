@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import exploring, solving, tables
+from acegames.engines.gpu import exploring, handing, solving, tables
 from acegames.engines.gpu.recipes import KERNELS, LEAST_SHARED, SHARED, Shape, given_to, recipe
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.local import LocalEngine
@@ -21,7 +23,7 @@ from acegames.engines.stages import choices_of
 from acegames.model.record import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
-from acegames.system import cuda_card
+from acegames.system import cuda_card, cuda_code
 from acegames.system.cuda_code import kind_of
 from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard
 from oracle import random_game
@@ -459,7 +461,7 @@ def not_loaded():
             {"cuInit": lambda _: not_loaded()},
             "need an NVIDIA GPU and its driver, 580 or newer, which is not installed here",
         ),
-        ({"cuInit": lambda _: (100,)}, "need an NVIDIA GPU, and the driver finds none"),
+        ({"cuInit": lambda _: (100,)}, r"the driver finds none \(or CUDA_VISIBLE_DEVICES hides it\); LocalEngine"),
         ({"cuInit": lambda _: (803,)}, "need a working driver, which says: no luck"),
         (
             {"cuInit": lambda _: (0,), "cuDriverGetVersion": lambda: (0, 12040)},
@@ -467,7 +469,7 @@ def not_loaded():
         ),
         (
             COUNTS | {"cuDeviceGetCount": lambda: (0, 0)},
-            r"the driver shows none \(CUDA_VISIBLE_DEVICES\?\); LocalEngine",
+            r"the driver finds none \(or CUDA_VISIBLE_DEVICES hides it\); LocalEngine",
         ),
         (COUNTS | {"cuDeviceGetCount": lambda: (0, 2)}, "device: got 5, and the driver finds 2 GPUs"),
     ],
@@ -518,16 +520,54 @@ def test_places_fit_into_the_small_numbers_that_name_them():
         assert np.iinfo(shape.group.whole.dtype).max >= shape.group.table.size
 
 
-def test_a_solve_while_python_ends():
-    """No thread can be begun any more, and none is needed where everything is loaded."""
+@pytest.mark.parametrize("before", ["solve()", "pass"])
+def test_a_solve_while_python_ends(before):
+    """No thread can be begun any more; it does without."""
     code = (
         "import atexit, acegames as ace\n"
         "from emulated_gpu import EmulatedGPU\n"
         "engine = EmulatedGPU(host=ace.LocalEngine(threads=1))\n"
         "solve = lambda: print(ace.solve(ace.catalog.get('intersection'), engine=engine).stats.where)\n"
-        "solve(); atexit.register(solve)"
+        f"{before}; atexit.register(solve)"
     )
     paths = os.pathsep.join(x for x in sys.path if x)
     told = {"capture_output": True, "text": True, "check": False, "env": {**os.environ, "PYTHONPATH": paths}}
     done = subprocess.run([sys.executable, "-c", code], **told)
-    assert done.stdout.splitlines() == ["on the processors (a small game)"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["on the processors (a small game)"] * (1 + (before != "pass")), done.stderr
+
+
+def test_waiting_for_the_card_is_no_exploring():
+    """The time that is predicted, and may be limited, is that of the work."""
+
+    class Slow(EmulatedGPU):
+        def _opening(self):
+            return ThreadPoolExecutor(1).submit(lambda: time.sleep(3) or EmulatedCard())
+
+    game, spaces = bench_game(10, 45, 140), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(handing.LocalEngine, "_prepared", lambda self, *_: spaces.append(self.opening.done()))
+        with pytest.raises(ace.Infeasible):
+            ace.solve(game, ace.CE(), engine=Slow())
+    assert spaces == [True], "the card is there when the clock starts"
+
+
+def test_what_is_missing_is_told_before_any_work(monkeypatch):
+    class Without(EmulatedGPU):
+        def open_card(self):
+            raise ace.MissingExtra("no card")
+
+    monkeypatch.setattr(handing.LocalEngine, "_solve", lambda *_: pytest.fail("it was begun"))
+    with pytest.raises(ace.MissingExtra, match="no card"):
+        ace.solve(ace.catalog.get("intersection"), engine=Without())
+
+
+def test_a_linker_whose_library_is_missing(monkeypatch):
+    """It is in a package of its own."""
+
+    def not_found():
+        raise RuntimeError("Failure finding libnvJitLink.so")
+
+    cuda_code._versions.cache_clear()
+    monkeypatch.setattr(cuda_code, "optional", lambda *_: SimpleNamespace(version=not_found))
+    with pytest.raises(ace.MissingExtra, match=r"need nvidia-nvjitlink: pip install 'acegames\[gpu\]'"):
+        cuda_code._versions()

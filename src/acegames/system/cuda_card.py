@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 OLDEST = (7, 5)  # compute capability that the compiler still knows
 CUDA = 13  # that drivers must know
+NONE = "finds none (or CUDA_VISIBLE_DEVICES hides it)"
 ELSE = "LocalEngine() solves the same without (--engine local)"
 PINNED = 64 * 2**20  # bytes of each buffer on the way back
 COPIERS = 8  # threads that copy from there
@@ -323,7 +324,7 @@ def open_card(number: int) -> Card:
         ) from missing
     names = driver.CUresult
     if error in (names.CUDA_ERROR_NO_DEVICE, names.CUDA_ERROR_STUB_LIBRARY):
-        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver finds none; {ELSE}")
+        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver {NONE}; {ELSE}")
     if error != names.CUDA_SUCCESS:
         words = driver.cuGetErrorString(error)[1]
         raise MissingExtra(f"GPU engines need a working driver, which says: {words.decode() if words else error}")
@@ -335,7 +336,7 @@ def open_card(number: int) -> Card:
         )
     count = driver.cuDeviceGetCount()[1]
     if count == 0:
-        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver shows none (CUDA_VISIBLE_DEVICES?); {ELSE}")
+        raise MissingExtra(f"GPU engines need an NVIDIA GPU, and the driver {NONE}; {ELSE}")
     if not 0 <= number < count:
         raise MissingExtra(
             f"device: got {number}, and the driver finds {count} GPU{'s' * (count != 1)}, counted from 0"

@@ -10,8 +10,8 @@ are verified on a card too, by the verifier's own code (`verifier.on_card`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,11 +76,14 @@ class GPUEngine:
         both = WithCard(**vars(self.host), gpu=self, opening=opening)
         return both.solve(game, lattice, concept, progress, store)
 
-    def _opening(self) -> Callable[[], Any]:
-        """Returns the card; the first time the driver starts while numba is loaded."""
-        if "acegames.engines.gpu.handing" in sys.modules:
-            return self.open_card
-        return ThreadPoolExecutor(1).submit(self.open_card).result
+    def _opening(self) -> Future[Any]:
+        """The card to be; the first time the driver starts while numba is loaded."""
+        if "acegames.engines.gpu.handing" not in sys.modules:
+            with suppress(RuntimeError):  # Python ends, and no thread can be begun
+                return ThreadPoolExecutor(1).submit(self.open_card)
+        opened = Future[Any]()
+        opened.set_result(self.open_card())
+        return opened
 
     def open_card(self) -> Any:
         """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""

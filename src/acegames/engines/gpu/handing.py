@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from typing import Any
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult
 from acegames.engines.backward import LayerSolver
 from acegames.engines.baseline import Baseline
+from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.gpu.exploring import explore_on, exploring_bytes
 from acegames.engines.gpu.recipes import EXPLORING, SOLVING, Shape, given_to, recipe
@@ -34,31 +34,36 @@ class WithCard(LocalEngine):
     """The local engine with its limits, and a card with others."""
 
     gpu: GPUEngine = field(default_factory=GPUEngine)
-    opening: Callable[[], Any] = lambda: None  # waits for the card
+    opening: Future[Any] = field(default_factory=Future)
     ran: list[str] = field(default_factory=list)
 
     def solve(self, *args: Any) -> EngineResult | None:
         """As `LocalEngine.solve`; the result says where it ran."""
+        if self.opening.done():
+            self.opening.result()  # raises what is missing, before any work
         found = super().solve(*args)
         return found if found is None else replace(found, ran=", ".join(self.ran))
 
-    @cached_property
+    @property
     def card(self) -> Any:
         """The card (`system.cuda_card.Card`), once the driver has opened it."""
-        card = self.opening()
-        card.enter()
-        return card
+        return self.opening.result()
+
+    def _prepared(self, *args: Any) -> tuple[Space, Estimate] | None:
+        """As the local engine, once the card is there: waiting for it is no exploring."""
+        self.card.enter()
+        return super()._prepared(*args)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
-        return explore(space, memory, team, partial(self._explore_boxes, self.card))
+        return explore(space, memory, team, self._explore_boxes)
 
-    def _explore_boxes(self, card: Any, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
-        shape = Shape.of(space, card.capability)
+    def _explore_boxes(self, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+        shape = Shape.of(space, self.card.capability)
         wide = shape.outcomes > MOST_OUTCOMES or not shape.has_room("reach")
-        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(card, self.gpu.memory):
+        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(self.card, self.gpu.memory):
             return explore_dense(space, roots, allowed, team)
-        compile_together(recipe, given_to, (*EXPLORING,), shape, card.capability)
-        return explore_on(card, space, shape, roots, allowed)
+        compile_together(recipe, given_to, (*EXPLORING,), shape, self.card.capability)
+        return explore_on(self.card, space, shape, roots, allowed)
 
     def _solver(
         self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
