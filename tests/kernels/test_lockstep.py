@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -183,8 +184,8 @@ def test_whichever_two_are_equal_but_for_rounding(shape):
 
     def plain(team):
         games, choices, widest = written_out(shape, u.reshape(-1, n, players))
-        with_team = lambda *x: solve_in_teams(*x, team, True)  # noqa: E731
-        return solved(with_team if team else solve_plain_games, games, len(games.cell), choices, goal, widest)[1]
+        solve = solve_plain_games if team is None else partial(solve_in_teams, team=team, kept=True)
+        return solved(solve, games, len(games.cell), choices, goal, widest)[1]
 
     assert min(map(plain, (None, Team(3)))) > len(which), "most are plain"
     for k, (i, one, other) in enumerate(which):
