@@ -541,9 +541,10 @@ def test_waiting_for_the_card_is_no_exploring():
 
     class Slow(EmulatedGPU):
         def _opening(self):
-            return ThreadPoolExecutor(1).submit(lambda: time.sleep(3) or EmulatedCard())
+            return ThreadPoolExecutor(1).submit(lambda: time.sleep(0.5) or EmulatedCard())
 
-    game, spaces = bench_game(10, 45, 140), []
+    game, spaces = ace.catalog.get("intersection"), []
+    ace.solve(game, engine=EmulatedGPU())  # all that it calls is compiled
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handing.LocalEngine, "_prepared", lambda self, *_: spaces.append(self.opening.done()))
         with pytest.raises(ace.Infeasible):

@@ -25,7 +25,21 @@ PERMISSIVE = {
 }  # fmt: skip
 """Licences that ask for no more than their own text to be kept."""
 
-REASONS = {
+NVIDIA = {
+    name: (
+        "LicenseRef-NVIDIA-Proprietary",
+        "never a part of acegames: brought along by numba-cuda, for the extra `gpu`",
+    )
+    for name in (
+        "cuda-toolkit",  # names none; it only brings the others along
+        "nvidia-cuda-cccl",
+        "nvidia-cuda-nvrtc",
+        "nvidia-cuda-runtime",
+        "nvidia-nvjitlink",
+        "nvidia-nvvm",
+    )
+}
+REASONS = NVIDIA | {
     "benchmarl": ("MIT", "for its tasks only; its metadata names none, its licence file is MIT"),
     "certifi": ("MPL-2.0", "a list of certificates, unchanged; the licence covers its own file only"),
     "numba-cuda": (
@@ -47,9 +61,6 @@ REASONS = {
     ),
 }
 """Packages under another licence, or that may not be installed where the audit runs, each with why it may be used."""
-
-NOT_FOLLOWED = {"numba-cuda"}
-"""Packages whose own needs are not audited: those are NVIDIA's, under its terms, and name no licence (see REASONS)."""
 
 IN_WORDS = {
     "MIT License": "MIT", "MIT Licence": "MIT", "BSD License": "BSD", "Apache Software License": "Apache-2.0",
@@ -84,8 +95,6 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _brings(name: str) -> list[str]:
-    if name in NOT_FOLLOWED:
-        return []
     try:
         return metadata.requires(name) or []
     except metadata.PackageNotFoundError:  # an extra that is not installed; `licence` looks it up
