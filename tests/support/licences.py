@@ -25,20 +25,11 @@ PERMISSIVE = {
 }  # fmt: skip
 """Licences that ask for no more than their own text to be kept."""
 
-NVIDIA = {
-    name: (
-        "LicenseRef-NVIDIA-Proprietary",
-        "never a part of acegames: brought along by numba-cuda, for the extra `gpu`",
-    )
-    for name in (
-        "cuda-toolkit",  # names none; it only brings the others along
-        "nvidia-cuda-cccl",
-        "nvidia-cuda-nvrtc",
-        "nvidia-cuda-runtime",
-        "nvidia-nvjitlink",
-        "nvidia-nvvm",
-    )
-}
+CUDA = ("cuda-cccl", "cuda-nvrtc", "cuda-runtime", "nvjitlink", "nvvm")
+NVIDIA = dict.fromkeys(
+    ("cuda-toolkit", *(f"nvidia-{name}" for name in CUDA)),  # the first names none, and only brings the others along
+    ("LicenseRef-NVIDIA-Proprietary", "never a part of acegames: brought along by numba-cuda, for the extra `gpu`"),
+)
 REASONS = NVIDIA | {
     "benchmarl": ("MIT", "for its tasks only; its metadata names none, its licence file is MIT"),
     "certifi": ("MPL-2.0", "a list of certificates, unchanged; the licence covers its own file only"),
