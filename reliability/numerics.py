@@ -282,6 +282,36 @@ def crashes(rng: np.random.Generator) -> Drawn:
     return spread_budget(rng, drawn)
 
 
+def wages(rng: np.random.Generator) -> Drawn:
+    """Rewards of a few units or with tie-breaks on top of a wage of 1e2 to 1e12 at every step, the same everywhere or by state.
+
+    Now and then something worth ten wages happens. One to three players, 5 to 300 steps.
+    """
+    horizon = int(rng.choice([5, 10, 30, 100, 300]))
+    players, states = int(rng.choice([1, 1, 2, 2, 3])), int(rng.integers(1, 4))
+    actions = tuple(int(x) for x in rng.integers(2, 4 if players < 3 and horizon < 100 else 3, size=players))
+    wage = float(rng.choice([0.0, *10.0 ** np.arange(2, 13)]))
+    of_state = rng.choice([1.0, 1.0, 2.0, 3.7, -1.5], size=states) if rng.random() < 0.4 else np.ones(states)
+    of_player = rng.choice([1.0, 1.0, 0.3, -2.0], size=players) if rng.random() < 0.3 else np.ones(players)
+    event = float(rng.choice([0.0, 0.0, 0.05, 0.15]))  # how many rewards are worth ten wages less
+    tie = float(rng.choice([1.0, 1.0, 1e-3, 1e-6, 1e-9, 1e-12]))
+    settled = rng.random() < 0.5  # whether the next state does not depend on what is played
+    thirds = [1 / 3, 1 / 3, 1 / 3]
+    moves = {}
+    for s in range(states):
+        following = rng.integers(states, size=3).tolist()
+        for a in itertools.product(*map(range, actions)):
+            after = following if settled else rng.integers(states, size=3).tolist()
+            chances = thirds if rng.random() < 0.7 else [1.0]
+            outcomes = [(p, int(n), (int(rng.random() < 0.3),)) for p, n in zip(chances, after, strict=False)]
+            paid = wage * of_state[s] * of_player + (-10 * wage) * (rng.random(players) < event)
+            more = rng.integers(0, 4, players) * np.where(rng.random(players) < 0.5, 1.0, tie)
+            moves[s, a] = (tuple((paid + more).tolist()), outcomes)
+    drawn = Drawn(moves, actions, [], horizon)
+    drawn.budget = [int(least_budget(drawn) + rng.integers(0, 5))]
+    return drawn
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Drawn]] = {
     f.__name__: f
     for f in (
@@ -296,6 +326,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Drawn]] = {
         unequal_levels,
         penalties,
         crashes,
+        wages,
     )
 }
 

@@ -38,8 +38,11 @@ def choices_of(batch, concept, players):
     return Choices(action, deviation if len(counts) > 1 else np.zeros((0, 1), np.int32), pointers(counts))
 
 
-def baseline_of(batch):
-    return np.zeros(batch.utility.shape[1]) if batch.baseline is None else batch.baseline
+def above_of(batch):
+    """What was taken out of the utilities, by row of the batch; one line where nothing was."""
+    if batch.baseline is None:
+        return np.zeros((1, batch.utility.shape[1]))
+    return np.repeat(batch.baseline, np.diff(batch.ptr), axis=0)
 
 
 def kernel_arguments(batch, concept, players):
@@ -49,7 +52,7 @@ def kernel_arguments(batch, concept, players):
     value, code = np.empty((stages.utility.shape[1], number)), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
     answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
-    goal = goal_of(concept, players, baseline_of(batch))
+    goal = goal_of(concept, players, above_of(batch))
     return stages, number, choices_of(batch, concept, players), goal, widest, answers
 
 
@@ -85,7 +88,7 @@ class PlainFirst:
                 batch.action[rows],
                 batch.utility[rows],
                 batch.rounded[rows],
-                batch.baseline,
+                None if batch.baseline is None else batch.baseline[cells],
             )
             found = BatchStageSolver().solve(part, concept, players)
             sigma[rows], programs, repaired = found.sigma, programs + found.programs, found.repaired
@@ -131,7 +134,7 @@ class NashStageSolver:
     def solve(self, batch, concept, players):
         """Return a Nash equilibrium of each stage that has one."""
         choices = choices_of(batch, concept, players)
-        found = solve_stages(written(batch), choices, concept, players, baseline_of(batch))
+        found = solve_stages(written(batch), choices, concept, players, above_of(batch))
         sigma, group = np.zeros(len(batch.utility)), owners(batch.ptr)
         pure = np.flatnonzero(found.pure >= 0)
         sigma[batch.ptr[pure] + found.pure[pure]] = 1.0

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from acegames.concepts import CCE, Concept, Nash
-from acegames.engines.baseline import baseline
 from acegames.engines.blocks import LayerData, empty_room
 from acegames.engines.stages import Programs, buffers_for
 from acegames.kernels.records import Boxes, Choices, Following, Steps, Written
@@ -57,14 +56,14 @@ def solve_one(games: Games) -> None:
     one, ends, nothing = np.zeros(1, np.int64), np.arange(2, dtype=np.int64), np.zeros((1, len(PLAYERS)))
     written = Written(one, ends, one, one, np.zeros((1, 4)))
     if games == "nash":
-        solve_stages(written, choices, Nash(), PLAYERS, nothing[0])
+        solve_stages(written, choices, Nash(), PLAYERS, nothing)
         return
     lo, size, small = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64), np.zeros(1, np.int32)
     pointers, outcomes = (read_only(ends),) * 2, (read_only(small), read_only(lo), read_only(np.ones(1)))
     here, step = Boxes(one, lo, size, ends, ends), Steps(*pointers, *outcomes, one)
     after, reward = Following(small, lo, size, ends, ends, small, lo, lo), read_only(np.zeros((1, 4)))
     data = LayerData(0, here, np.ones(1, np.uint8), None, step, reward, after, None, np.zeros((1, 4)), (1, 1))
-    solver, room = Programs(CCE(), PLAYERS, choices, baseline(nothing, nothing)), empty_room(data)
+    solver, room = Programs(CCE(), PLAYERS, choices, lambda t: nothing), empty_room(data)
     if games == "plain":
         solver.solve(data, 0, 1, room)
     else:

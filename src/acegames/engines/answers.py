@@ -20,6 +20,7 @@ class OpenStage(NamedTuple):
     row: Ints  # (R,) counted from the state's first
     action: NDArray[np.int32]  # (R, N)
     utility: Floats  # (R, 2N) utilities, then gross utilities
+    above: Floats  # (N,) what is added before players are compared: what a baseline took from each
 
 
 class Failure(NamedTuple):

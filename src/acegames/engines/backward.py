@@ -101,7 +101,7 @@ def backward(
             found, values = solver.solve(t0, t1, values)
             if found[-1].open:
                 cells = np.array([stage.cell for stage in found[-1].open])
-                found[-1] = repair(found[-1], concept, game.players, base.above[t0], {})
+                found[-1] = repair(found[-1], concept, game.players, {})
                 values = solver.mended(values, cells, found[-1].value[cells])
             filing.put(t0, t1, found)
         filing.finish()

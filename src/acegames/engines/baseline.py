@@ -1,78 +1,262 @@
-"""The baseline: a constant taken out of all rewards of one time, where it would hide differences.
+"""The baseline: a potential taken out of values, where common rewards would hide differences.
 
-Taking a constant out of all rewards of a time changes no equilibrium, and lowers every value by the
-sum of the constants from then on. Floats near zero are finer than floats near large rewards, so
-what is left is solved as finely as its own size allows. Only rewards of joint actions that feasible
-play can take at that time count. Objectives that compare players, "egalitarian" and "fair", are
-told what was taken from each.
+Let phi(t, s, i) be any numbers with phi(H, ., .) = 0. In the game with the rewards
+
+    r'(t, s, a) = r(t, s, a) - phi(t, s) + E[phi(t+1, s')]
+
+every value is V' = V - phi, and all utilities of a stage game are lower by phi(t, s): deviations
+gain what they gained. Floats near zero are finer than floats near large rewards, so wages, living
+costs and everything else that is paid whatever is played are taken out: phi is what the best joint
+actions bring, budgets aside. r' is computed in twice the digits and rounded once.
+
+Only rewards of joint actions that feasible play can take at that time count. A player's column of
+phi is zero unless its rewards are far larger than what typical joint actions are apart. Objectives
+that compare players, "egalitarian" and "fair", are told what was taken from each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import accumulate
+from functools import cached_property
 
 import numpy as np
 
 from acegames.engines import EngineResult
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen
+from acegames.model.game import MarkovGame
+from acegames.model.layers import Layer
 from acegames.numerics import BASELINE
+from acegames.policy.layer import PolicyLayer
+from acegames.safety.space import Tables
+from acegames.stage.units import weighted_sum
+
+SPLIT = 2.0**27 + 1  # halves the digits of a float
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What is taken out of rewards, and so out of values."""
+    """What is taken out of values, and so out of rewards; nothing where `potential` is None."""
 
-    taken: Floats  # (H, N) out of the rewards of each time
-    to_go: Floats  # (H, N) out of the values of each time: the sum of `taken` from then on
-    above: Floats  # (H, N) by how much `to_go` exceeds that of the player with the lowest
+    game: MarkovGame
+    potential: Floats | None = None  # (H+1, S, N) phi
+
+    def rewards(self, t: int) -> Floats:
+        """Return what is left of the rewards of time t, (R, N) by row of its layer."""
+        layer = self.game.layer(t)
+        if self.potential is None:
+            return layer.reward
+        return _lowered(layer, self.potential[t], self.potential[t + 1])
+
+    def columns(self, tables: Tables, t: int) -> Floats:
+        """Return what is left of rewards, and its size, by row of the tables, for stage games.
+
+        Rows of other layers than that of time t have no meaning.
+        """
+        if self.potential is None:
+            return self._plain
+        return with_sizes(self._by_table(tables, t, self.rewards(t)))
+
+    def above(self, tables: Tables, t: int) -> Floats:
+        """Return by how much more was taken from each player than from the one that lost least.
+
+        By row of the tables, as `Goal.terms` is; one line where nothing was taken.
+        """
+        if self.potential is None:
+            return np.zeros((1, len(self.game.players)))
+        rows = np.diff(self.game.layer(t).row_ptr)
+        return self._by_table(tables, t, np.repeat(self.above_states(t), rows, axis=0))
+
+    def above_states(self, t: int) -> Floats:
+        """Return by how much more was taken from each player at each state, (S, N)."""
+        if self.potential is None:
+            return np.zeros((len(self.game.states), len(self.game.players)))
+        taken = self.potential[t]
+        above: Floats = taken - taken.min(axis=1, keepdims=True)
+        return above
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
-        """The answer with the baseline back in those values that are kept.
+        """Return the answer with the baseline back in those values that are kept.
 
         `keep` holds them beside the layers.
         """
-        if not self.to_go.any():
+        if self.potential is None:
             return found
         kept = {t: layer.values for t, layer in enumerate(found.layers) if layer.values is not None}
-        layers, raised = list(found.layers), keep(_raised(values, self.to_go[t]) for t, values in kept.items())
+        raised = keep(_raised(found.layers[t], values, self.potential[t]) for t, values in kept.items())
+        layers = list(found.layers)
         for t, values in zip(kept, raised, strict=True):
             layers[t] = replace(layers[t], values=values)
-        return replace(found, values=found.values + self.to_go[0], layers=layers)
+        states, chances = zip(*self.game.initial, strict=True)
+        at_start = weighted_sum(chances, self.potential[0, list(states)])
+        return replace(found, values=found.values + at_start, layers=layers)
+
+    @cached_property
+    def _plain(self) -> Floats:
+        rewards = [layer.reward for layer in self.game.layers]
+        return with_sizes(rewards[0] if len(rewards) == 1 else np.concatenate(rewards))
+
+    def _by_table(self, tables: Tables, t: int, own: Floats) -> Floats:
+        if len(own) == len(tables.reward):
+            return own
+        every, rows = np.zeros_like(tables.reward), tables.row_ptr[tables.layer_at[t]]
+        every[rows[0] : rows[-1]] = own
+        return every
 
 
-def _raised(values: Floats, up: Floats) -> Floats:
-    """Values with the baseline; in place, except in a layer that a checkpoint maps."""
+def with_sizes(rewards: Floats) -> Floats:
+    """Return rewards (R, N), then their sizes, of which rounding is a share, but of one player."""
+    both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
+    return frozen(both)
+
+
+def _raised(layer: PolicyLayer, values: Floats, taken: Floats) -> Floats:
+    """Return a layer's values with what was taken at each state (S, N).
+
+    In place, except in a layer that a checkpoint maps.
+    """
+    space = layer.space
+    ends = space.base if layer.by_cell else np.searchsorted(layer.cells.listed(space.total), space.base)
+    up = np.repeat(taken[space.states], np.diff(ends), axis=0)
     return np.add(values, up, out=values if values.flags.writeable else None)
 
 
-def baseline(low: Floats, high: Floats) -> Baseline:
-    """The baseline of a game in which feasible play is paid between low and high (H, N).
+# -- what is taken --------------------------------------------------------------------------------
 
-    It is zero where rounding cannot hide anything, and with one player, whose maximum has no
-    incentives.
+
+def baseline(game: MarkovGame, played: Sequence[Bytes]) -> Baseline:
+    """Return the baseline of a game; played: a bit for each row of each time, as in `Space`."""
+    wages = _Wages(game, played)
+    paid = wages.paid()
+    if not paid.any():
+        return Baseline(game)
+    potential, apart = wages.potential(paid)
+    paid &= wages.size > BASELINE * apart
+    potential[..., ~paid] = 0.0
+    return Baseline(game, frozen(potential)) if paid.any() else Baseline(game)
+
+
+class _Wages:
+    """What is paid whatever is played, seen from the rows that are played at each time."""
+
+    def __init__(self, game: MarkovGame, played: Sequence[Bytes]) -> None:
+        self.game, self.bits = game, played
+        keys = [(layer, bits.tobytes()) for layer, bits in zip(game.layer_at, played, strict=True)]
+        first = {key: t for t, key in reversed(list(enumerate(keys)))}
+        self.alike = [first[key] for key in keys]  # the first time with the same layer and the same rows
+        self.size = np.zeros(len(game.players))  # of the best rewards of states, over all times
+
+    def paid(self) -> Bools:
+        """Return whose best rewards are far larger than joint actions are apart at once, (N,)."""
+        apart, found = np.zeros(len(self.game.players)), dict[int, tuple[Floats, Floats]]()
+        for t in self.alike:
+            if t not in found:
+                layer, played = self.game.layer(t), self.played(t)
+                best, states = _best_of_states(layer, layer.reward, played)
+                size: Floats = np.abs(best[states]).mean(axis=0)
+                found[t] = size, _typically_apart(layer, layer.reward, best, played)
+            self.size = self.size + found[t][0]
+            apart = apart + found[t][1]
+        paid: Bools = self.size > BASELINE * apart
+        return paid
+
+    def potential(self, paid: Bools) -> tuple[Floats, Floats]:
+        """Return phi (H+1, S, N), and how far typical joint actions are apart in all (N,)."""
+        game, apart = self.game, np.zeros(len(paid))
+        phi = np.zeros((game.horizon + 1, len(game.states), len(paid)))
+        for t in reversed(range(game.horizon)):
+            layer, played = game.layer(t), self.played(t)
+            worth = layer.reward + _mean(layer, phi[t + 1])
+            best, states = _best_of_states(layer, worth, played)
+            best[~states] = best[np.flatnonzero(states)[0]]  # nothing leads there
+            phi[t] = np.where(paid, best, 0.0)
+            apart += _typically_apart(layer, worth, best, played)
+        return phi, apart
+
+    def played(self, t: int) -> Bools:
+        """Return which rows of time t are played."""
+        return np.unpackbits(self.bits[t], count=len(self.game.layer(t).reward), bitorder="little").view(bool)
+
+
+def _best_of_states(layer: Layer, worth: Floats, played: Bools) -> tuple[Floats, Bools]:
+    """Return the most that a played row of each state brings (S, N), and which states have one."""
+    best = np.full((len(layer.row_ptr) - 1, worth.shape[1]), -np.inf)
+    some = np.flatnonzero(np.diff(layer.row_ptr))
+    seen = np.where(played[:, None], worth, -np.inf)
+    best[some] = np.maximum.reduceat(seen, layer.row_ptr[some], axis=0)
+    return best, best[:, 0] > -np.inf
+
+
+def _typically_apart(layer: Layer, worth: Floats, best: Floats, played: Bools) -> Floats:
+    """Return how far played rows are below the best of their state, their median, (N,).
+
+    States where nothing is to be chosen do not count.
     """
-    spread, middle = high - low, low / 2 + high / 2
-    size = np.maximum(np.abs(low), np.abs(high)).sum(axis=0)
-    middle[np.abs(middle) <= spread] = 0.0  # else the differences are exact
-    alone = low.shape[1] == 1
-    taken = np.zeros_like(low) if alone or (size <= BASELINE * spread.sum(axis=0)).all() else middle
-    return Baseline(taken, *_sums(taken))
+    rows = np.flatnonzero(played)
+    state = layer.row_ptr.searchsorted(rows, side="right") - 1
+    chosen = np.bincount(state, minlength=len(best))[state] > 1
+    below = (best[state] - worth[rows])[chosen]
+    if not len(below):
+        return np.zeros(worth.shape[1])
+    median: Floats = np.sort(below, axis=0)[len(below) // 2]
+    return median
 
 
-def with_gross(rewards: Floats) -> Floats:
-    """Rewards (R, N), then their sizes, of which rounding is a share; one player needs none."""
-    both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
-    both.setflags(write=False)
-    return both
+# -- means, in floats and in twice their digits ---------------------------------------------------
 
 
-def _sums(taken: Floats) -> tuple[Floats, Floats]:
-    """`to_go` and `above`, exact until the end, because they are differences of large sums."""
-    if not taken.any():
-        return np.zeros_like(taken), np.zeros_like(taken)
-    columns = [list(accumulate(map(Fraction, column[::-1]))) for column in taken.T.tolist()]
-    rows = list(zip(*columns, strict=True))[::-1]
-    return np.array(rows, dtype=np.float64), np.array([[x - min(row) for x in row] for row in rows], dtype=np.float64)
+def _mean(layer: Layer, values: Floats) -> Floats:
+    """Return the expected values of the next state, (R, N); outcomes are added up in order."""
+    total = np.zeros((len(layer.out_ptr) - 1, values.shape[1]))
+    for rows, outs in _outcomes(layer):
+        total[rows] += layer.prob[outs, None] * values[layer.next_state[outs]]
+    return total
+
+
+def _outcomes(layer: Layer) -> Iterable[tuple[Ints, Ints]]:
+    """Yield the rows that have a k-th outcome, and these outcomes, for k = 0, 1, ..."""
+    count = np.diff(layer.out_ptr)
+    for k in range(int(count.max(initial=0))):
+        rows = np.flatnonzero(count > k)
+        yield rows, layer.out_ptr[rows] + k
+
+
+def _lowered(layer: Layer, here: Floats, after: Floats) -> Floats:
+    """Return r - phi(t, s) + E[phi(t+1, s')], (R, N), exact up to one rounding of the result."""
+    shape = (len(layer.reward), after.shape[1])
+    total, rest = np.zeros(shape), np.zeros(shape)  # of p phi
+    whole, part = np.zeros((2, len(layer.reward), 1))  # of p, which is one but for rounding
+    for rows, outs in _outcomes(layer):
+        p = layer.prob[outs, None]
+        product, error = _product(p, after[layer.next_state[outs]])
+        total[rows], lost = _sum(total[rows], product)
+        rest[rows] += error + lost
+        whole[rows], lost = _sum(whole[rows], p)
+        part[rows] += lost
+    mean = total / whole
+    product, error = _product(mean, whole)
+    left = (((total - product) - error) + rest - mean * part) / whole  # of the division
+    below, lost = _sum(mean, -np.repeat(here, np.diff(layer.row_ptr), axis=0))
+    found, more = _sum(below, layer.reward)
+    lowered: Floats = found + (more + (lost + left))
+    return lowered
+
+
+def _sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded sum, and what is missing to the exact one (Knuth)."""
+    total = x + y
+    shown = total - x
+    return total, (x - (total - shown)) + (y - shown)
+
+
+def _product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the rounded product, and what is missing to the exact one (Dekker)."""
+    product = x * y
+    (a, b), (c, d) = _halves(x), _halves(y)
+    return product, b * d - (((product - a * c) - b * c) - a * d)
+
+
+def _halves(x: Floats) -> tuple[Floats, Floats]:
+    large = SPLIT * x
+    high = large - (large - x)
+    return high, x - high

@@ -106,7 +106,8 @@ def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room
         from acegames.kernels.dense import solve_alone
 
         source = data.source
-        layer = (source.here, source.step, source.reward, source.after, source.next_value.reshape(-1), data.widest)
+        rewards, values = (source.reward, np.int64(0)), source.next_value.reshape(-1)
+        layer = (source.here, source.step, *rewards, source.after, values, data.widest)
         solve_alone(begin, end, *layer, room.value[begin:end].reshape(-1), room.code[begin:end])
         return Answers(*room)
     return solver.solve(data, begin, end, room)

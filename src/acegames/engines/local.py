@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from acegames.engines import EngineResult, OnProgress
 from acegames.engines.ahead import compile_ahead, load_kept
 from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
-from acegames.engines.baseline import Baseline, baseline, with_gross
+from acegames.engines.baseline import Baseline, baseline
 from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.forecast import (
     WAITING_BYTES,
@@ -40,7 +40,7 @@ from acegames.engines.options import check_limit, check_whole
 from acegames.engines.repair import Known, repair
 from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
 from acegames.errors import TooLarge
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
@@ -130,8 +130,7 @@ class LocalEngine:
         space, predicted = prepared
         if len(game.players) > 1 and not concept.product:
             compile_ahead("left")  # not before on two processors: each has something to compile
-        assert space.rewards is not None
-        base = baseline(*space.rewards)
+        base = baseline(game, space.played)
         solver = self._solver(space, lattice, concept, base, store, team)
         found = backward(space, solver, concept, base, store, progress, team)
         allowed = reached_bytes(space, predicted, concept, store)
@@ -193,22 +192,21 @@ def _timed(
     space, seen = counted.space, counted.seen
     if not seen.feasible or deviation_seconds(seen) > SECONDS:
         return predicted
-    assert seen.rewards is not None
     load_kept(len(space.game.players), concept)
     try:
         allowed = reached_bytes(seen, predicted, concept, InMemory())
         exploring = exploring_seconds(counted, took, lattice, allowed, team)
         if _small_alone(seen):
-            solving = OnePlayer(seen).seconds() * predicted.pairs / seen.pairs
+            solving = OnePlayer(seen, baseline(seen.game, seen.played)).seconds() * predicted.pairs / seen.pairs
         else:
             began = time.perf_counter()
-            base = baseline(*seen.rewards)
+            base = baseline(seen.game, seen.played)
             stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
             rewards = Threads(seen, lattice, concept, base, stages, team, RUN).rewards
             more = max(predicted.pairs - seen.pairs, 0)
             with Team(min(team.threads, processors())) as few:  # more would wait for each other
-                solving += Sample(seen, concept, base, stages, few, rewards).seconds(more)
+                solving += Sample(seen, concept, stages, few, rewards).seconds(more)
     except NotCompiled:
         return predicted
     return replace(predicted, seconds=exploring + solving, measured=True)
@@ -246,7 +244,7 @@ def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, 
     """What solves layers on this machine's processors."""
     players, run = space.game.players, min(RUN, block_cells(space))
     if _small_alone(space):
-        return OnePlayer(space)
+        return OnePlayer(space, base)
     if len(players) == 1 and space.dense:
         run = RUN_ALONE
     if len(players) > 1 and concept.product:
@@ -268,12 +266,12 @@ def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Sear
     """The solver of a game's stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
-        return Programs(concept, players, choices_of(space, concept), base)
+        return Programs(concept, players, choices_of(space, concept), partial(base.above, space.tables))
     if isinstance(concept, Nash) and concept.backend is not None:
         from acegames.stage.backend import load
 
         load(concept.backend)  # a missing package is told before the work
-    return Searches(concept, players, choices_of(space, concept), base)
+    return Searches(concept, players, choices_of(space, concept), partial(base.above, space.tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,18 +310,7 @@ class Threads(ByArray):
 
     def rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
-        if self._taken[t]:
-            return with_gross(self.space.tables.reward - self.base.taken[t])
-        return self._plain_rewards
-
-    @cached_property
-    def _taken(self) -> list[bool]:
-        """At which times there is a baseline."""
-        return [any(row) for row in self.base.taken.tolist()]
-
-    @cached_property
-    def _plain_rewards(self) -> Floats:
-        return with_gross(self.space.tables.reward)
+        return self.base.columns(self.space.tables, t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,8 +328,7 @@ class Sharing(Threads):
                 self.buffers[k] = buffers_for(data, self._games)
             try:
                 found = self.stages.share(data, taken, data.cells, whole, self.buffers[k])
-                above = self.base.above[data.t]
-                return repair(found, self.concept, self.space.game.players, above, known) if found.open else found
+                return repair(found, self.concept, self.space.game.players, known) if found.open else found
             except BaseException:
                 taken[0] = data.cells  # the other threads need not go on
                 raise
@@ -360,6 +346,7 @@ class OnePlayer(ByArray):
     """Solves many small layers of one player in one call."""
 
     space: Space
+    base: Baseline
 
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
         """Runs of bounded work, so that an interrupt is answered in between."""
@@ -378,13 +365,23 @@ class OnePlayer(ByArray):
         code = np.zeros(len(value), np.uint8 if small else np.uint16 if tables.widest[0] < 65535 else np.uint32)
         assert space.height is not None
         boxes = space.all_boxes(space.height)
-        alone_range(t0, t1, boxes, space.all_steps, tables.reward, tables.widest, cell_start, value, code)
+        rewards = self._rewards(t0, t1)
+        alone_range(t0, t1, boxes, space.all_steps, *rewards, tables.widest, cell_start, value, code)
         found = []
         for t in reversed(range(t0, t1)):
             own = slice(int(cell_start[t]), int(cell_start[t + 1]))
             _blank(space.layers[t], code[own], value[own])
             found.append(Answers(value[own, None], code[own]))
         return found, value[: int(cell_start[t0 + 1]), None]
+
+    def _rewards(self, t0: int, t1: int) -> tuple[Floats, Ints]:
+        """Rewards without the baseline, and by how much rows are counted from a later one, (H,)."""
+        tables, shift = self.space.tables, np.zeros(self.space.game.horizon, dtype=np.int64)
+        if self.base.potential is None:
+            return tables.reward, shift
+        parts = [self.base.rewards(t) for t in range(t0, t1)]
+        shift[t0:t1] = tables.row_ptr[tables.layer_at[t0:t1], 0] - pointers(list(map(len, parts)))[:-1]
+        return frozen(np.concatenate(parts)), shift
 
     def seconds(self) -> float:
         """Of all layers, measured on some of the last ones."""

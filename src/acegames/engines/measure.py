@@ -16,7 +16,6 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, joined
-from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.repair import Known, repair
 from acegames.engines.stages import Programs
@@ -42,7 +41,6 @@ class Sample:
 
     space: Space
     concept: Concept
-    base: Baseline
     stages: StageSolver
     team: Team
     rewards: Callable[[int], Floats]  # of a time, for the stage solver
@@ -150,7 +148,7 @@ class Sample:
         times, done = list[float](), 0
         for done, stage in enumerate(opened, 1):
             began = working_clock()
-            one = repair(replace(found, open=(stage,)), self.concept, players, self.base.above[t], known)
+            one = repair(replace(found, open=(stage,)), self.concept, players, known)
             found = replace(one, open=opened[done:])
             times.append(working_clock() - began)
             if sum(times) > allowed:

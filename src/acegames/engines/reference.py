@@ -19,12 +19,12 @@ from acegames.concepts import Concept
 from acegames.engines import EngineResult, OnProgress
 from acegames.engines.answers import Answers
 from acegames.engines.backward import ByArray, backward
-from acegames.engines.baseline import Baseline, baseline, with_gross
+from acegames.engines.baseline import Baseline, baseline, with_sizes
 from acegames.engines.forecast import Estimate, estimate_space
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import none_found, too_large
 from acegames.errors import NoEquilibrium
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.model.record import with_fields
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
@@ -82,10 +82,16 @@ class ReferenceEngine:
         if nodes is None:
             return None
         graph = Graph(game, lattice, nodes)
-        rewards = [game.layer(t).reward[x.row] for t, x in enumerate(nodes[:-1])]
-        base = baseline(*(np.array([bound(x, axis=0) for x in rewards]) for bound in (np.min, np.max)))
+        base = baseline(game, [_played(game, t, x) for t, x in enumerate(nodes[:-1])])
         solver = OneByOne(graph, concept, base, self.stages)
         return backward(graph, solver, concept, base, InMemory() if store is None else store, progress)
+
+
+def _played(game: MarkovGame, t: int, nodes: NodeLayer) -> Bytes:
+    """A bit for each row of time t, whether feasible play takes it."""
+    rows = np.zeros(len(game.layer(t).reward), dtype=bool)
+    rows[nodes.row] = True
+    return np.packbits(rows, bitorder="little")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +139,9 @@ class OneByOne(ByArray):
         game, nodes, n = self.space.game, self.space.nodes[t0], len(self.space.game.players)
         table = game.layer(t0)
         future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
-        utility = with_gross(table.reward[nodes.row] - self.base.taken[t0]) + future
+        utility = with_sizes(self.base.rewards(t0)[nodes.row]) + future
         both = (utility[:, :n], utility[:, n:] if n > 1 else None)
-        batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, self.base.above[t0])
+        batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, self.base.above_states(t0)[nodes.state])
         found = self.stages.solve(batch, self.concept, game.players)
         self._check(t0, found)
         values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)

@@ -27,23 +27,22 @@ class Repaired(NamedTuple):
 
 
 Known = dict[bytes, Repaired]
-"""Answers by actions and utilities."""
+"""Answers by actions, utilities and baselines."""
 
 
-def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], above: Floats, known: Known) -> Answers:
-    """The same answers without open stages: their values and codes are written into the arrays.
+def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], known: Known) -> Answers:
+    """Solve the open stages of answers: their values and codes are written into the arrays.
 
-    `above` (N,) is what was taken from each player's rewards, for objectives that compare players.
     What is found is kept in `known`: many stages of a layer are the same. Mixed answers are the
     last of `more`.
     """
     assert isinstance(concept, Correlated)
     stages, found = sorted(answers.open, key=attrgetter("cell")), list[Repaired]()
     for stage in stages:
-        key = stage.action.tobytes() + stage.utility.tobytes()
+        key = stage.action.tobytes() + stage.utility.tobytes() + stage.above.tobytes()
         if key not in known:
             utility, gross = np.hsplit(stage.utility, 2)
-            sigma = solve_exactly(Stage(stage.action, utility, concept, players, gross, above))
+            sigma = solve_exactly(Stage(stage.action, utility, concept, players, gross, stage.above))
             played = np.flatnonzero(sigma > 0)
             known[key] = Repaired(played, sigma[played], weighted_sum(sigma[played].tolist(), stage.utility[played]))
         found.append(known[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
-from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, code_type, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
@@ -77,7 +77,7 @@ class Programs:
     concept: Concept
     players: tuple[Any, ...]
     choices: Choices
-    base: Baseline
+    above: Callable[[int], Floats]  # `Baseline.above` of a time
     goals: dict[int, Goal] = field(default_factory=dict)  # of times that were solved
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
@@ -111,14 +111,14 @@ class Programs:
 
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
-        stages = tuple(self._open(written, int(g)) for g in games)
+        stages = tuple(self._open(written, int(g), self.goal(data.t)) for g in games)
         return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
     def goal(self, t: int) -> Goal:
         """The equilibrium that is asked for at time t."""
         t = t if self.concept.criterion.compares else 0  # else all times have the same goal
         if t not in self.goals:
-            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
+            self.goals[t] = goal_of(self.concept, self.players, self.above(t))
         return self.goals[t]
 
     def _given(self, data: LayerData) -> tuple[Choices, Goal]:
@@ -127,11 +127,18 @@ class Programs:
             choices = choices._replace(action=read_only(choices.action))
         return choices, self.goal(data.t)
 
-    def _open(self, written: Written, g: int) -> OpenStage:
+    def _open(self, written: Written, g: int, goal: Goal) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
         row = written.row[rows]
-        counted = row - written.first_row[g]
-        return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy())
+        counted, above = row - written.first_row[g], self.compared(goal, int(written.first_row[g]))
+        return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy(), above)
+
+    def compared(self, goal: Goal, first_row: int) -> Floats:
+        """What is added to utilities before players are compared, (N,)."""
+        if not self.concept.criterion.compares:
+            return np.zeros(len(self.players))
+        found: Floats = goal.terms[first_row if len(goal.terms) > 1 else 0]
+        return found
 
 
 def _mixed(answers: records.Answers, count: int) -> Mixed:
@@ -149,7 +156,7 @@ class Searches:
     concept: Concept
     players: tuple[Any, ...]
     choices: Choices
-    base: Baseline
+    above: Callable[[int], Floats]  # `Baseline.above` of a time
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
@@ -157,7 +164,7 @@ class Searches:
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
         stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])
-        found = solve_stages(stages, self.choices, self.concept, self.players, self.base.above[data.t])
+        found = solve_stages(stages, self.choices, self.concept, self.players, self.above(data.t))
         failed = sorted([*found.without, *found.too_large])[:1]
         if failed:
             g = failed[0]

@@ -236,10 +236,10 @@ def line_height(a, nth, here, step, after, c):
 
 
 @inner
-def reach(begin, end, here, mark, step, after, next_mark, reward, played, low, high, c):
+def reach(begin, end, here, mark, step, after, next_mark, played, c):
     """Mark in next_mark the cells that feasible actions reach from marked ones, line by line.
 
-    low and high (N,) bound the rewards of those of these actions that were not played before.
+    played (R,): which rows these actions are.
     """
     last = step.cost.shape[1] - 1
     for a in range(len(here.states)):
@@ -255,11 +255,8 @@ def reach(begin, end, here, mark, step, after, next_mark, reward, played, low, h
                 stop = min(top - here.lo[a, last] + 1, width)
                 if stop <= 0:
                     continue
-                if not played[r] and any_marked(mark[start : start + stop]):
-                    played[r] = True
-                    for i in range(len(low)):
-                        low[i] = min(low[i], reward[r, i])
-                        high[i] = max(high[i], reward[r, i])
+                if played[r] == 0 and any_marked(mark[start : start + stop]):
+                    played[r] = 1
                 for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
                     to, line = leads_to(o, c, last, step, after)
                     first = after.base[to] + line * after.size[to, last]
@@ -300,16 +297,21 @@ def heights_range(t0, t1, begin, end, boxes, steps):
 
 
 @kernel
-def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high):
-    """`reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1."""
+def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows):
+    """`reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1.
+
+    rows: the rows that are played, as bits; those of time t begin at row_start[t].
+    """
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
-    played = np.zeros(len(reward), np.bool_)
+    played = np.zeros(len(steps.out_ptr) - 1, np.uint8)
     c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t0, t1):
         after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
         next_marks = np.zeros(after.base[-1], np.uint8)
-        reach(0, ALL_LINES, boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t], c)
-        played[step.row_ptr[0] : step.row_ptr[-1]] = False
+        reach(0, ALL_LINES, boxes_at(boxes, t), marks, step, after, next_marks, played, c)
+        own = played[step.row_ptr[0] : step.row_ptr[-1]]
+        pack(own, rows[row_start[t] : row_start[t + 1]])
+        own[:] = 0
         leave(after.slot, boxes, t + 1)
         pack(next_marks, bits[bit_start[t + 1] : bit_start[t + 2]])
         marks = next_marks
@@ -317,7 +319,7 @@ def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high)
 
 
 @kernel
-def reach_lines(t, taken, run, boxes, steps, marks, next_marks, reward, played, low, high):
+def reach_lines(t, taken, run, boxes, steps, marks, next_marks, played):
     """`reach` from lines of one layer, into marks of this thread's own; `played` may be shared.
 
     taken[0] is the first line that no thread has taken; this one takes `run` at a time.
@@ -329,7 +331,7 @@ def reach_lines(t, taken, run, boxes, steps, marks, next_marks, reward, played, 
     here = boxes_at(boxes, t)
     begin = take(taken, run)
     while begin < here.line[-1]:
-        reach(begin, begin + run, here, marks, step, after, next_marks, reward, played, low, high, c)
+        reach(begin, begin + run, here, marks, step, after, next_marks, played, c)
         begin = take(taken, run)
 
 
@@ -340,10 +342,10 @@ def heights_of(here, step, after, height):
 
 
 @kernel
-def reach_from(here, marks, step, after, next_marks, reward, played, low, high):
+def reach_from(here, marks, step, after, next_marks, played):
     """`reach` from all lines of some boxes."""
     c = np.zeros(step.cost.shape[1], np.int64)
-    reach(0, ALL_LINES, here, marks, step, after, next_marks, reward, played, low, high, c)
+    reach(0, ALL_LINES, here, marks, step, after, next_marks, played, c)
 
 
 @kernel

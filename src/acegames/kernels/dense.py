@@ -155,15 +155,18 @@ def write_lines(begin, end, count, here, mark, step, reward, after, next_value, 
 
 
 @kernel
-def solve_alone(begin, end, here, step, reward, after, next_value, widest, value, code):
-    """One player: the best action of each cell begin .. end-1, line by line, reached or not."""
+def solve_alone(begin, end, here, step, reward, shift, after, next_value, widest, value, code):
+    """One player: the best action of each cell begin .. end-1, line by line, reached or not.
+
+    The reward of row r is reward[r - shift].
+    """
     c = np.zeros(step.cost.shape[1], np.int64)
     q = np.empty(SEGMENT * 16)
-    _solve_lines(begin, end, here, step, reward, after, next_value, c, empty_line(widest), q, value, code)
+    _solve_lines(begin, end, here, step, reward, shift, after, next_value, c, empty_line(widest), q, value, code)
 
 
 @inner
-def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, value, code):
+def _solve_lines(begin, end, here, step, reward, shift, after, next_value, c, line, q, value, code):
     a = np.int64(0)
     cell = begin
     while cell < end:
@@ -178,7 +181,7 @@ def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, 
                 row = r - step.row_ptr[s]
                 count = min(k1, line.stop[row]) - k0
                 if count > 0:
-                    row_utilities(q, r, s, step, reward[r, 0], line, k0, k0 + count, next_value)
+                    row_utilities(q, r, s, step, reward[r - shift, 0], line, k0, k0 + count, next_value)
                     _keep_better(value[to : to + count], code[to : to + count], q, 1 + row)
             cell += k1 - k0
             k0 = k1
@@ -193,12 +196,12 @@ def _keep_better(value, code, q, number):
 
 
 @kernel
-def alone_range(t0, t1, boxes, steps, reward, widest, cell_start, value, code):
-    """`solve_alone` for the layers t1-1 down to t0, whose cells lie end to end."""
+def alone_range(t0, t1, boxes, steps, reward, shift, widest, cell_start, value, code):
+    """`solve_alone` for the layers t1-1 down to t0, whose cells lie end to end; shift (H,)."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)
         here, there, end = cell_start[t], cell_start[t + 1], cell_start[t + 2]
-        layer = boxes_at(boxes, t), steps_at(steps, t), reward, after, value[there:end], widest
+        layer = boxes_at(boxes, t), steps_at(steps, t), reward, shift[t], after, value[there:end], widest
         solve_alone(0, there - here, *layer, value[here:there], code[here:there])
         leave(slot, boxes, t + 1)

@@ -163,11 +163,11 @@ def _program(first, choices, goal, n, rows, group):
         phase.measure_players(seat_of(k, team), goal.floor, n, group)
     wait(team)
     for k in range(seats(team)):
-        phase.count_in_units(seat_of(k, team), goal.terms, n, group)
+        phase.count_in_units(seat_of(k, team), goal.terms[0], n, group)
     wait(team)
-    plain, span, best = _objective_range(goal.terms, n, group)
+    plain, span, best = _objective_range(goal.terms[0], n, group)
     for k in range(seats(team)):
-        phase.weigh(seat_of(k, team), goal.terms, span, n, group)
+        phase.weigh(seat_of(k, team), goal.terms[0], span, n, group)
         phase.incentive_rows(seat_of(k, team), first, choices, n, rows, group)
     wait(team)
     a, most = _best_action(n, group)

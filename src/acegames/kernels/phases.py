@@ -63,15 +63,10 @@ class Reaching(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Marks, and what was played, as they are kept."""
+    """Marks as they are kept."""
 
     marks: Bytes
     bits: Bytes
-    begin: int  # the rows of the time
-    end: int
-    played: Bytes
-    reward: Annotated[Floats, "R N"]
-    bounds: Annotated[Floats, "2 N"]  # least and largest reward
 
 
 class Waiting(NamedTuple):
@@ -279,29 +274,6 @@ def pack_phase(thread, block, threads, blocks, shared, own, given):
         for k in range(min(len(marks) - 8 * at, 8)):
             found |= marks[8 * at + k] << k
         given.bits[at] = found
-
-
-@inner
-def bound_phase(thread, block, threads, blocks, shared, own, given):
-    """The least and the largest reward of one player in a share of the rows."""
-    least, most = np.inf, -np.inf
-    for r in range(given.begin + thread, given.end, threads):
-        if given.played[r] != 0:
-            least = min(least, given.reward[r, block])
-            most = max(most, given.reward[r, block])
-    shared[0, thread] = least
-    shared[1, thread] = most
-
-
-@inner
-def join_bounds_phase(thread, block, threads, blocks, shared, own, given):
-    """The same of all rows."""
-    if thread == 0:
-        for k in range(1, threads):
-            shared[0, 0] = min(shared[0, 0], shared[0, k])
-            shared[1, 0] = max(shared[1, 0], shared[1, k])
-        given.bounds[0, block] = shared[0, 0]
-        given.bounds[1, block] = shared[1, 0]
 
 
 # -- solving --------------------------------------------------------------------------------------

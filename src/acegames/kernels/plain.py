@@ -626,7 +626,7 @@ def check_units(seat, goal, n, span, best, group):
         for j in range(n):
             x = get(group.point, j)
             if _adds(x, group):
-                here = where(x > 0.0, here + x * _objective(j, goal.terms, n, group), here)
+                here = where(x > 0.0, here + x * _objective(j, goal.terms[0], n, group), here)
         missing = best - here
         coarse = missing * COARSE < span
         if anywhere(coarse):
@@ -634,7 +634,7 @@ def check_units(seat, goal, n, span, best, group):
                 for j in range(n):
                     x = get(group.point, j)
                     part = x * get(group.fixed, group.gross + i * n + j)
-                    gross = where(x > 0.0, gross + part * abs(goal.terms[i]), gross)
+                    gross = where(x > 0.0, gross + part * abs(goal.terms[0, i]), gross)
             _doubt(coarse & (missing > OUTLIER * NOISE * gross), seat, group)
 
 

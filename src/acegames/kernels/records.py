@@ -155,7 +155,9 @@ class Goal(NamedTuple):
     correlated: bool  # CE; else CCE
     floor: float
     kind: int  # of objective
-    terms: Floats  # (N,) weights of a linear objective, else what is added to utilities before players are compared
+    # weights of a linear objective, in one line; else what is added to utilities before players are
+    # compared: one line for all states, or one for each row of the tables
+    terms: Annotated[Floats, "lines N"]
 
 
 class Answers(NamedTuple):

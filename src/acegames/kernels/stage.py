@@ -149,7 +149,7 @@ def is_pure(g, written, choices, goal, work):
     if goal.kind in (EGALITARIAN, FAIR):
         return False
     stage = enter_stage(g, written, choices, work.row, work.position)
-    work.chosen[0] = _best_pure(stage, goal.terms, work)
+    work.chosen[0] = _best_pure(stage, goal.terms[0], work)
     stable = _pure_is_stable(work.chosen[0], stage, work.unit)
     leave_stage(stage)
     return stable
@@ -163,7 +163,7 @@ def solve_by_programs(g, written, choices, goal, work):
     """
     stage = enter_stage(g, written, choices, work.row, work.position)
     measure(stage.utility, len(stage.utility), len(work.top), work.top, work.low, work.unit)
-    status = _by_programs(stage, goal, work)
+    status = _by_programs(stage, goal, goal.terms[terms_line(g, written, goal)], work)
     leave_stage(stage)
     return status
 
@@ -255,23 +255,29 @@ def gains_alone(a, i, stage):
 # -- by programs ----------------------------------------------------------------------------------
 
 
+@inlined
+def terms_line(g, written, goal):
+    """The line of goal.terms that holds those of stage game g."""
+    return written.first_row[g] if len(goal.terms) > 1 else np.int64(0)
+
+
 @inner
-def _by_programs(stage, goal, work):
+def _by_programs(stage, goal, terms, work):
     """Linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
     R, N = len(u), len(top)
     leave_outliers_out(u, R, N, top, unit, work.values, work.order)
-    span = goal_range(u, R, N, goal.kind, goal.terms, top, unit, work.values, work.order)
+    span = goal_range(u, R, N, goal.kind, terms, top, unit, work.values, work.order)
     for i in range(N):
         work.core[i] = unit[i]
     deep = DEEP
     widened = False
     for _ in range(ATTEMPTS):
-        found = _attempt(stage, goal, span if span > 0.0 else 1.0, deep, work)
+        found = _attempt(stage, goal, terms, span if span > 0.0 else 1.0, deep, work)
         if found != UNCERTIFIED:
             closer = span
             if goal.kind != ANY:
-                closer = finer_goal(u, R, N, goal.kind, goal.terms, top, unit, work.sigma, span)
+                closer = finer_goal(u, R, N, goal.kind, terms, top, unit, work.sigma, span)
             if finer(u, R, N, work.sigma, top, work.core, unit) or closer < span:
                 span = closer
                 continue
@@ -292,13 +298,13 @@ def _by_programs(stage, goal, work):
 
 
 @inner
-def _attempt(stage, goal, span, deep, work):
+def _attempt(stage, goal, terms, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
     apart()
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
     outliers = _scale(stage.utility, work)
-    limited = _bounds(goal, comparing, span, deep, work)
+    limited = _bounds(goal, terms, comparing, span, deep, work)
     for i in range(N):
         if work.unit[i] > 0.0:
             for j in range(R):
@@ -312,7 +318,7 @@ def _attempt(stage, goal, span, deep, work):
         for j in range(R):  # the linear objective of each joint action, in units of its range
             work.c[j] = 0.0
             for i in range(N):
-                work.c[j] += goal.terms[i] * work.unit[i] / span * work.v[j, i]
+                work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
     program = simplex.Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
     worth = work.v[:R, pilot] if comparing else work.c[:R]
     a = _best_of(worth, work.depth, False)
@@ -353,7 +359,7 @@ def _scale(u, work):
 
 
 @inner
-def _bounds(goal, comparing, span, deep, work):
+def _bounds(goal, terms, comparing, span, deep, work):
     """Fill how far each player is compared, from where, and what leaving X is worth to it.
 
     Returns whether players are compared, but not all the way down.
@@ -365,7 +371,7 @@ def _bounds(goal, comparing, span, deep, work):
         whole = work.top[i] - work.low[i] if cares else 0.0
         work.reach[i] = min(whole, deep * min(work.unit[i], OUTLIER * span))
         limited = limited or work.reach[i] < whole
-        work.offset[i] = work.top[i] - work.reach[i] + (goal.terms[i] if comparing else 0.0)
+        work.offset[i] = work.top[i] - work.reach[i] + (terms[i] if comparing else 0.0)
         lowest = min(lowest, work.offset[i])
         work.outside[i] = -(1.0 + goal.floor) * whole / work.unit[i] if cares else -goal.floor
     for i in range(len(work.top)):

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 
 _SAMPLE, _FEW = 2**16, 2**10
 """Entries of a column that are looked at together or first, and different ones that are few."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, Boxes, Following, Listed, Steps
-from acegames.model.arrays import Bools, Floats, Ints, pointers
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import DENSE_OCCUPANCY, Space
 from acegames.system.machine import available_memory, bytes_said
@@ -37,7 +37,6 @@ QUICK_LISTED = 5e7  # outcomes of listed cells, and
 QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
 FEWEST_DRAWN = 256  # cells of a layer where numbers are estimated by sampling
 
-Bytes = NDArray[np.uint8]
 ExploreBoxes = Callable[[Space, Ints, int, Team], Space]
 
 
@@ -214,16 +213,16 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     bit_start = bit_starts(space)
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
     pack(marks, bits[: bit_start[1]])
-    low, high = np.empty((2, H, len(space.game.players)))
-    low[:], high[:] = np.inf, -np.inf
+    row_start = row_starts(space)
+    rows = np.zeros(int(row_start[-1]), dtype=np.uint8)
     reaching = _Reaching(space, team, boxes, threads) if threads > 1 else None
     for (t0, t1), lines in zip(runs, shares, strict=True):
         if len(lines) == 1 or reaching is None:
-            marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, space.tables.reward, low, high)
+            marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows)
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
-            marks, low[t0], high[t0] = reaching.layer(t0, lines, marks, own)
-    return explored(space, height, bits, low, high)
+            marks = reaching.layer(t0, lines, marks, own, rows[row_start[t0] : row_start[t1]])
+    return explored(space, height, bits, rows)
 
 
 def check_boxes(space: Space, allowed: int) -> float:
@@ -253,12 +252,24 @@ def bit_starts(space: Space) -> Ints:
     return pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
 
 
-def explored(space: Space, height: NDArray[np.int32], bits: Bytes, low: Floats, high: Floats) -> Space:
-    """The space with what was found: heights, a bit per cell, and bounds of rewards (H, N)."""
+def row_starts(space: Space) -> Ints:
+    """Where the bits of the rows of each time begin, in bytes, (H+1,)."""
+    tables = space.tables
+    rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at, 0]
+    return pointers(-(-rows // 8))
+
+
+def no_rows(space: Space) -> list[Bytes]:
+    """Bits of rows, none of which is set, by time."""
+    return np.split(np.zeros(int(row_starts(space)[-1]), dtype=np.uint8), row_starts(space)[1:-1])
+
+
+def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) -> Space:
+    """The space with what was found: heights, a bit per cell, and a bit per row of each time."""
     starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
     cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
-    rewards = (low + 0.0, high + 0.0)  # no negative zeros
-    return replace(space, dense=True, height=height, cells=tuple(cells), rewards=rewards)
+    played = tuple(np.split(rows, row_starts(space)[1:-1]))
+    return replace(space, dense=True, height=height, cells=tuple(cells), played=played)
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
@@ -273,34 +284,33 @@ class _Reaching:
 
     def __init__(self, space: Space, team: Team, boxes: AllBoxes, threads: int) -> None:
         self.space, self.team, self.boxes = space, team, boxes
-        self.played = np.zeros(len(space.tables.reward), dtype=bool)
+        self.played = np.zeros(len(space.tables.reward), dtype=np.uint8)
         # of two layers, because the marks of one are read while those of the next are written
         self.marks = np.empty((2, threads * int(space.totals.max())), dtype=np.uint8)
 
-    def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes) -> tuple[Bytes, Floats, Floats]:
-        """The marks of t+1, also as bits, and the least and largest rewards of what is played."""
-        from acegames.kernels.boxes import join_marks, reach_lines
+    def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes, rows: Bytes) -> Bytes:
+        """The marks of t+1, also as bits; fills the bits of the rows that are played at t."""
+        from acegames.kernels.boxes import join_marks, pack, reach_lines
 
         space, total = self.space, int(self.space.totals[t + 1])
         found = self.marks[t % 2, : len(lines) * total].reshape(len(lines), total)
-        low, high = np.empty((2, len(lines), len(space.game.players)))
-        low[:], high[:] = np.inf, -np.inf
-
         taken, run = np.zeros(1, dtype=np.int64), max(lines[0][1] // TURNS, 1)
 
         def reach(k: int) -> None:
-            to = (found[k], space.tables.reward, self.played, low[k], high[k])
-            reach_lines(t, taken, run, self.boxes, space.all_steps, marks, *to)
+            reach_lines(t, taken, run, self.boxes, space.all_steps, marks, found[k], self.played)
 
         self.team.each(reach, range(len(lines)))
-        rows = space.steps(t).row_ptr
-        self.played[rows[0] : rows[-1]] = False
+        row_ptr = space.steps(t).row_ptr
+        played = self.played[row_ptr[0] : row_ptr[-1]]
+        pack(played, rows)
+        played[:] = 0
         words = RANK_BLOCK // 8
         self.team.each(
             lambda run: join_marks(found, run[0] * RANK_BLOCK, bits[run[0] * words : run[1] * words]),
             pieces(len(bits) // words, len(lines)),
         )
-        return found[0], low.min(axis=0), high.max(axis=0)
+        joined: Bytes = found[0]
+        return joined
 
 
 def listed(keys: Ints) -> Listed:
@@ -343,16 +353,15 @@ def _explore_sparse(
     true.reverse()
     if not true[0].all():
         return replace(space, dense=False)
-    keep, cells = true[0], []
-    low, high = np.empty((2, H, len(space.game.players)))
+    keep, cells, played = true[0], [], list[Bytes]()
     for t in range(H):
         rows[:] = False
         keep_next = swept(t, keep, true[t + 1], rows)[1]
-        low[t], high[t] = (bound(space.tables.reward[rows], axis=0) for bound in (np.min, np.max))
+        played.append(space.packed_rows(t, rows))
         cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
-    return replace(space, dense=False, cells=tuple(cells), rewards=(low, high))
+    return replace(space, dense=False, cells=tuple(cells), played=tuple(played))
 
 
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
-from acegames.model.arrays import Floats, Ints, frozen, pointers
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.model.record import with_fields
 from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
@@ -112,8 +112,7 @@ class Space:
     # dense and explored: the largest feasible place on each line, -1 for none
     height: NDArray[np.int32] | None = None
     cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
-    # explored: least and largest reward (H, N) of feasible actions
-    rewards: tuple[Floats, Floats] | None = None
+    played: tuple[Bytes, ...] = ()  # explored: a bit for each row of each time, whether feasible play takes it
 
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
@@ -153,6 +152,11 @@ class Space:
         weight = np.empty((0, layer.lo.shape[1]), np.int64) if self.sums is None else self.sums.weight
         boxes = (layer.lo, layer.size, layer.base, layer.line)
         return Following(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
+
+    def packed_rows(self, t: int, rows: Bools | Bytes) -> Bytes:
+        """A bit for each row of time t, given flags of all rows of the tables."""
+        row_ptr = self.tables.row_ptr[self.tables.layer_at[t]]
+        return np.packbits(rows[row_ptr[0] : row_ptr[-1]], bitorder="little")
 
     @cached_property
     def totals(self) -> Ints:

@@ -44,7 +44,7 @@ class StageBatch:
     utility: NDArray[np.float64]  # (R, N)
     # (R, N) the same sums of rewards without signs; by default the absolute utilities
     gross: NDArray[np.float64] | None = None
-    # (N,) what was taken out of the utilities; needed where players are compared
+    # (G, N) what was taken out of the utilities; needed where players are compared
     baseline: NDArray[np.float64] | None = None
 
     @cached_property
@@ -55,7 +55,7 @@ class StageBatch:
     def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:
         """One of the stage games."""
         rows = slice(self.ptr[g], self.ptr[g + 1])
-        baseline = np.zeros(len(players)) if self.baseline is None else self.baseline
+        baseline = np.zeros(len(players)) if self.baseline is None else self.baseline[g]
         return Stage(self.action[rows], self.utility[rows], concept, players, self.rounded[rows], baseline)
 
     def solve_each(

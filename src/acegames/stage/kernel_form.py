@@ -16,14 +16,15 @@ Table = NDArray[np.int32]
 SPREAD = 4  # joint actions per legal one up to which all are numbered
 
 
-def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats) -> Goal:
-    """The concept as kernels read it.
+def goal_of(concept: Concept, players: tuple[Hashable, ...], above: Floats) -> Goal:
+    """Write the concept as kernels read it.
 
     The terms of a linear objective are its weights, scaled to unit size (without an objective, of
-    welfare). The terms of an objective that compares players are the baseline.
+    welfare). The terms of an objective that compares players are what a baseline took,
+    `above`.
     """
     criterion, weights = concept.criterion, concept.weights(players) or (1.0,) * len(players)
-    terms = baseline if criterion.compares else np.array(weights) / (max(map(abs, weights)) or 1.0)
+    terms = above if criterion.compares else np.array([weights]) / (max(map(abs, weights)) or 1.0)
     return Goal(concept.told, float(concept.floor), criterion.kernel, terms)
 
 

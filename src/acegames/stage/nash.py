@@ -38,7 +38,7 @@ class Mixtures:
 
 
 def solve_stages(
-    stages: Written, choices: Choices, concept: Concept, players: tuple[Hashable, ...], baseline: Floats
+    stages: Written, choices: Choices, concept: Concept, players: tuple[Hashable, ...], above: Floats
 ) -> Mixtures:
     """Solve stages in the form that kernels read."""
     from acegames.kernels import nash as kernel
@@ -53,7 +53,7 @@ def solve_stages(
         mixed_action=np.empty(entries, np.int64),
         mixed_prob=np.empty(entries),
     )
-    goal = goal_of(concept, players, baseline)
+    goal = goal_of(concept, players, above)
     goal = goal._replace(terms=frozen(goal.terms))
     given = Written(*map(frozen, stages)), Choices(*map(frozen, choices))
     searched = kernel.solve_nash(*given, goal, SUPPORT_PAIRS, solved)
@@ -67,7 +67,8 @@ def solve_stages(
     def stage_at(g: int) -> Stage:
         rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
         utility, gross = np.hsplit(stages.utility[rows], 2)
-        return Stage(choices.action[stages.row[rows]], utility, concept, players, gross, baseline)
+        own = above[stages.first_row[g] if len(above) > 1 else 0]
+        return Stage(choices.action[stages.row[rows]], utility, concept, players, gross, own)
 
     return _repaired(found, {g: int(status[g]) for g in open_stages.tolist()}, stage_at, choices.first_action)
 

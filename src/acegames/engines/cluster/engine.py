@@ -153,8 +153,7 @@ class InBlocks(ABC):
         self, tasks: Tasks, explored: Explored, stretches: list[Stretch], concept: Concept, store: LayerStore
     ) -> Setting:
         space, layout = explored.space, explored.layout
-        assert space.rewards is not None
-        base, times, n = baseline(*space.rewards), range(space.game.horizon), len(space.game.players)
+        base, times, n = baseline(space.game, space.played), range(space.game.horizon), len(space.game.players)
         parts = values = tuple(self._parts(explored, concept, t, tasks.workers) for t in times if not stretches)
         if stretches:
             own = {t: x for x in stretches for t in range(x.t0, x.t1)}

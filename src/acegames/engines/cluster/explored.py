@@ -155,8 +155,7 @@ def explore_here(
         return Explored(replace(found, height=None), layout, Known.of(found, layout))
     number = np.array([cells.number for cells in found.cells])
     layout = Layout.of(replace(space, dense=False), _most_listed(space, number, block))
-    assert found.rewards is not None
-    lists = Lists(low=found.rewards[0], high=found.rewards[1])
+    lists = Lists(played=found.played)
     for cells, cut in zip(found.cells, layout.cuts, strict=True):
         assert cells.keys is not None
         owner = cut.owner[cut.tile_of(cells.keys)]
@@ -191,9 +190,8 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
     if not found.marks:
         return Explored(space, layout, found)
     cells = [put_together(tasks, cut, marks) for cut, marks in zip(layout.cuts[:-1], found.marks, strict=True)]
-    assert found.low is not None and found.high is not None
     last = Cells.from_keys(np.zeros(0, dtype=np.int64))  # nothing is asked of the end
-    return Explored(replace(space, cells=(*cells, last), rewards=(found.low, found.high)), layout, found)
+    return Explored(replace(space, cells=(*cells, last), played=found.played), layout, found)
 
 
 def tile_counts(explored: Explored) -> list[Ints]:
@@ -236,8 +234,7 @@ def _listed(tasks: Tasks, space: Space, most: Floats, allowed: int | None, *, ei
     if allowed is None:
         _check_held(8 * sum(int(number.sum()) for number in found.number))
     cells = tuple(Cells.from_keys(_keys(tasks, found, t)) for t in range(space.game.horizon + 1))
-    assert found.low is not None and found.high is not None
-    return Explored(replace(space, cells=cells, rewards=(found.low, found.high)), layout, found)
+    return Explored(replace(space, cells=cells, played=found.played), layout, found)
 
 
 def _check_held(needed: int) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from acegames.engines.cluster.layout import Layout
 from acegames.kernels.records import Boxes, Following, Listed, Steps
-from acegames.model.arrays import Bools, Floats, Ints
-from acegames.safety.explore import listed, merged, successors
+from acegames.model.arrays import Bools, Bytes, Ints
+from acegames.safety.explore import listed, merged, no_rows, successors
 from acegames.system.tasks import Block, Shared, Tasks
 
 UNLIMITED = 2**62  # whether all blocks together take too much is judged by their numbers
@@ -29,8 +29,7 @@ class Lists:
 
     keys: list[list[Block]] = field(default_factory=list)  # in order
     number: list[Ints] = field(default_factory=list)  # (K,) of each block
-    low: Floats | None = None  # (H, N) least rewards of what is played
-    high: Floats | None = None
+    played: tuple[Bytes, ...] = ()  # a bit for each row of each time, as in `Space`
 
 
 def explore_listing(
@@ -104,16 +103,16 @@ class _Asked:
 
     def again(self) -> Lists:
         """Leave those that safe play reaches."""
-        cuts, n = self.layout.cuts, len(self.layout.space.game.players)
+        cuts = self.layout.cuts
         found: list[list[Block]] = [[] for _ in cuts]
         number = [np.zeros(cut.blocks, dtype=np.int64) for cut in cuts]
-        low, high = np.full((self.H, n), np.inf), np.full((self.H, n), -np.inf)
+        played = no_rows(self.layout.space)
 
-        def told(numbers: tuple[int, int, int, Floats, Floats]) -> None:
-            t, k, count, least, most = numbers
+        def told(numbers: tuple[int, int, int, Bytes | None]) -> None:
+            t, k, count, rows = numbers
             number[t][k] = count
-            if t < self.H:
-                low[t], high[t] = np.minimum(low[t], least), np.maximum(high[t], most)
+            if rows is not None:
+                played[t] |= rows
 
         arriving: list[list[Block]] = [[] for _ in range(cuts[0].blocks)]
         for t, cut in enumerate(cuts):
@@ -128,7 +127,7 @@ class _Asked:
                     following[j].append(block)
             arriving = following
         self.tasks.finish()
-        return Lists(found, number, low, high)
+        return Lists(found, number, tuple(played))
 
 
 # -- tasks ----------------------------------------------------------------------------------------
@@ -166,15 +165,12 @@ def keep_reached(layout: Layout, what: tuple[int, int], keys: Ints, *blocks: Any
     for reached in arriving:
         keep |= np.unpackbits(reached, count=len(keys), bitorder="little").view(bool)
     if t == H:
-        return keys[keep], (t, k, int(keep.sum()), None, None)
+        return keys[keep], (t, k, int(keep.sum()), None)
     lists, safe, ends = _after(layout, t, k, after)
     rows, reached = np.zeros(len(layout.space.tables.reward), bool), np.zeros(len(safe), bool)
     _swept(layout, t, keys, keep, lists, safe, reached, rows)
-    reward, n = layout.space.tables.reward[rows], len(layout.space.game.players)
-    low = reward.min(axis=0) if len(reward) else np.full(n, np.inf)
-    high = reward.max(axis=0) if len(reward) else np.full(n, -np.inf)
     sent = [np.packbits(part, bitorder="little") for part in np.split(reached, ends)]
-    return keys[keep], *sent[: len(needed)], (t, k, int(keep.sum()), low, high)
+    return keys[keep], *sent[: len(needed)], (t, k, int(keep.sum()), layout.space.packed_rows(t, rows))
 
 
 def _after(layout: Layout, t: int, k: int, given: Sequence[Any]) -> tuple[Ints, Bools, list[int]]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from acegames.engines.cluster.cutting import Cut, Region
 from acegames.engines.cluster.layout import Layout, gather, heights_within
-from acegames.model.arrays import Floats, Ints, pointers
-from acegames.safety.explore import batches
+from acegames.model.arrays import Ints, pointers
+from acegames.safety.explore import batches, no_rows
 from acegames.system.tasks import Block, Shared, Tasks
 
 RUN_CELLS = 2**22  # of the layers, of one block each, that one task explores
@@ -32,8 +32,7 @@ class Marked:
     heights: list[list[Block]] = field(default_factory=list)  # of each tile's lines
     marks: list[list[Block]] = field(default_factory=list)  # a bit per cell
     number: list[Ints] = field(default_factory=list)  # (K,) reached cells
-    low: Floats | None = None  # (H, N) least rewards of what is played
-    high: Floats | None = None
+    played: tuple[Bits, ...] = ()  # a bit for each row of each time, as in `Space`
 
 
 def explore_marking(tasks: Tasks, shared: Shared, layout: Layout, at: float = 0.5) -> Marked:
@@ -130,16 +129,16 @@ def _ask_marks(
     tasks: Tasks, shared: Shared, layout: Layout, heights: list[list[Block]], roots: dict[int, Ints], at: float
 ) -> Marked:
     space, cuts = layout.space, layout.cuts
-    H, n = space.game.horizon, len(space.game.players)
+    H = space.game.horizon
     marks: list[list[Block]] = [[] for _ in range(H)]
     number = [np.zeros(cut.blocks, dtype=np.int64) for cut in cuts[:-1]]
-    low, high = np.full((H, n), np.inf), np.full((H, n), -np.inf)
+    played = no_rows(space)
 
-    def told(numbers: tuple[int, int, Sequence[tuple[int, Floats, Floats]]]) -> None:
+    def told(numbers: tuple[int, int, Sequence[tuple[int, Bits]]]) -> None:
         t0, k, several = numbers
-        for t, (count, least, most) in enumerate(several, t0):
+        for t, (count, rows) in enumerate(several, t0):
             number[t][k] = count
-            low[t], high[t] = np.minimum(low[t], least), np.maximum(high[t], most)
+            played[t] |= rows
 
     arriving: list[dict[int, Block]] = [{} for _ in range(cuts[0].blocks)]  # by block, from blocks before
     for t0, t1 in _stretches(layout):
@@ -157,7 +156,7 @@ def _ask_marks(
                 following[j][k] = block
         arriving = following
     tasks.finish()
-    return Marked(heights, marks, number, low + 0.0, high + 0.0)  # no negative zeros
+    return Marked(heights, marks, number, tuple(played))
 
 
 def _heights_for(layout: Layout, heights: list[list[Block]], t0: int, t1: int, k: int) -> list[Block]:
@@ -178,8 +177,8 @@ def make_marks(layout: Layout, what: tuple[int, int, int, Ints | None, list[int]
     made, numbers, sent = list[Bits](), [], list[Bits]()
     for t in range(t0, t1):
         made.append(np.packbits(marks, bitorder="little"))
-        reached, low, high = _reach(layout, t, k, marks, needed[t])
-        numbers.append((int(np.count_nonzero(marks)), low, high))
+        reached, rows = _reach(layout, t, k, marks, needed[t])
+        numbers.append((int(np.count_nonzero(marks)), rows))
         region = layout.region(t, k)
         if t + 1 == t1:
             sent = [_sent(layout.cuts[t1], region, j, reached) for j in needed[t]]
@@ -212,15 +211,13 @@ def _spread(layout: Layout, t: int, k: int, tiles: Ints, found: Bits, marks: Bit
         at += size
 
 
-def _reach(layout: Layout, t: int, k: int, marks: Bits, blocks: dict[int, Heights]) -> tuple[Bits, Floats, Floats]:
-    """What marked cells reach of the region, and the range of the rewards of what is played."""
+def _reach(layout: Layout, t: int, k: int, marks: Bits, blocks: dict[int, Heights]) -> tuple[Bits, Bits]:
+    """What marked cells reach of the region, and a bit for each row, whether it is played."""
     from acegames.kernels.boxes import reach_from
 
-    needed, tables = layout.region(t, k), layout.space.tables
+    needed = layout.region(t, k)
     after = layout.following(t + 1, needed, layout.heights(t + 1, needed, blocks))
     found = np.zeros(int(needed.boxes.base[-1]), dtype=np.uint8)
-    low, high = np.empty((2, len(layout.space.game.players)))
-    low[:], high[:] = np.inf, -np.inf
-    played = np.zeros(len(tables.reward), dtype=bool)
-    reach_from(layout.boxes(t, k), marks, layout.steps(t), after, found, tables.reward, played, low, high)
-    return found, low, high
+    played = np.zeros(len(layout.space.tables.reward), dtype=np.uint8)
+    reach_from(layout.boxes(t, k), marks, layout.steps(t), after, found, played)
+    return found, layout.space.packed_rows(t, played)

@@ -15,7 +15,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, joined
-from acegames.engines.baseline import Baseline, with_gross
+from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, empty_room, solve_block
 from acegames.engines.cluster.cutting import Cut, Region, boxes_of, region
 from acegames.engines.cluster.known import Known
@@ -227,8 +227,7 @@ def _listed(
 @lru_cache(maxsize=4)
 def rewards(setting: Setting, t: int) -> Floats:
     """Of all rows, without the baseline of time t."""
-    taken = setting.base.taken[t]
-    return with_gross(setting.layout.space.tables.reward - taken if taken.any() else setting.layout.space.tables.reward)
+    return setting.base.columns(setting.layout.space.tables, t)
 
 
 @lru_cache(maxsize=1)
@@ -253,8 +252,7 @@ def _solved(setting: Setting, data: LayerData) -> tuple[Answers, Room]:
             return Answers(*room), room
         found = stages.share(data, np.zeros(1, np.int64), end, room, buffers_for(data, min(setting.run, end)))
         if found.open:
-            players = setting.layout.space.game.players
-            found = repair(found, setting.concept, players, setting.base.above[data.t], {})
+            found = repair(found, setting.concept, setting.layout.space.game.players, {})
         return found, room
     several = [solve_block(data, a, min(a + setting.run, end), stages, room) for a in range(0, end, setting.run)]
     failed = [x for x in several if x.failure]

@@ -10,7 +10,7 @@ import numpy as np
 from acegames.engines.gpu.recipes import Shape
 from acegames.engines.gpu.tables import OnCard
 from acegames.kernels.phases import Heights, Packing, Reaching
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bytes, Ints
 from acegames.safety.cells import bits_of
 from acegames.safety.explore import are_feasible, check_boxes, end_heights, explored
 from acegames.safety.space import Space
@@ -18,7 +18,7 @@ from acegames.safety.space import Space
 
 def exploring_bytes(space: Space) -> int:
     """Bytes on the card that exploring a space takes."""
-    return OnCard.needs(space) + int(space.totals.max()) + 9 * space.tables.reward.size
+    return OnCard.needs(space) + int(space.totals.max()) + len(space.tables.reward)
 
 
 def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int) -> Space:
@@ -32,14 +32,14 @@ def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int)
     height = card.fetch(on.height)
     if not are_feasible(space, roots, height):
         return replace(space, dense=True)
-    low, high = _reach(card, on, roots)
-    return explored(space, height, card.fetch(on.bits), low, high)
+    rows = _reach(card, on, roots)
+    return explored(space, height, card.fetch(on.bits), rows)
 
 
-def _reach(card: Any, on: OnCard, roots: Ints) -> tuple[Any, Any]:
-    """Fill the bits of all layers; the least and largest rewards (H, N) of what is played."""
+def _reach(card: Any, on: OnCard, roots: Ints) -> Bytes:
+    """Fill the bits of all layers; a bit for each row of each time, whether it is played."""
     space, tables, H = on.space, on.space.tables, on.space.game.horizon
-    reward, bounds = card.upload(tables.reward), card.empty((H * 2, tables.reward.shape[1]), np.float64)
+    rows = list[Bytes]()
     marks, played = (card.empty(n, np.uint8) for n in (int(space.totals.max()), len(tables.reward)))
     card.write(on.bits_of(0), bits_of(np.unique(roots), int(space.totals[0])).reshape(-1))
     for t in range(H):
@@ -48,10 +48,7 @@ def _reach(card: Any, on: OnCard, roots: Ints) -> tuple[Any, Any]:
         card.zero(played)
         for pieces, _ in on.chunks(t, int(space.totals[t])):
             on.launch("reach", len(pieces), Reaching(layer, pieces.start, next_marks, played))
-        rows = tables.row_ptr[tables.layer_at[t]]
-        own = (int(rows[0]), int(rows[-1]), played, reward, bounds[2 * t : 2 * t + 2])
-        packing = Packing(next_marks, on.bits_of(t + 1), *own)
+        packing = Packing(next_marks, on.bits_of(t + 1))
         on.each("pack", len(packing.bits), packing)
-        on.launch("bounds", reward.shape[1], packing)
-    found = card.fetch(bounds).reshape(H, 2, -1)
-    return found[:, 0], found[:, 1]
+        rows.append(space.packed_rows(t, card.fetch(played)))
+    return np.concatenate(rows)

@@ -79,7 +79,7 @@ class WithCard(LocalEngine):
         chunk = chunk_cells(space, shape, usable(self.card, self.gpu.memory, shape.own_bytes))
         self.ran.append(f"on the GPU ({self.card.name})")
         compile_together(recipe, given_to, (*SOLVING,), shape, self.card.capability)
-        return CardSolver(self.card, space, shape, stages, chunk, keep_gross=not store.in_memory)
+        return CardSolver(self.card, space, shape, stages, base, chunk, keep_gross=not store.in_memory)
 
     def _left_to_host(self, space: Space, shape: Shape, concept: Concept) -> str | None:
         """Why a solve is left to the processors; None where it is not."""

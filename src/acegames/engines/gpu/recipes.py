@@ -54,7 +54,6 @@ EXPLORING = {
     "heights": Kernel((phases.height_phase,), phases.Heights),
     "reach": Kernel((phases.reached_rows_phase, phases.reach_phase), phases.Reaching),
     "pack": Kernel((phases.pack_phase,), phases.Packing),
-    "bounds": Kernel((phases.bound_phase, phases.join_bounds_phase), phases.Packing),
 }
 SOLVING = {  # those first that take longest to compile
     "left": Kernel((phases.left_phase,), phases.Solving, GAMES),
@@ -174,8 +173,8 @@ def recipe(name: str, shape: Shape) -> Recipe:
         return replace(made, own=spent)
     if name == "reach":
         return replace(made, shared=line, own=spent)
-    if name in ("bounds", "numbers"):
-        return replace(made, shared=np.empty((2, made.threads), float if name == "bounds" else np.int64))
+    if name == "numbers":
+        return replace(made, shared=np.empty((2, made.threads), np.int64))
     if name == "cells":
         pure = _plain(pure_room)(shape.rows, shape.players)
         made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))

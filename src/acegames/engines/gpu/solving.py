@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.engines.answers import Answers, OpenStage
 from acegames.engines.backward import LayerByLayer
-from acegames.engines.baseline import with_gross
+from acegames.engines.baseline import Baseline
 from acegames.engines.gpu.recipes import Shape
 from acegames.engines.gpu.tables import OnCard
 from acegames.engines.layer_store import SolvedLayer
@@ -81,6 +81,7 @@ class CardSolver(LayerByLayer):
     space: Space
     shape: Shape
     stages: Programs
+    base: Baseline
     chunk: int  # cells
     keep_gross: bool  # whether a checkpoint will go on from the layers
 
@@ -89,8 +90,7 @@ class CardSolver(LayerByLayer):
         self.on = OnCard(card, space, self.shape)
         self.values = [card.empty(2 * self.shape.players * largest, np.float64) for _ in range(2)]
         self.code = card.empty(largest, np.uint16)
-        self.reward = card.upload(with_gross(space.tables.reward))
-        self.terms = card.upload(np.array([self.stages.goal(t).terms for t in range(space.game.horizon)]))
+        self.held: tuple[Any, Any] | None = None  # rewards and terms on the card
         action, deviation, first_action = self.stages.choices
         behind = ((0, self.shape.rows), (0, 0))  # kernels look at as many rows from a state's first on
         padded = np.pad(action, behind), np.pad(deviation, behind, constant_values=-1)
@@ -154,10 +154,11 @@ class CardSolver(LayerByLayer):
 
     def _given(self, t: int, after: Any) -> phases.Solving:
         """What kernels take for a layer, of which the chunks are to be said."""
-        reward, goal, taken = self.reward, self.stages.goal(t), self.stages.base.taken[t]
-        if taken.any():
-            reward = self.card.upload(with_gross(self.space.tables.reward - taken))
-        asked = goal._replace(terms=self.terms[t], correlated=bool(goal.correlated))
+        goal = self.stages.goal(t)
+        if self.held is None or self.base.potential is not None:  # else all times have the same
+            self.held = self.card.upload(self.base.columns(self.space.tables, t)), self.card.upload(goal.terms)
+        reward, terms = self.held
+        asked = goal._replace(terms=terms, correlated=bool(goal.correlated))
         together = self.shape.together and goal.kind not in (EGALITARIAN, FAIR)
         code = self.code[: int(self.space.totals[t])]
         own = (reward, after, self.choices, asked, together, self._values(t), code, self.waiting)
@@ -196,9 +197,10 @@ class CardSolver(LayerByLayer):
         every = np.arange(self.shape.rows)
         game, row = np.nonzero((feasible[:, None] >> every) & 1)
         action, runs = stages.choices.action[first[game] + row], pairwise(pointers(np.bincount(game)).tolist())
-        opened = (OpenStage(k, row[a:b], action[a:b], utility[k, : b - a]) for k, (a, b) in enumerate(runs))
+        above = [stages.compared(stages.goal(t), int(k)) for k in first]
+        opened = (OpenStage(k, row[a:b], action[a:b], utility[k, : b - a], above[k]) for k, (a, b) in enumerate(runs))
         asked = Answers(answers.value, answers.code, open=tuple(opened))  # which are filled
-        mixed = repair(asked, stages.concept, stages.players, stages.base.above[t], known).more[-1]
+        mixed = repair(asked, stages.concept, stages.players, known).more[-1]
         answers.size[mixed.at] = mixed.size
         entry = every < answers.size[:, None]
         answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob

@@ -12,7 +12,7 @@ from acegames.kernels.nash.records import MIXED, NOTHING, PURE, UNSURE, workspac
 from acegames.kernels.nash.scale import best_pure, may_be_beaten, scale, scale_objective
 from acegames.kernels.nash.two_players import fill_product, solve_two_players
 from acegames.kernels.records import ANY
-from acegames.kernels.stage import best_row, enter_stage, gains_alone, leave_stage
+from acegames.kernels.stage import best_row, enter_stage, gains_alone, leave_stage, terms_line
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.system.compiled import inlined, inner, kernel
 
@@ -47,7 +47,8 @@ def _solve(written, choices, goal, limit, work, found):
             pure = best_row(written.utility[written.ptr[g] : written.ptr[g + 1]])
         elif written.ptr[g + 1] - written.ptr[g] > 1:
             stage = enter_stage(g, written, choices, row, position)
-            status, pure, took = _solve_stage(stage, goal, limit, work)
+            terms = goal.terms[terms_line(g, written, goal)]
+            status, pure, took = _solve_stage(stage, goal.kind, terms, limit, work)
             leave_stage(stage)
         searched += took
         if status == PURE:
@@ -63,11 +64,11 @@ def _solve(written, choices, goal, limit, work, found):
 
 
 @inner
-def _solve_stage(stage, goal, limit, work):
+def _solve_stage(stage, kind, terms, limit, work):
     """What becomes of a stage, its best pure equilibrium or -1, and whether it took a search."""
     v, values, order, sigma, _, _, units, objective, scores, room = work
     top, low, unit, core, _ = units
-    u, kind, terms = stage.utility, goal.kind, goal.terms
+    u = stage.utility
     R, N = len(u), len(top)
     best = np.int64(0)
     searched = False
