@@ -18,7 +18,8 @@ capacity - start, and never below 0. The policy reads *situations* (t, s, spent)
               CE: another action upon each recommendation;  CCE: one action, whatever would be recommended;
               Nash: as CCE, and the policy is the product of the players' own probabilities.
               W - V is the player's gain. Beyond what rounding can have changed, no more than SMALL of the stake in that
-              situation is accepted. The stake: the best total that safe play can bring, less the worst that the policy can.
+              situation is accepted. The stake: the best total that safe play can bring, less the worst that the
+              policy can by what it plays with a probability of at least SMALL.
 Floats are the exact binary fractions that they are, and distributions are divided by their sums. Every bound is a true
 one: sums of floats are moved outward by more than rounding can have changed them; with --exact they are rational.
 """
@@ -284,7 +285,8 @@ def judge(game, stages, plans, i, told, shared):
                     worth[k][action] = mean(game, chances, [after[x][k] for x in leads], side, rough, reward)
             own = [mean(game, plan.values(), [worth[k][a] for a in plan], *BOUNDS[k]) for k in (0, 1)]
             best = [deviation(game, i, plan, worth[k], told, *BOUNDS[k]) for k in (2, 3)]
-            bounds[here] = *own, *best, max(worth[4].values()), min(worth[5][a] for a in plan)
+            plausible = [worth[5][a] for a, p in plan.items() if p >= SMALL]  # less would buy a stake for nothing
+            bounds[here] = *own, *best, max(worth[4].values()), min(plausible or [max(worth[4].values())])
             low, own, best, high, most, least = map(Fraction, bounds[here])
             gain, stake, certain = high - low, max(most - least, 0), max(best - own, 0)
             amounts = ", ".join(str(Fraction(x, game.unit)) for x in here[1])

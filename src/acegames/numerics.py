@@ -133,7 +133,8 @@ possible.)"""
 VERIFY = 1e-8
 """Largest gain by a deviation that the verifier accepts in a situation, as a share of the stake
 there: the best total that safe play can bring the player, less the worst that the policy itself can
-bring. Ten times what the stage certificates may add up to."""
+bring by what it plays with at least this probability. Ten times what the stage certificates may add
+up to."""
 
 UNIT_ROUNDOFF = 2.0**-53
 """How far one operation on floats can be off, as a share of its result. From this the verifier adds

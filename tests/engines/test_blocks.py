@@ -9,8 +9,8 @@ import pytest
 
 import acegames as ace
 from acegames.engines import blocks, forecast
-from acegames.engines.baseline import baseline, with_gross
-from acegames.engines.stages import Programs, Searches, choices_of
+from acegames.engines.baseline import baseline
+from acegames.engines.local import stages_of
 from acegames.policy.filing import joined_records
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -33,16 +33,13 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
     for seed in range(8):
         players = 1 if seed == 7 and not isinstance(concept, ace.Nash) else 2
         space = explored(seed, players, dense)
-        base = baseline(*space.rewards)
-        if isinstance(concept, ace.Nash):
-            solver = Searches(concept, space.game.players, choices_of(space, concept), base)
-        else:
-            solver = Programs(concept, space.game.players, choices_of(space, concept), base)
+        base = baseline(space.game, space.played)
+        solver = stages_of(space, concept, base)
         end = space.layers[-1]
         columns = 1 if players == 1 else 2 * players
         values = np.zeros((end.total if dense else end.cells.number, columns))
         for t in reversed(range(space.game.horizon)):
-            data = blocks.layer_data(space, t, with_gross(space.tables.reward - base.taken[t]), values)
+            data = blocks.layer_data(space, t, base.columns(space.tables, t), values)
             whole = blocks.solve_all(data, solver)
             if whole.failure or whole.open:
                 break
@@ -70,11 +67,11 @@ def all_mixed(answers):
 
 def test_a_block_may_be_any_run_of_cells():
     space = explored(1, 2, True)
-    base = baseline(*space.rewards)
-    solver = Programs(ace.CE(), space.game.players, choices_of(space, ace.CE()), base)
+    base = baseline(space.game, space.played)
+    solver = stages_of(space, ace.CE(), base)
     t = space.game.horizon - 1
     after = np.zeros((space.layers[-1].total, 4))
-    data = blocks.layer_data(space, t, with_gross(space.tables.reward), after)
+    data = blocks.layer_data(space, t, base.columns(space.tables, t), after)
     whole = blocks.empty_room(data)
     found = blocks.solve_block(data, 0, data.cells, solver, whole)
     for middle in range(1, data.cells):

@@ -158,10 +158,10 @@ def test_measuring_changes_no_answer(concept, dense):
 def sample_of(game, concept=None, threads=1):
     concept = concept or ace.CCE()
     space = exploring.explore(space_of(game))
-    base = local.baseline(*space.rewards)
+    base = local.baseline(space.game, space.played)
     stages, team = local.stages_of(space, concept, base), local.Team(threads)
     solver = local.Threads(space, lattice(game), concept, base, stages, team, local.RUN)
-    return measure.Sample(space, concept, base, stages, team, solver.rewards)
+    return measure.Sample(space, concept, stages, team, solver.rewards)
 
 
 def test_a_sample_of_everything_is_the_solve():

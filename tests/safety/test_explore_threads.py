@@ -24,7 +24,7 @@ def bits(array):
 
 def found(space):
     cells = [(bits(x.bits), bits(x.counts), bits(x.keys), x.number) for x in space.cells]
-    return space.feasible, bits(space.height), cells, space.rewards and [*map(bits, space.rewards)]
+    return space.feasible, bits(space.height), cells, [*map(bits, space.played)]
 
 
 def check_threads(game, monkeypatch):

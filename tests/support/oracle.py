@@ -425,7 +425,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 
     W_i is the best value of a deviation that is feasible now and ever after. At each step the deviator follows, or plays, under CCE and
     Nash, one action whatever is recommended; under CE it may choose an action for each recommendation. The stake is the
-    best total that safe play can bring, less the worst that the policy can.
+    best total that safe play can bring, less the worst that the policy can by what it plays with at least 1e-8.
     """
     g = spell_out(game)
     found = _feasible_nodes(g)
@@ -474,7 +474,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 
     @from_the_end
     def worst(i, key):
-        return min(expected(key, move(key, a), i, worst) for a in sigma[key])
+        return min(expected(key, move(key, a), i, worst) for a, p in sigma[key].items() if p >= Fraction(1, 10**8))
 
     def place(key):
         return (*key[:2], g.cost(key[2]))

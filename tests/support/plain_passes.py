@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acegames.model.record import with_fields
-from acegames.numerics import UNIT_ROUNDOFF
+from acegames.numerics import UNIT_ROUNDOFF, VERIFY
 from acegames.verifier.arrays import begins, number_pairs, offsets, owners, spans
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.deviations import Evaluated, at_start, switches
@@ -253,6 +253,7 @@ def _best_and_worst(stage, layer, support, high, low):
     """Return the best that safe play and the worst that the policy can bring, (P, N) each."""
     best = _totals(stage, layer, high)
     worst = _totals(stage, layer, low)[_entries(stage, layer, support.pair, support.row)]
+    worst[support.prob < VERIFY] = np.inf
     return np.maximum.reduceat(best, stage.first[:-1]), np.minimum.reduceat(worst, begins(support.pair))
 
 

@@ -40,9 +40,9 @@ def test_a_family_for_long(family):
     assert not families.run(family, 50 if family == "two_hundred_steps" else 1000, first=10_000).failures
 
 
-def nothing_taken(low, high):
+def nothing_taken(game, played):
     """Nothing is taken out of rewards."""
-    return Baseline(0 * low, 0 * low, 0 * low)
+    return Baseline(game)
 
 
 @pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 13), ("one_near_tie", 58)])
@@ -117,12 +117,108 @@ def solved(game, concept=None):
 # -- levels
 
 
+def exactly_lowered(game, potential, t):
+    """r - phi(t, s) + E[phi(t+1, s')] of each row in fractions, with probabilities that sum to one."""
+    layer, found = game.layer(t), []
+    for s in range(len(game.states)):
+        for row in layer.rows(s):
+            outs = layer.outcomes(row)
+            chance = [Fraction(p) for p in layer.prob[outs].tolist()]
+            after = [[Fraction(x) for x in potential[t + 1, n].tolist()] for n in layer.next_state[outs].tolist()]
+            mean = [
+                sum(p * x[i] for p, x in zip(chance, after, strict=True)) / sum(chance)
+                for i in range(len(game.players))
+            ]
+            paid = zip(layer.reward[row].tolist(), potential[t, s].tolist(), mean, strict=True)
+            found.append([Fraction(r) - Fraction(phi) + x for r, phi, x in paid])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_left_of_rewards_is_rounded_once(seed):
+    """As a potential takes it out: otherwise the game that is solved would be another one."""
+    rng = np.random.default_rng(seed)
+    drawn = families.wages(rng)
+    drawn.horizon = min(drawn.horizon, 12)
+    game = drawn.game()
+    potential = rng.normal(size=(game.horizon + 1, len(game.states), len(game.players))) * 10.0 ** rng.uniform(0, 15)
+    potential[-1] = 0
+    for t in range(game.horizon):
+        left, true = Baseline(game, potential).rewards(t), exactly_lowered(game, potential, t)
+        for got, exact in zip(left.ravel().tolist(), [x for row in true for x in row], strict=True):
+            assert (
+                abs(Fraction(got) - exact)
+                <= abs(exact) * Fraction(2) ** -50 + Fraction(float(np.abs(potential).max())) * Fraction(2) ** -98
+            )
+
+
+class Asked:
+    """A policy by what it plays alone: it does not say for which game it is."""
+
+    def __init__(self, policy):
+        self.distribution = policy.distribution
+
+
+WAGES = [0.0, 1e3, 1e7, 1e12, 1e15]
+
+
+@pytest.mark.parametrize(
+    "concept", [ace.CE(), ace.CCE("fair"), ace.CCE("egalitarian"), ace.Nash("egalitarian"), ace.CCE(None)]
+)
+@pytest.mark.parametrize(
+    "engine", [ace.LocalEngine(dense=True), ace.LocalEngine(dense=False), families.ReferenceEngine()]
+)
+@pytest.mark.parametrize("wage", WAGES)
+def test_wages_by_state_and_player_hide_nothing(concept, engine, wage):
+    """What is played is judged in the game without the wages, which has the same gains: nobody chooses where play goes."""
+    rng = np.random.default_rng(7)
+    for players in (1, 2) if wage != 1e3 else (3,):
+        shape = (3, *(2,) * players)
+        small = rng.integers(0, 4, size=(*shape, players)).astype(float)
+        wages = wage * rng.integers(-2, 5, size=(3, players)).reshape(3, *(1,) * players, players)
+        transition = np.broadcast_to(
+            np.array([[1, 1, 1], [0, 1, 2], [3, 0, 0]]).reshape(3, *(1,) * players, 3) / 3, (*shape, 3)
+        )
+        cost = rng.integers(0, 2, size=(*shape, 1))
+        cost[(slice(None), *(0,) * players)] = 0
+        plain, paid = (
+            ace.MarkovGame.from_arrays(transition, reward, cost, [4], horizon=10) for reward in (small, small + wages)
+        )
+        try:
+            found = ace.solve(paid, concept, engine=engine)
+        except ace.NoEquilibrium:
+            continue
+        assert ace.verify(paid, found.policy, concept).ok
+        assert ace.verify(plain, Asked(found.policy), concept).ok
+        assert found.values == pytest.approx(ace.verify(paid, found.policy, concept).values, rel=1e-14)
+
+
+def test_the_best_action_is_played_beside_a_wage_of_1e15():
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 3, 1)), 1e15 + np.arange(3.0).reshape(1, 3, 1), np.zeros((1, 3, 1)), [1], horizon=50
+    )
+    solution = ace.solve(game)
+    assert all(solution.policy.distribution(t, 0, [0]) == {(2,): 1.0} for t in range(50))
+    assert ace.verify(game, solution.policy).ok
+
+
+def test_what_can_be_played_where_decides_what_is_taken():
+    """A jackpot that no budget allows leaves the wages as they are, and penalties on most actions do not hide them."""
+    reward = np.array([[1000.0, 1003.0, 1e9, -1e4, -1e4, -1e4, -1e4]])[..., None]
+    cost = np.array([[0, 1, 99, 0, 0, 0, 0]])[..., None]
+    game = ace.MarkovGame.from_arrays(np.ones((1, 7, 1)), reward, cost, [2], horizon=6)
+    taken = levelled(game).potential
+    assert taken is None  # most of what can be played is far below the best
+    game = ace.MarkovGame.from_arrays(np.ones((1, 4, 1)), reward[:, :4], cost[:, :4], [2], horizon=6)
+    assert levelled(game).potential[:, 0, 0].tolist() == [6018.0, 5015.0, 4012.0, 3009.0, 2006.0, 1003.0, 0.0]
+
+
 def levelled(game):
     """What an engine takes from a game before it solves it; the same of boxes and of lists."""
     space = plan(game, lattice(game), clip=True)
-    boxes, lists = (explore(replace(space, dense=dense)).rewards for dense in (True, False))
-    assert np.array_equal(boxes, lists)
-    return baseline(*boxes)
+    boxes, lists = (explore(replace(space, dense=dense)).played for dense in (True, False))
+    assert all(np.array_equal(a, b) for a, b in zip(boxes, lists, strict=True))
+    return baseline(game, boxes)
 
 
 def near(base, size, seed=0):
@@ -142,8 +238,8 @@ def test_a_level_changes_no_choice(concept, engine):
     """2**-40 is exact beside 1, so both games are the same but for the level."""
     plain, high = near(0.0, 2.0**-40), near(1.0, 2.0**-40)
     one, other = (ace.solve(game, concept, engine=engine) for game in (plain, high))
-    assert not levelled(plain).taken.any()
-    assert (levelled(high).to_go != 0).all()
+    assert levelled(plain).potential is None
+    assert (levelled(high).potential[:-1] > 0).all()
     assert np.abs(other.values - 4 - one.values).max() <= 1e-15 * 8
     for t, layer in enumerate(other.policy.layers):
         assert layer.code.tobytes() == one.policy.layers[t].code.tobytes()
@@ -174,8 +270,9 @@ def test_levels_that_change_with_time_are_compared_as_they_add_up(concept):
     turns = tuple(replace(shared, reward=shared.reward + up) for up in ([1.0, 0.0], [0.0, 1.0]))
     game = with_fields(plain, layers=turns, layer_at=(0, 1, 0, 1))
     found = [ace.solve(game, concept, engine=engine) for engine in (ace.LocalEngine(), families.ReferenceEngine())]
-    assert levelled(game).to_go.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
-    assert levelled(game).above.tolist() == [[0, 0], [0, 1], [0, 0], [0, 1]]
+    taken, above = levelled(game).potential, [levelled(game).above_states(t) for t in range(4)]
+    assert np.abs(taken[:-1] - np.array([[[2, 2]], [[1, 2]], [[1, 1]], [[0, 1]]])).max() <= 2.0**-36
+    assert np.abs(above - np.array([[[0, 0]], [[0, 1]], [[0, 0]], [[0, 1]]])).max() <= 2.0**-36
     assert np.abs(found[0].values - found[1].values).max() <= 2.0**-48
     assert all(ace.verify(game, x.policy, concept).ok for x in found)
 
@@ -189,15 +286,14 @@ def test_large_levels_are_compared_exactly():
         ace.MarkovGame.from_arrays(transition, reward + base, cost, [100], horizon=300) for base in (0.0, 1e14)
     )
     one, other = (ace.solve(game, ace.CCE("fair")) for game in (plain, high))
-    found = levelled(high)
-    assert np.diff(found.above[0]) == sum(Fraction(b) - Fraction(a) for a, b in found.taken.tolist()) != 0
+    assert 3e16 <= levelled(high).potential[0].min() <= levelled(high).potential[0].max() <= 3e16 + 9 * 300
     assert abs(np.diff(ace.verify(plain, other.policy, ace.CCE("fair")).values) - np.diff(one.values)) <= 8
 
 
 def test_levelling_leaves_the_catalog_as_it_is():
     for name in ("intersection", "drones", "rendezvous", "medium_access"):
         game = ace.catalog.get(name)
-        assert not levelled(game).taken.any()
+        assert levelled(game).potential is None
 
 
 def test_joint_actions_that_break_a_budget_have_no_say():
@@ -206,7 +302,7 @@ def test_joint_actions_that_break_a_budget_have_no_say():
     reward = np.array(near(0.0, 1.0).layers[0].reward).reshape(2, 3, 3, 2)
     reward[:, 2, 2] = 1e60
     wild = ace.MarkovGame.from_arrays(np.full((2, 3, 3, 2), 0.5), reward, cost, [4], horizon=4)
-    assert not levelled(wild).taken.any()
+    assert levelled(wild).potential is None
     assert ace.verify(*solved(wild)).ok
 
 

@@ -210,7 +210,8 @@ def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path)
         table[key] = {a: p * (1 - moved) for a, p in table[key].items()}
         table[key][target] = table[key].get(target, 0.0) + moved
         truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
-        share = max(float(g / stake) if g else 0.0 for each in truth for g, stake in each.values())
+        every = [pair for each in truth for pair in each.values() if pair[0]]
+        share = max((float(gain / stake) if stake else math.inf for gain, stake in every), default=0.0)
         certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
         if abs(share / VERIFY - 1) > 0.01:
             assert certificate.ok == (share <= VERIFY) == (checked[0].returncode == 0) == (checked[1].returncode == 0)
@@ -291,17 +292,90 @@ def test_what_is_far_below_the_best_does_not_widen_rounding(penalty, tmp_path):
     assert [done.returncode for done in checked] == [1, 1]
 
 
+@pytest.mark.parametrize("chance", [1e-300, 1e-30, 9e-9])
+@pytest.mark.usefixtures("way")
+def test_a_penalty_that_hardly_ever_comes_buys_no_tolerance(chance, tmp_path):
+    """The worst action is played, 30 of 30 are given up, and a chance of nothing on -1e9 would have been worth a tolerance of 10."""
+    pay = [{"s": {("best",): (10.0,), ("worst",): (0.0,), ("never",): (-1e9,)}}] * 3
+    policy = Told({(t, "s"): {("worst",): 1.0 - chance, ("never",): chance} for t in range(3)})
+    certificate, checked = verdicts(game_of(pay, "s", ("p",)), policy, CCE(), tmp_path / "a.proof")
+    assert not certificate.ok and certificate.regret[0] >= 30
+    assert [done.returncode for done in checked] == [1, 1]
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
+@pytest.mark.usefixtures("way")
+def test_no_wrong_policy_is_certified_by_adding_probabilities_of_penalties(concept, tmp_path):
+    """Any damage stays seen when a chance below 1e-8 of a penalty of 1e3 to 1e15 is added, everywhere or in one situation."""
+    forged = 0
+    for rng, game, fa in random_cases(40, 13, concept):
+        never = {}  # (t, s): a joint action that is feasible there now and then, and becomes a penalty to all
+        for t, s, c in sorted(fa):
+            never.setdefault((game.layer_at[t], s), sorted(fa[t, s, c])[-1])
+        layers = []
+        for k, layer in enumerate(game.layers):
+            reward = np.array(layer.reward)
+            for s in (s for index, s in never if index == k):
+                reward[layer.row_of(s, never[k, s])] = -(10.0 ** rng.uniform(3, 15))
+            layers.append(replace(layer, reward=reward))
+        penalised = with_fields(game, layers=tuple(layers))
+        table = {
+            key: {a: p for a, p in x.items() if a != never[game.layer_at[key[0]], key[1]]}
+            for key, x in random_table(rng, fa, len(game.players), concept).items()
+        }
+        table = {
+            key: {a: p / sum(x.values()) for a, p in x.items()} if x else {sorted(fa[key])[0]: 1.0}
+            for key, x in table.items()
+        }
+        if verify(penalised, told(penalised, table), concept).ok:
+            continue
+        before = oracle.gains_and_stakes(penalised, table, type(concept).__name__)
+        chance = float(rng.choice([1e-300, 1e-100, 1e-20, 1e-10, 9.9e-9]))
+        for key in sorted(table) if rng.random() < 0.5 else [sorted(table)[int(rng.integers(len(table)))]]:
+            rare = never[game.layer_at[key[0]], key[1]]
+            if rare in fa[key] and rare not in table[key]:
+                table[key] = {a: p * (1 - chance) for a, p in table[key].items()} | {rare: chance}
+        truth = oracle.gains_and_stakes(penalised, table, type(concept).__name__)
+        if not any(gain > before[i][x][1] / 10**6 for i, each in enumerate(truth) for x, (gain, _) in each.items()):
+            continue  # what is played now and then leaves no feasible deviation that gains
+        assert not verify(penalised, told(penalised, table), concept).ok
+        forged += 1
+        if forged % 7 == 0:
+            _, checked = verdicts(penalised, told(penalised, table), concept, tmp_path / "a.proof")
+            assert [done.returncode for done in checked] == [1, 1]
+    assert forged >= 15, forged
+
+
+def by_chance(unit):
+    """What the second player draws decides whether action "a" brings the first a unit or nothing; "b" brings nothing."""
+    return {("a", "h"): (unit, 0.0), ("a", "t"): (0.0, 0.0), ("b", "h"): (0.0, 0.0), ("b", "t"): (0.0, 0.0)}
+
+
+def throwing(share):
+    """The first player throws away a share of what is at stake: half of what it does not play "a" with."""
+    return {("a", "h"): 0.5 - share, ("a", "t"): 0.5 - share, ("b", "h"): share, ("b", "t"): share}
+
+
+@pytest.mark.parametrize(("chance", "ok"), [(1e-9, False), (1e-8, True), (1e-7, False)])
+def test_what_is_hardly_ever_played_is_no_stake(chance, ok, tmp_path):
+    """Whoever throws a unit away with a chance of 1e-8 has a stake of a unit; with less, none."""
+    game = game_of([{"s": {("a",): (1.0,), ("b",): (0.0,)}}], "s", ("p",))
+    policy = Told({(0, "s"): {("a",): 1 - chance, ("b",): chance}})
+    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+
+
 @pytest.mark.usefixtures("way")
 def test_the_problem_names_the_place_where_the_share_is_too_large():
     """A gain of a thousandth is nothing where a million is at stake, and a smaller one is too much where only one is."""
-    large = {("a",): (1e6,), ("b",): (0.0,)}
-    small = {("a",): (1.0,), ("b",): (0.0,)}
-    game = game_of([{"rich": large, "poor": small}], {"rich": 0.5, "poor": 0.5}, ("p",), lambda t, s, a: s)
-    policy = Told({(0, "rich"): {("a",): 1 - 1e-9, ("b",): 1e-9}, (0, "poor"): {("a",): 1 - 1e-6, ("b",): 1e-6}})
+    game = game_of(
+        [{"rich": by_chance(1e6), "poor": by_chance(1.0)}], {"rich": 0.5, "poor": 0.5}, leads=lambda t, s, a: s
+    )
+    policy = Told({(0, "rich"): throwing(1e-9), (0, "poor"): throwing(1e-6)})
     certificate = verify(game, policy, CE())
-    assert certificate.where == ((0, "rich", ()),) and certificate.share_where == ((0, "poor", ()),)
-    assert certificate.regret == pytest.approx([1e-3], rel=1e-6) and certificate.tol == pytest.approx([1e-2])
-    assert certificate.share == pytest.approx([1e-6], rel=1e-6)
+    assert certificate.where[0] == (0, "rich", ()) and certificate.share_where[0] == (0, "poor", ())
+    assert certificate.regret == pytest.approx([1e-3, 0], rel=1e-6) and certificate.tol[0] == pytest.approx(1e-2)
+    assert certificate.share == pytest.approx([1e-6, 0], rel=1e-6)
     assert len(certificate.problems) == 1
     assert (
         "gains 1e-06 by a safe deviation at t=0, state 'poor', spent (); what is at stake there is 1,"
@@ -315,9 +389,8 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
 @pytest.mark.parametrize(("thrown_away", "ok"), [(1e-9, True), (1e-7, False)])
 def test_shares_are_judged_and_not_amounts(unit, thrown_away, ok, tmp_path):
     """What is little in one unit is much in another."""
-    game = game_of([{"s": {("a",): (unit,), ("b",): (0.0,)}}], "s", ("p",))
-    policy = Told({(0, "s"): {("a",): 1 - thrown_away, ("b",): thrown_away}})
-    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    policy, path = Told({(0, "s"): throwing(thrown_away)}), tmp_path / "a.proof"
+    certificate, checked = verdicts(game_of([{"s": by_chance(unit)}], "s"), policy, CE(), path)
     assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
 
 

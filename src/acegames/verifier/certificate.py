@@ -37,8 +37,9 @@ class Certificate(Shown):
     None where it gains nothing."""
     share: NDArray[np.float64]
     """(N,) the largest gain as a share of what is at stake for the player in that subgame: the best
-    total reward that safe play can bring, less the worst that the policy can. What floating-point
-    errors can explain is taken off the gain first."""
+    total reward that safe play can bring, less the worst that the policy can by what it plays with
+    a probability of at least 1e-8. What floating-point errors can explain is taken off the gain
+    first."""
     share_where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
     """N situations (t, state, spent) with the largest share; None where floating-point errors
     explain every gain."""

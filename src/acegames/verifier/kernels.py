@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF
+from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
@@ -20,7 +20,7 @@ EMPTY = np.int64(-1)
 LEAST = np.iinfo(np.int64).min
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-UNASKED, ASKED, PLAYED, SAFE, UNSAFE = np.arange(5, dtype=np.uint8)  # what is known of a row
+UNASKED, ASKED, RARE, PLAYED, SAFE, UNSAFE = np.arange(6, dtype=np.uint8)  # what is known of a row
 
 
 @inlined
@@ -511,7 +511,7 @@ def judge_pair(
             if move[support[e], d] >= 0:
                 known[move[support[e], d] - first] = ASKED
     for e in range(begin, end):
-        known[support[e] - first] = PLAYED
+        known[support[e] - first] = PLAYED if chance[e] >= VERIFY else RARE
     for i in range(n):
         values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
     for j in range(rows):
@@ -528,8 +528,9 @@ def judge_pair(
             values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
             if asked_for >= ASKED:
                 _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
-            if asked_for == PLAYED:
+            if asked_for >= RARE:
                 _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
+            if asked_for == PLAYED:
                 least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
                 values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
     outside = np.int64(-1)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.numerics import UNIT_ROUNDOFF
+from acegames.numerics import UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, inner, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.kernels import LEAST, rounding
@@ -453,7 +453,8 @@ def judge_lines(
                     value += term
                     size_of += abs(term)
                     off += chance[e] * q[j, 3 * n + i, x]
-                    least = min(least, q[j, 4 * n + i, x])
+                    if chance[e] >= VERIFY:
+                        least = min(least, q[j, 4 * n + i, x])
                 values[to, i] = value
                 values[to, 2 * n + i] = off + rounding(end - begin) * size_of
                 values[to, 4 * n + i], values[to, 5 * n + i] = best[i, x], least

@@ -3,14 +3,16 @@
 A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where stake_i = hi_i - lo_i
 and
 
-    hi_i(x) = max over a in FA(x)    of r_i(a) + E[hi_i(next)]   the best that safe play can bring
-    lo_i(x) = min over a played at x of r_i(a) + E[lo_i(next)]   the worst that the policy can bring
+    hi_i(x) = max over a in FA(x)            of r_i(a) + E[hi_i(next)]   the best that safe play can bring
+    lo_i(x) = min over a, pi(a | x) >= VERIFY, of r_i(a) + E[lo_i(next)]   the worst that the policy can bring
 
 and off_i is what floating point can have changed W_i and V_i by, a running bound over what was
 added up: each mean can be off by a share of the size of its terms (`kernels`), and each reward, a
 float itself, by its last digit. In exact arithmetic a gain is at least 0 and at most the stake.
 Rewards that are past, elsewhere or never taken are in none of these sums, and shifting or scaling
-the rewards scales both sides alike.
+the rewards scales both sides alike. A joint action that is played with less than VERIFY does not
+count for lo: a penalty behind it would buy a tolerance for nothing. Behind a larger probability it
+costs the player as much as the tolerance that it buys.
 """
 
 from __future__ import annotations
