@@ -49,6 +49,7 @@ class Drawn:
     actions: tuple[int, ...]  # how many each player has, in every state
     budget: list[Any]  # one number per constraint
     horizon: int
+    without: Drawn | None = None  # a game with the same gains, in which nothing large is paid whatever is played
 
     def game(self) -> ace.MarkovGame:
         """The game of the library."""
@@ -283,33 +284,37 @@ def crashes(rng: np.random.Generator) -> Drawn:
 
 
 def wages(rng: np.random.Generator) -> Drawn:
-    """Rewards of a few units or with tie-breaks on top of a wage of 1e2 to 1e12 at every step, the same everywhere or by state.
+    """A wage of up to 1e12 at every step, everywhere or by state and player, and rewards of a few units or tie-breaks on top of it.
 
     Now and then something worth ten wages happens. One to three players, 5 to 300 steps.
     """
-    horizon = int(rng.choice([5, 10, 30, 100, 300]))
-    players, states = int(rng.choice([1, 1, 2, 2, 3])), int(rng.integers(1, 4))
+    horizon, players, states = (
+        int(rng.choice([5, 10, 30, 100, 300])),
+        int(rng.choice([1, 1, 2, 2, 3])),
+        int(rng.integers(1, 4)),
+    )
     actions = tuple(int(x) for x in rng.integers(2, 4 if players < 3 and horizon < 100 else 3, size=players))
-    wage = float(rng.choice([0.0, *10.0 ** np.arange(2, 13)]))
-    of_state = rng.choice([1.0, 1.0, 2.0, 3.7, -1.5], size=states) if rng.random() < 0.4 else np.ones(states)
-    of_player = rng.choice([1.0, 1.0, 0.3, -2.0], size=players) if rng.random() < 0.3 else np.ones(players)
-    event = float(rng.choice([0.0, 0.0, 0.05, 0.15]))  # how many rewards are worth ten wages less
-    tie = float(rng.choice([1.0, 1.0, 1e-3, 1e-6, 1e-9, 1e-12]))
+    wage = np.full((states, players), float(rng.choice([0.0, *10.0 ** np.arange(2, 13)])))
+    if rng.random() < 0.4:
+        wage *= rng.choice([1.0, 1.0, 2.0, 3.7, -1.5], size=(states, 1))
+    if rng.random() < 0.3:
+        wage *= rng.choice([1.0, 1.0, 0.3, -2.0], size=(1, players))
+    event, tie = float(rng.choice([0.0, 0.0, 0.05, 0.15])), float(rng.choice([1.0, 1.0, 1e-3, 1e-6, 1e-9, 1e-12]))
     settled = rng.random() < 0.5  # whether the next state does not depend on what is played
-    thirds = [1 / 3, 1 / 3, 1 / 3]
-    moves = {}
+    moves, without = {}, {}
     for s in range(states):
-        following = rng.integers(states, size=3).tolist()
+        after, chances = rng.integers(states, size=3), [1 / 3, 1 / 3, 1 / 3]
         for a in itertools.product(*map(range, actions)):
-            after = following if settled else rng.integers(states, size=3).tolist()
-            chances = thirds if rng.random() < 0.7 else [1.0]
+            if not settled:
+                after, chances = rng.integers(states, size=3), chances if rng.random() < 0.7 else [1.0]
             outcomes = [(p, int(n), (int(rng.random() < 0.3),)) for p, n in zip(chances, after, strict=False)]
-            paid = wage * of_state[s] * of_player + (-10 * wage) * (rng.random(players) < event)
             more = rng.integers(0, 4, players) * np.where(rng.random(players) < 0.5, 1.0, tie)
-            moves[s, a] = (tuple((paid + more).tolist()), outcomes)
-    drawn = Drawn(moves, actions, [], horizon)
-    drawn.budget = [int(least_budget(drawn) + rng.integers(0, 5))]
-    return drawn
+            paid = wage[s] + more - 10 * np.abs(wage[s]) * (rng.random(players) < event)
+            moves[s, a] = (tuple(paid.tolist()), outcomes)
+            without[s, a] = (tuple((paid - wage[s]).tolist()), outcomes)
+    budget = [int(least_budget(Drawn(moves, actions, [], horizon)) + rng.integers(0, 5))]
+    alike = event == 0 and (settled or (wage == wage[0]).all())
+    return Drawn(moves, actions, budget, horizon, Drawn(without, actions, budget, horizon) if alike else None)
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], Drawn]] = {
@@ -391,6 +396,13 @@ def same(one: ace.Solution, other: ace.Solution) -> bool:
     )
 
 
+class Played:
+    """A policy by what it plays alone; it does not say for which game."""
+
+    def __init__(self, policy: ace.Policy) -> None:
+        self.distribution = policy.distribution
+
+
 def judge(tally: Tally, seed: int, *, reference: bool) -> None:
     """Solve one game in every way, and note what is wrong."""
     rng = np.random.default_rng([list(FAMILIES).index(tally.family), seed])
@@ -413,6 +425,9 @@ def judge(tally: Tally, seed: int, *, reference: bool) -> None:
         wrong.add("dense layers and lists differ")
     for solution in solutions[::2]:
         wrong |= set(certify(tally, seed, game, solution))
+        if drawn.without is not None:
+            certificate = ace.verify(drawn.without.game(), Played(solution.policy), concept)
+            wrong |= {f"without what is always paid: {sentence}" for sentence in certificate.problems}
     if len(solutions) > 2 and tally.family in UNIQUE and concept.objective is not None:
         apart = np.abs(solutions[0].values - solutions[2].values)
         if (apart > UNIQUE[tally.family] * np.maximum(1.0, np.abs(solutions[0].values))).any():
