@@ -82,7 +82,7 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
         assert not found.open
         at = np.sort(np.concatenate([x.at for x in found.more]))
         written, count = write_out(data, at)
-        stages = tuple(self._open(written, g) for g in range(count))
+        stages = tuple(self._open(written, g, self.goal(data.t)) for g in range(count))
         room.value[at] = np.nan
         room.code[at] = 0
         return Answers(*room, open=stages, programs=found.programs)

@@ -427,7 +427,7 @@ def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
                 total = whole.layers[t].total
                 assert np.array_equal(whole.cells[t].listed(total), blocks.cells[t].listed(total))
             if whole.feasible:
-                assert all(np.array_equal(a, b) for a, b in zip(whole.rewards, blocks.rewards, strict=True))
+                assert all(np.array_equal(a, b) for a, b in zip(whole.played, blocks.played, strict=True))
 
 
 def test_what_the_driver_knows_is_what_tasks_find():

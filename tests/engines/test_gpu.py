@@ -217,7 +217,7 @@ def test_exploring(clip):
         if usual.explored:
             assert found.height.tobytes() == usual.height.tobytes()
             assert [x.bits.tobytes() for x in found.cells] == [x.bits.tobytes() for x in usual.cells]
-            assert all(a.tobytes() == b.tobytes() for a, b in zip(found.rewards, usual.rewards, strict=True))
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(found.played, usual.played, strict=True))
 
 
 def test_pieces_follow_each_other():

@@ -20,8 +20,8 @@ CHICKEN = np.array([[6.0, 6.0], [2.0, 7.0], [7.0, 2.0], [0.0, 0.0]])  # its best
 DILEMMA = np.array([[3.0, 3.0], [0.0, 4.0], [4.0, 0.0], [1.0, 1.0]])
 
 
-def opened(cell, utility, row=(0, 1, 2, 3)):
-    return OpenStage(cell, np.array(row), ACTION, np.hstack([utility, np.abs(utility)]))
+def opened(cell, utility, row=(0, 1, 2, 3), above=(0.0, 0.0)):
+    return OpenStage(cell, np.array(row), ACTION, np.hstack([utility, np.abs(utility)]), np.array(above))
 
 
 @pytest.mark.parametrize("concept", [CE(), CCE("fair")])
@@ -37,7 +37,7 @@ def test_answers_are_filed_by_cell_and_equal_stages_are_solved_once(concept, mon
     before, known = Mixed(np.array([2]), np.array([2]), np.array([0, 1]), np.array([0.5, 0.5])), Known()
     room = np.full((7, 4), np.nan), np.full(7, 9, dtype=np.uint16)
     answers = Answers(*room, more=(before,), open=tuple(given), programs=6, repaired=1)
-    found = repair(answers, concept, ("p", "q"), np.zeros(2), known)
+    found = repair(answers, concept, ("p", "q"), known)
     assert len(solved) == len(known) == 3
     assert not found.open and found.repaired == 5 and found.programs == 6
     assert found.more[0] is before and (found.code[[2, 4, 6]] == 9).all() and np.isnan(found.value[[2, 4, 6]]).all()
@@ -59,5 +59,13 @@ def test_answers_are_filed_by_cell_and_equal_stages_are_solved_once(concept, mon
 
 def test_nothing_is_repaired_where_nothing_is_open():
     answers = Answers(np.zeros((2, 4)), np.zeros(2, dtype=np.uint16))
-    found = repair(answers, CE(), ("p", "q"), np.zeros(2), Known())
+    found = repair(answers, CE(), ("p", "q"), Known())
     assert found.repaired == 0 and not found.more
+
+
+def test_equal_utilities_are_solved_apart_where_other_amounts_were_taken_out():
+    """Who has lost 5 more by the baseline is not the worst off."""
+    room = np.full((2, 4), np.nan), np.full(2, 9, dtype=np.uint16)
+    given = (opened(0, CHICKEN, above=(5.0, 0.0)), opened(1, CHICKEN, above=(0.0, 5.0)))
+    found = repair(Answers(*room, open=given), CE("egalitarian"), ("p", "q"), Known())
+    assert found.value[0, 1] > found.value[0, 0] and found.value[1, 0] > found.value[1, 1]
