@@ -31,7 +31,7 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))
+            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _leave(*_: Any) -> None:
