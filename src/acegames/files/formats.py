@@ -136,9 +136,9 @@ def load(path: Source, **options: Any) -> MarkovGame:
         raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):
         if (found is None or found.kind == SOLUTION) and not looks_like_archive(name):
-            if found is None:
+            if found is None and Path(path).suffix:
                 raise InvalidOption(f"{name}: {_not_known(name)}")
-            raise BadFile("not a solution file, or damaged or truncated")
+            raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
             raise InvalidOption(f"{name}: {_not_known(name)}")
