@@ -17,6 +17,7 @@ import functools
 import itertools
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,7 +64,9 @@ class Drawn:
                 outcomes.append(place | {"probability": probability, "next_state": following, **spent})
         budget = dict(zip(constraints, self.budget, strict=True))
         told = {"players": players, "horizon": self.horizon, "initial": 0, "budget": budget}
-        return ace.MarkovGame.from_table(outcomes, rewards, **told)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ace.GameWarning)  # floats beside a decimal are what it is about
+            return ace.MarkovGame.from_table(outcomes, rewards, **told)
 
 
 def written(number: Any) -> Fraction:

@@ -7,6 +7,9 @@ import shares
 import two_nodes as cluster
 from collecting import nothing_built
 from kernels_first import compile_kernels
+from surroundings import settle
+
+settle()
 
 
 def pytest_configure(config):

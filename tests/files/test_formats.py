@@ -43,10 +43,10 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
     assert ace.load(path).digest == game.digest
     monkeypatch.chdir(tmp_path)
     assert completion.games("game.s") == ["game.story"]
-    with pytest.raises(ace.BadFile, match=r"\.story"):
+    with pytest.raises(ace.InvalidOption, match=r"\.story"):
         game.save(tmp_path / "game.txt")
     (tmp_path / "game.txt").write_text("?")
-    with pytest.raises(ace.BadFile, match=r"\.story \(the name of a game\)"):
+    with pytest.raises(ace.InvalidOption, match=r"\.story \(the name of a game\)"):
         ace.load(tmp_path / "game.txt")
     run = CliRunner().invoke(app, ["export", str(path), "-o", "again.story", "--json"])
     assert (run.exit_code, json.loads(run.stdout)["what"]) == (0, "game")
@@ -56,7 +56,7 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
 
 
 def test_without_it_nothing_knows_it(game, tmp_path):
-    with pytest.raises(ace.BadFile, match=r"must be one of"):
+    with pytest.raises(ace.InvalidOption, match=r"must be one of"):
         game.save(tmp_path / "game.story")
     assert ".story" not in formats.endings()
 

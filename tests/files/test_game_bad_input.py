@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from acegames.errors import BadFile, InvalidGame
+from acegames.errors import BadFile, InvalidGame, InvalidOption
 from acegames.files.formats import load as load_game
 from acegames.model.game import MarkovGame
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
@@ -189,9 +189,9 @@ def test_labels_that_cannot_be_written(tmp_path, label, suffix):
 
 def test_suffixes(tmp_path):
     game = load_text(tmp_path, CHICKEN)
-    with pytest.raises(BadFile, match=r"\.yaml, \.yml, \.json, \.npz"):
+    with pytest.raises(InvalidOption, match=r"\.yaml, \.yml, \.json, \.npz"):
         game.save(tmp_path / "game.txt")
-    with pytest.raises(BadFile, match=r"\.yaml, \.yml, \.json \(text\), \.npz"):
+    with pytest.raises(InvalidOption, match=r"\.yaml, \.yml, \.json \(text\), \.npz"):
         load_game(written(tmp_path, CHICKEN, "game.txt"))
     game.save(tmp_path / "GAME.NPZ")
     (tmp_path / "GAME.NPZ").rename(tmp_path / "game")

@@ -177,7 +177,7 @@ def test_default_labels_make_a_table(tmp_path, monkeypatch):
     assert tables.read_game("game.csv").digest == ace.load("game.csv").digest == game.digest
     assert CliRunner().invoke(app, ["solve", "game.csv"]).exit_code == 0
     (tmp_path / "game.txt").write_text("x")
-    with pytest.raises(ace.BadFile, match=r"\.npz .*\.nfg .*\.csv, \.parquet"):
+    with pytest.raises(ace.InvalidOption, match=r"\.npz .*\.nfg .*\.csv, \.parquet"):
         ace.load("game.txt")
 
 

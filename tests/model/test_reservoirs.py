@@ -415,3 +415,31 @@ def test_a_level_below_the_reserve_is_said_too():
     assert not certificate.ok
     lowest = 2 - certificate.max_spent[0]
     assert lowest < 1 and f"breaks a rule (lowest level: battery {lowest:g} of 2 (reserve 1))." in str(certificate)
+
+
+def test_a_start_at_the_capacity_is_full_at_every_capacity(tmp_path):
+    """Given or not, it is the same game: one digest, one file, the same capacities that suffice, the same curve."""
+
+    def robot(budget):
+        return ace.MarkovGame.from_functions(
+            players=["robot"],
+            horizon=4,
+            initial="s",
+            actions=lambda t, s: [["work", "charge"]],
+            outcomes=lambda t, s, a: [(1.0, s, 3 if a == ("work",) else -1)],
+            reward=lambda t, s, a: [float(a == ("work",))],
+            legal=lambda t, s, a: t > 0 or a == ("work",),
+            budget={"battery": budget},
+        )
+
+    full, given, lower = (robot(x) for x in (ace.reservoir(2), ace.reservoir(2, start=2), ace.reservoir(4, start=2)))
+    assert given.digest == full.digest and given.reservoirs == full.reservoirs
+    assert ace.feasibility(given).minimal_budgets.tolist() == [[3.0]]  # full with three
+    assert not len(ace.feasibility(lower).minimal_budgets)  # two do not suffice, whatever the capacity
+    for game in (full, given):
+        game.save(tmp_path / "game.yaml")
+        assert ace.load(tmp_path / "game.yaml").digest == full.digest
+    curves = [ace.budget_curve(robot(x)) for x in (ace.reservoir(5), ace.reservoir(5, start=5))]
+    assert str(curves[0]) == str(curves[1])
+    with pytest.raises(ace.InvalidGame, match=r"budget of 'battery': the start 4 must be between 0 and the capacity 3"):
+        full.with_budget({"battery": ace.reservoir(3, start=4)})

@@ -85,6 +85,7 @@ def feasible(game):
 # -- whole numbers --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::acegames.GameWarning")  # of what floats say that 1.1 + 2.2 is
 @pytest.mark.parametrize(
     ("costs", "budget", "fine"),
     [

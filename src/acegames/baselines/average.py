@@ -75,8 +75,8 @@ class ExpectedBudgets(Shown):
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
         """Probability of each joint action, whatever `spent` is; UnknownPair if it cannot occur."""
-        if not 0 <= t < self.game.horizon or state not in self.game.state_numbers:
-            raise UnknownPair(f"{place(t, state)}: no such time or state")
+        if not 0 <= t < self.game.horizon:
+            raise UnknownPair(f"{place(t, state)}: t must be a whole number between 0 and {self.game.horizon - 1}")
         layer, share = self.game.layer(t), self.shares[t]
         rows = layer.rows(self.game.state_index(state))
         if not len(rows) or np.isnan(share[rows.start]):

@@ -128,7 +128,7 @@ def simulate(
 
 def _show_rollouts(game: ace.MarkovGame, rollouts: ace.Rollouts) -> None:
     from acegames.model.budgets import own_budget
-    from acegames.model.words import number
+    from acegames.model.words import number, number_beside
 
     found = rollouts.summary()
     columns = zip(game.players, found["mean"], found["std_error"], strict=True)
@@ -146,7 +146,9 @@ def _show_rollouts(game: ace.MarkovGame, rollouts: ace.Rollouts) -> None:
             out.print(f"Wasted of {name}, because it was full: {wasted}")
             continue
         ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
-        out.print(f"Largest cumulative cost of {name}: {number(most)}{ending} (budget {number(budget)})")
+        out.print(
+            f"Largest cumulative cost of {name}: {number_beside(float(most), budget)}{ending} (budget {number(budget)})"
+        )
     for label, kept, most in zip(game.constraints, game.reservoirs, rollouts.excess, strict=True):
         if most > 0:
             what = "excess over the budget" if kept is None else "shortfall below the reserve"

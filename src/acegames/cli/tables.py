@@ -17,7 +17,15 @@ from acegames.cli.text_plot import plot_frontier
 from acegames.cli.words import counted, objective_said
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain
-from acegames.model.words import budgets_listed, called, constraint_called, number, reservoir_parts, rounded_up
+from acegames.model.words import (
+    budgets_listed,
+    called,
+    constraint_called,
+    number,
+    number_beside,
+    reservoir_parts,
+    rounded_up,
+)
 from acegames.solving.curve import SCHEDULE
 
 NO_BUDGET = "No capacity suffices: a reservoir must start at a higher level."
@@ -59,17 +67,19 @@ def show_game(game: ace.MarkovGame, **more: str) -> None:
 def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     """Print the minimal budgets as a table, and draw them where there are two."""
     game, budgets = found.game, found.minimal_budgets
+    own = [plain(b) for b in found.frontier.reference]
     short = "" if found.feasible else ", which does not suffice"
     if len(budgets):
         out.print(f"[bold]Minimal budgets[/]: {meaning}")
-        show_table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most]))
+        rows = ([number_beside(x, b) for x, b in zip(row, own, strict=True)] for row in budgets[:most].tolist())
+        show_table(_amounts(game), rows)
     else:
         out.print(NO_BUDGET)
     if len(budgets) > most:
         out.print(f"... and {len(budgets) - most:,} more (--most)")
     if len(budgets) == len(game.constraints) == 1 and game.reservoirs[0]:
-        own = number(plain(game.reservoirs[0].capacity))
-        out.print(f"Smallest capacity that suffices: {number(budgets[0, 0])} (you have {own})")
+        smallest = number_beside(budgets[0].tolist()[0], own[0])
+        out.print(f"Smallest capacity that suffices: {smallest} (you have {number(own[0])})")
     out.print(escape(f"The game's own budget: {budget_words(game)}{short}"))
     _draw_frontier(found)
     if has_schedule(game):

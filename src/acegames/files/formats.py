@@ -125,7 +125,8 @@ def load(path: Source, **options: Any) -> MarkovGame:
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.
         InvalidGame: a text file or plain arrays that break a rule of the model.
-        InvalidOption: an option that such a file does not take, or a model without a horizon.
+        InvalidOption: an ending that is not known, an option that such a file does not take, or a
+            model without a horizon.
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
         FileNotFoundError: there is no such file; of a catalog game, the message says so.
     """
@@ -135,10 +136,12 @@ def load(path: Source, **options: Any) -> MarkovGame:
         raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):
         if (found is None or found.kind == SOLUTION) and not looks_like_archive(name):
+            if found is None and Path(path).suffix:
+                raise InvalidOption(f"{name}: {_not_known(name)}")
             raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
-            raise BadFile(_not_known(name))
+            raise InvalidOption(f"{name}: {_not_known(name)}")
         if options and not (found is not None and found.takes_options):
             raise InvalidOption(f"{next(iter(options))}: goes with a model of PRISM or Storm, {name} says it itself")
         return reader(path, **options)
@@ -149,7 +152,7 @@ def save(game: MarkovGame, path: Source) -> None:
 
     Raises:
         InvalidGame: a label cannot be written.
-        BadFile: no format that keeps the whole game has this ending.
+        InvalidOption: no format that keeps the whole game has this ending.
     """
     writer = check_saving(path)
     with within_memory("writing the game", tables.SMALLER):
@@ -157,10 +160,10 @@ def save(game: MarkovGame, path: Source) -> None:
 
 
 def check_saving(path: Source) -> Callable[[MarkovGame, Source], object]:
-    """What writes a game to such a file; BadFile where the ending is none that `save` knows."""
+    """What writes a game to such a file; InvalidOption for an ending that none has."""
     found = format_of(path)
     if found is None or found.save is None:
-        raise BadFile(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
+        raise InvalidOption(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
     return found.save
 
 

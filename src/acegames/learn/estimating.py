@@ -15,8 +15,10 @@ from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_o
 from acegames.learn.tally import Sample, Tally, read_samples
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.user_functions import SEED, public
 
 
+@public("estimate", **SEED)
 def estimate(
     source: Any,
     *,

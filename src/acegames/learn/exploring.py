@@ -29,6 +29,7 @@ from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.user_functions import SEED, public
 from acegames.system.showing import Shown
 
 
@@ -67,6 +68,7 @@ class Exploration(Shown):
         return "\n".join([*lines, str(self.empirical)])
 
 
+@public("explore", **SEED)
 def explore(
     source: Any,
     *,

@@ -14,6 +14,7 @@ from acegames.learn.safe_policy import SafePolicy, SafeRunner
 from acegames.learn.sources import GameModel, World, conventions, world_of
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame
+from acegames.model.user_functions import SEED, public
 from acegames.system.showing import Shown
 
 
@@ -40,6 +41,7 @@ class Episodes(Shown):
         )
 
 
+@public("rollout", **SEED)
 def rollout(
     source: Any,
     policy: SafePolicy,

@@ -120,5 +120,14 @@ def read_total(
         raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
 
 
+def unreachable(t: int, state: Label, spent: Any, *, occurs: bool, hint: str = "") -> UnknownPair:
+    """The error for a situation that does not occur; `occurs`: its state does at this time."""
+    if occurs:
+        wrong = f"spent is wrong: the state occurs at t={t}, but never with this cumulative cost{hint}"
+    else:
+        wrong = f"the state or the time is wrong: the state never occurs at t={t}"
+    return UnknownPair(f"{_key(t, state, spent)}: this situation is not reachable under feasible play; {wrong}")
+
+
 def _key(t: Any, state: Any, spent: Any) -> str:
     return f"t={t!r}, state {state!r}, spent {spent!r}"

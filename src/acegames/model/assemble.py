@@ -23,6 +23,7 @@ from acegames.model.budgets import Budgets, negated
 from acegames.model.checks import check_name, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
 from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
+from acegames.model.near_decimals import warn_of_near_decimals
 from acegames.model.raw_layers import BLOCK, Names, OrderedLayer, RawLayer, canonical_layer
 from acegames.model.record import game_of
 
@@ -42,11 +43,13 @@ def assemble(
     budgets: Budgets,
     name: str = "",
     settled: bool = False,
+    derived: bool = False,
 ) -> MarkovGame:
     """Check raw layers that together cover every time, and build the game.
 
     `settled` demands layers that are canonical already, each once, as those of archives are. (A
-    file that combines a few arrays to ever new layers could otherwise fill the memory.)
+    file that combines a few arrays to ever new layers could otherwise fill the memory.) Of a game
+    that is so, or `derived` from another, doubts about its numbers were told before.
     """
     from acegames.model.game import MarkovGame
 
@@ -88,6 +91,8 @@ def assemble(
         reservoirs=budgets.reservoirs,
     )
     _check_every_state_can_act(game)
+    if not settled and not derived:
+        warn_of_near_decimals(game)
     return game
 
 
@@ -110,6 +115,7 @@ def rebuilt(
         initial={game.states[s]: p for s, p in game.initial} if initial is None else initial,
         budgets=Budgets(rows, game.reservoirs) if budgets is None else budgets,
         name=game.name,
+        derived=True,
     )
 
 

@@ -108,9 +108,10 @@ def reservoir(capacity: Any, start: Any = None, reserve: Any = 0) -> Holds:
 
     Args:
         capacity: what it holds.
-        start: the level at the beginning; full by default. With `start` equal to the capacity it is
-            full too: where other capacities are tried (`minimal_budgets`, `budget_curve`) it is
-            full with each of them, while a lower level stays as it is.
+        start: the level at the beginning; full by default. Where other capacities are tried
+            (`minimal_budgets`, `budget_curve`), a lower level stays as it is, while a reservoir
+            that is full is full with each of them, also where `start` equals the capacity: the two
+            are the same game, with the same digest.
         reserve: the least level that must be left after every step; one number, or one per time.
     """
     return Holds(capacity, start, reserve)

@@ -14,6 +14,7 @@ from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
 from acegames.model.checks import Label, check_horizon, check_name
 from acegames.model.costs.random import RandomCost
+from acegames.model.near_decimals import warn_of_near_decimals
 from acegames.model.numbers import Bound, plain
 from acegames.model.record import with_fields
 from acegames.model.written import check_known
@@ -67,9 +68,12 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
     limits = _limits(game, game.horizon, _read(game, budget, game.horizon))
     if game.tails is not None and (len(set(limits.rows)) > 1 or any(limits.reservoirs) or any(limits.lower)):
         raise InvalidGame("budget: infinite play that was cut short needs one number per constraint, for all times")
-    if not any(limits.lower):
-        return with_fields(game, budgets=limits.rows, reservoirs=limits.reservoirs)
-    return _again(game, game.layer_at, limits)
+    if any(limits.lower):
+        changed = _again(game, game.layer_at, limits)
+    else:
+        changed = with_fields(game, budgets=limits.rows, reservoirs=limits.reservoirs)
+    warn_of_near_decimals(changed, costs=False)
+    return changed
 
 
 def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> MarkovGame:

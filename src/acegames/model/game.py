@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import cached_property
 from operator import index
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from acegames.model.to_arrays import game_to_arrays
 from acegames.model.to_table import game_to_table
 from acegames.model.words import budgets_listed, called, counted, listed
 from acegames.model.written import unknown
+from acegames.system.instead import Instead
 from acegames.system.showing import Shown, shortened
 
 __all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
@@ -84,6 +85,10 @@ class MarkovGame(Shown):
     with_budget = game_with_budget
     with_horizon = game_with_horizon
     with_name = game_with_name
+
+    if not TYPE_CHECKING:  # names that one may look for
+        load = Instead("acegames.load(path) reads a game from a file")
+        budget = Instead("game.budgets has the bounds of each time, and game.with_budget(...) gives the game others")
 
     def __init__(self, *_: object, **__: object) -> None:
         """Refuse fields, as `dataclasses.replace` gives them: not all that they say would fit."""

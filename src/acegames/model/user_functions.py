@@ -24,6 +24,7 @@ OF_CONCEPT = {
     "floor": "it belongs to the concept, such as CCE(floor=2)",
     "backend": "it belongs to the concept, such as Nash(backend='gambit')",
 }
+SEED = {"seed": "rng=... takes a seed, or a Generator"}
 TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
@@ -36,6 +37,7 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
+        any_name = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,7 +45,7 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
             for given in kwargs:
                 if given in instead:
                     raise TypeError(f"{name}: unknown argument {given!r}; {instead[given]}")
-                if given not in signature.parameters:
+                if given not in signature.parameters and not any_name:
                     known = [known for known in signature.parameters if known != "self"]
                     raise TypeError(f"{name}: {unknown('argument', given, known)}")
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from acegames.model.budgets import Holds, is_almost_sure
 from acegames.model.checks import Label
-from acegames.model.numbers import nearest_float, plain
+from acegames.model.numbers import exact, nearest_float, plain
 from acegames.model.written import counted as counted
 from acegames.numerics import SHOWN_AS_ZERO
 
@@ -47,6 +47,12 @@ def number(x: Any) -> str:
         return f"{number(x[-1])} at the end"
     shown = [number(v) for v in _ends(x)]
     return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
+
+
+def number_beside(x: Any, other: Any) -> str:
+    """A number that is compared with another one: in full where it would look like that one."""
+    said = number(x)
+    return repr(x) if isinstance(x, float) and x != other and said == number(other) else said
 
 
 def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
@@ -97,7 +103,7 @@ def _ends(schedule: list[Any]) -> list[Any]:
 def rounded_up(x: Any) -> str:
     """A number that is exact where that is short, else to six digits, never below the true one."""
     exactly = number(plain(x) if isinstance(x, Fraction) else x)
-    if len(exactly) <= 8 or x in (math.inf, -math.inf):
+    if x in (math.inf, -math.inf) or (len(exactly) <= 8 and Fraction(exactly) == exact(x)):
         return exactly
     with localcontext(prec=6, rounding=ROUND_CEILING):
         up, down = Fraction(x).as_integer_ratio()

@@ -17,10 +17,11 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.kernels.records import PairTable
-from acegames.model.amounts import read_total
+from acegames.model.amounts import read_total, unreachable
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, check_rng, first_state
-from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.user_functions import SEED, public
 from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.on_demand import count_pairs, in_file
@@ -159,6 +160,7 @@ class Policy(Shown):
         """Many `values` at once, (Q, N), with arguments as in `lookup`."""
         return self.layers[t].values_at(self.known_pairs(t, state, total))
 
+    @public("Policy.start", **SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode.
 
@@ -287,9 +289,9 @@ class Policy(Shown):
         return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        return UnknownPair(
-            f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play{self.tracker.hint(t)}"
-        )
+        space = self.layers[t].space if self.reached is None else self.reached.layers[t]
+        occurs = space.has(self.state_numbers[state])
+        return unreachable(t, state, spent, occurs=occurs, hint=self.tracker.hint(t))
 
     @cached_property
     def possible(self) -> Possible | None:

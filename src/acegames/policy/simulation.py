@@ -27,7 +27,7 @@ from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import check_function, policy_of, public
+from acegames.model.user_functions import SEED, check_function, policy_of, public
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
@@ -127,7 +127,7 @@ def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
     return [f"{named(kind, label)} " for label in labels] or [""] * number
 
 
-@public("simulate")
+@public("simulate", **SEED)
 @within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.

@@ -84,6 +84,12 @@ class Cells:
         bits = np.unpackbits(self.bits[block], count=within, bitorder="little")
         return int(self.counts[block] + bits.sum(dtype=np.int64))
 
+    def any_between(self, first: int, end: int) -> bool:
+        """Whether one of the cells first : end is present."""
+        if self.keys is not None:
+            return bool(np.diff(np.searchsorted(self.keys, [first, end]))[0])
+        return self.before(end) > self.before(first)
+
     def rank(self, cells: Ints) -> Ints:
         """Number of each given cell among those present, -1 where absent."""
         if self.keys is not None:
@@ -123,6 +129,13 @@ class LayerSpace:
     def total(self) -> int:
         """Number of cells of all boxes."""
         return int(self.base[-1])
+
+    def has(self, state: int) -> bool:
+        """Whether a reached cell has this state."""
+        box = int(np.searchsorted(self.states, state))
+        if self.cells is None or box == len(self.states) or self.states[box] != state:
+            return False
+        return self.cells.any_between(int(self.base[box]), int(self.base[box + 1]))
 
     def locate(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
         """Cell of each (state, spent); -1 outside the boxes, or if no play enters the state so.

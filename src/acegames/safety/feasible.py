@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_pair, rows_from_units, to_units
+from acegames.model.amounts import read_pair, rows_from_units, to_units, unreachable
 from acegames.model.arrays import in_pair_order
-from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import plain_array
 from acegames.model.user_functions import public
 from acegames.model.watching import check_progress, told
@@ -145,9 +145,7 @@ class Feasibility(Shown):
         to_whole = partial(to_units, self.game.constraints, self.lattice.units)
         index, total = read_pair(t, last, state, self.game.state_numbers, spent, to_whole)
         if not self.space.contains(t, np.array([index]), total).all():
-            raise UnknownPair(
-                f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play"
-            )
+            raise unreachable(t, state, spent, occurs=self.space.feasible and self.space.layers[t].has(index))
         return index, total[0]
 
     def __str__(self) -> str:

@@ -7,8 +7,8 @@ from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
 from acegames.model.budgets import has_schedule
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import plain_array
-from acegames.model.words import number
+from acegames.model.numbers import plain, plain_array
+from acegames.model.words import number_beside
 from acegames.safety.frontier import Frontier
 
 
@@ -16,7 +16,8 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     """The error for a game without a feasible policy; `how` says how costs were counted."""
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
-        minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
+        frontier = Frontier(game)
+        minimal = plain_array(frontier.at_root(), len(game.constraints))
     except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would suffice is unknown: {error})")
     if not len(minimal):
@@ -28,8 +29,8 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         )
     shown = [
         ", ".join(
-            f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
-            for c, kept, b in zip(game.constraints, game.reservoirs, row, strict=True)
+            f"{c!r}: {'capacity ' * (kept is not None)}{number_beside(b, plain(own))}"
+            for c, kept, b, own in zip(game.constraints, game.reservoirs, row, frontier.reference, strict=True)
         )
         for row in minimal[:3].tolist()
     ]

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.within import Within
-from acegames.errors import TooLarge, UnknownPair
-from acegames.model.amounts import LARGEST, read_pair
+from acegames.errors import TooLarge
+from acegames.model.amounts import LARGEST, read_pair, unreachable
 from acegames.model.arrays import Bools, Ints
 from acegames.model.checks import check_choice
-from acegames.model.game import Label, MarkovGame, place
+from acegames.model.game import Label, MarkovGame
 from acegames.model.words import counted
 from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import explore
@@ -143,8 +143,7 @@ class ActionShield(Shield):
         """A situation (t, state, spent) with its safe joint actions; at the end there are none."""
         _, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         if not self._within(np.array([t]), total)[0]:
-            said = "this situation is not reachable under feasible play"
-            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: {said}{self.tracker.hint(t)}")
+            raise unreachable(t, state, spent, occurs=True, hint=self.tracker.hint(t))
         number = int(self._set_at(np.array([t]), total)[0])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_pair
+from acegames.model.amounts import read_pair, unreachable
 from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
-from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.user_functions import public
 from acegames.model.words import counted
 from acegames.policy.tracker import CostTracker, Spent
@@ -260,9 +260,8 @@ class Shield(Shown, Sealed):
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         found = int(self._find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
-            raise UnknownPair(
-                f"{place(t, state)}, spent {spent!r}: this situation is not reachable under feasible play{self.tracker.hint(t)}"
-            )
+            occurs = self.feasibility.space.layers[t].has(index)
+            raise unreachable(t, state, spent, occurs=occurs, hint=self.tracker.hint(t))
         return found
 
     def row(self, t: int, state: Label, spent: Any) -> int:

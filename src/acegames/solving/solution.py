@@ -13,6 +13,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.model.arrays import seal
 from acegames.model.game import MarkovGame
+from acegames.model.user_functions import SEED, public
 from acegames.model.words import counted
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
@@ -81,6 +82,7 @@ class Solution(Shown):
 
         return verify(self.game, self.policy, self.concept, tol=tol, engine=engine, progress=progress)
 
+    @public("Solution.simulate", **SEED)
     def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:
         """Play so many independent episodes: `acegames.simulate`. A seed gives the same ones."""
         return simulate(self.game, self.policy, episodes=episodes, rng=rng)

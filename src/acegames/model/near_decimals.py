@@ -1,0 +1,81 @@
+"""Costs and budgets that floats put beside a short decimal: 0.1 * 3 is 0.30000000000000004.
+
+They count exactly as they stand (spec 9), so a cost of 0.1 * 3 breaks a budget of 0.3. That is
+hardly ever meant, so it is told where the game is built. Probabilities are left out: they are
+compared with nothing, and `1 - p` or counts that were normalised often look like this.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acegames.model.costs.random import RandomCost
+from acegames.model.numbers import plain
+from acegames.model.user_functions import warn_of_game
+from acegames.model.written import are
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
+DIGITS = 9
+"""Of a short decimal: of random floats one in 500,000 is that close to such a one by chance."""
+ULPS = 4
+"""Units in the last place: what a few operations on floats leave behind."""
+
+
+def near_decimal(value: Any) -> float | None:
+    """The short decimal that a number misses by rounding errors of floats; None where none is."""
+    if isinstance(value, RandomCost):
+        return None
+    if isinstance(value, Fraction):
+        value = plain(value)
+    if not isinstance(value, float) or not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return short if value != short and abs(value - short) <= ULPS * math.ulp(value) else None
+
+
+def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
+    """GameWarning for the first cost or budget that just misses a short decimal, if there is one.
+
+    It is found among the distinct costs: the outcomes are looked at only to name the place.
+    """
+    found = [
+        f"budget of {label!r}{_at(game, m, bound)}: {_missed(bound)}"
+        for m, label in enumerate(game.constraints)
+        for bound in dict.fromkeys(row[m] for row in game.budgets)
+        if near_decimal(bound) is not None
+    ]
+    near = [(m, k) for m, values in enumerate(game.cost_values) for k, c in enumerate(values) if near_decimal(c)]
+    if costs and near:
+        m, k = near[0]
+        cost = game.cost_values[m][k]
+        found += [
+            f"{_place(game, m, k)}: the cost of {game.constraints[m]!r}, {_missed(cost)}",
+            *[""] * (len(near) - 1),
+        ]
+    if found:
+        more = f" There {are(len(found) - 1, 'more such number')}." if len(found) > 1 else ""
+        warn_of_game(f"{found[0]}.{more}")
+
+
+def _missed(value: Any) -> str:
+    said = f"{plain(value)!r}, misses {near_decimal(value)!r} by a rounding error of floats, and counts exactly as it stands"
+    return f"{said}; round it, or give a Fraction or a Decimal"
+
+
+def _at(game: MarkovGame, m: int, bound: Any) -> str:
+    times = [t for t, row in enumerate(game.budgets) if row[m] == bound]
+    return "" if len(times) == game.horizon else f" at t={times[0]}"
+
+
+def _place(game: MarkovGame, m: int, code: int) -> str:
+    for t in range(game.horizon):
+        outcome = np.flatnonzero(game.layer(t).cost[:, m] == code)
+        if len(outcome):
+            return game.place(t, int(np.searchsorted(game.layer(t).out_ptr, outcome[0], "right")) - 1)
+    raise AssertionError("every cost value occurs")

@@ -1,0 +1,69 @@
+"""Floats that just miss a short decimal: told where the game is built, and shown in full where they are compared."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import acegames as ace
+
+
+def risky(cost, budget):
+    """Two steps: going costs `cost` in the second, waiting nothing."""
+    return ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial="s",
+        actions=lambda t, s: [("go", "wait")],
+        outcomes=lambda t, s, a: [(1.0, s, cost if t == 1 and a == ("go",) else 0)],
+        reward=lambda t, s, a: [float(a == ("go",))],
+        budget={"risk": budget},
+    )
+
+
+@pytest.mark.parametrize("cost", [0.1 * 3, np.float64(0.1) * 3, 1 - 0.7, -0.1 * 3, 30000000.000000004])
+def test_a_cost_beside_a_short_decimal_is_told_with_its_place(cost):
+    with pytest.warns(ace.GameWarning) as told:
+        risky(cost, 1)
+    (said,) = [str(x.message) for x in told]
+    assert (
+        f"t=1, state 's', action ('go',): the cost of 'risk', {float(cost)!r}, misses {float(f'{cost:.6g}')!r}" in said
+    )
+    assert told[0].filename == __file__
+
+
+def test_a_budget_beside_a_short_decimal_is_told_too():
+    with pytest.warns(
+        ace.GameWarning, match=r"^budget of 'risk': 0\.7999999999999999, misses 0\.8 .*There is 1 more such number"
+    ):
+        game = risky(0.1 * 3, 0.1 + 0.7)
+    with pytest.warns(ace.GameWarning, match=r"^budget of 'risk' at t=1: 0\.30000000000000004, misses 0\.3 "):
+        game.with_budget({"risk": [1, 0.1 * 3]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.with_horizon(1), game.with_name("again"), ace.solve(game), game.with_budget(0.5)
+
+
+@pytest.mark.parametrize("number", [1 / 3, 0.1, 2 / 7, 1e-300, 5, 123456.789, Fraction(1, 3), math.pi])
+def test_honest_numbers_are_not_told(number):
+    risky(number, number)
+
+
+def test_probabilities_may_be_off_by_rounding():
+    ace.MarkovGame.from_functions(
+        players=["p"], horizon=1, initial="s", actions=lambda t, s: [("go",)], budget={"risk": 1},
+        outcomes=lambda t, s, a: [(0.7, s, 0), (1 - 0.7, s, 1)], reward=lambda t, s, a: [0],
+    )  # fmt: skip
+
+
+def test_what_misses_a_budget_by_a_rounding_error_looks_unlike_it():
+    with pytest.warns(ace.GameWarning):
+        game = ace.MarkovGame.from_arrays(
+            np.ones((1, 1, 1)), np.zeros((1, 1, 1)), np.full((1, 1, 1), 0.1 * 3), {"risk": 0.3}, horizon=1
+        )
+    with pytest.raises(ace.Infeasible, match=r"'risk': 0\.30000000000000004$"):
+        ace.solve(game)
