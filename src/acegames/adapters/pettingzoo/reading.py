@@ -164,7 +164,7 @@ def from_parallel_env(
         constraints=constraints,
         actions=reader.actions,
         outcomes=reader.outcomes,
-        reward=reader.reward,
+        reward=None,  # it comes with the outcomes
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
         offered=rules.actions,
@@ -221,14 +221,9 @@ class _Reader:
         """The actions of each player."""
         return ((NO_ACTION,),) * len(self.rules.players) if state == END else self._at(t)[state].choices
 
-    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any]]:
-        """(probability, next state, cost) of everything that can happen."""
-        return [(p, found.next_state, found.cost) for p, found in self._play(t, state, action)]
-
-    def reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        """The expected reward of each player."""
-        found = self._play(t, state, action)
-        return tuple(math.fsum(p * x.rewards[i] for p, x in found) for i in range(len(action)))
+    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any, tuple[float, ...]]]:
+        """(probability, next state, cost, rewards) of everything that can happen."""
+        return [(p, found.next_state, found.cost, found.rewards) for p, found in self._play(t, state, action)]
 
     # -- playing
 
