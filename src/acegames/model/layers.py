@@ -103,11 +103,9 @@ class Layer:
     def paid(self, row: Any, out: Any) -> NDArray[np.float64]:
         """What outcomes that were drawn from `apart` pay, (..., N), given with their rows."""
         if self.payments is None:
-            found: NDArray[np.float64] = self.reward[row]
-            return found
+            return np.asarray(self.reward[row])
         assert len(self.payments.reward) == len(self.prob), "outcomes are drawn from layer.apart()"
-        found = self.payments.reward[out]
-        return found
+        return np.asarray(self.payments.reward[out])
 
 
 def arrays_of(layer: Layer) -> list[NDArray[Any]]:

@@ -1,6 +1,6 @@
 """What outcomes pay: from an amount for each outcome to the payments and the mean of a layer.
 
-    reward[r] = sum over outcomes k of row r:  prob[k] paid[k]  /  sum of prob[k]
+    reward[r] = sum of prob[k] paid[k]  /  sum of prob[k],  over the outcomes k of row r
 
 The mean is a function of the outcomes alone, whoever builds the game and whichever file it comes
 from: outcomes with the same next state and payment count as one, sums are as good as exact and then
@@ -60,8 +60,10 @@ def _means(layer: Layer, row: Ints, paid: Floats) -> Floats:
     if not len(row):
         return np.zeros((len(layer.action), paid.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
-        *sums, total = _sums(np.column_stack([prob[:, None] * paid, prob]), ptr).T
-        mean = np.stack(sums, axis=1) / total[:, None]
+        total, error = _sums(np.column_stack([prob[:, None] * paid, prob]), ptr)
+        excess = (total[:, -1:] - 1) + error[:, -1:]  # of the probabilities, whose decimals were rounded: tiny
+        mean = total[:, :-1] + (error[:, :-1] - excess * total[:, :-1])
+        mean = np.where(np.isnan(mean), total[:, :-1], mean)  # the sum was too large on its way
     least, most = (bound.reduceat(paid, ptr[:-1], axis=0) for bound in (np.minimum, np.maximum))
     return np.asarray(np.clip(mean, least, most) + 0.0)
 
@@ -71,8 +73,8 @@ def _added(number: Ints, prob: Floats) -> Floats:
     return np.bincount(number, weights=prob).astype(np.float64, copy=False)
 
 
-def _sums(terms: Floats, ptr: Ints) -> Floats:
-    """The sums of terms (K, C) over each list, (R, C), with the errors of additions added up."""
+def _sums(terms: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+    """The sums of terms (K, C) over each list, (R, C), and what rounding took from them."""
     many = np.diff(ptr)
     order = np.argsort(-many, kind="stable")
     longer = np.searchsorted(-many[order], -np.arange(int(many.max(initial=0))))  # lists with a k-th term
@@ -85,4 +87,4 @@ def _sums(terms: Floats, ptr: Ints) -> Floats:
         back = after - before
         error[here] += (before - (after - back)) + (term - back)
         total[here] = after
-    return total + np.where(np.isfinite(error), error, 0.0)
+    return total, error

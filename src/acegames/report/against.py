@@ -66,8 +66,9 @@ def _part(layer: Layer, state: Ints, costs: list[list[str]]) -> dict[str, list[A
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
     return {
         "legal joint actions": [first, layer.action[row]],
-        "rewards": [layer.reward[row], *_payments(layer, row)],
+        "rewards": [layer.reward[row]],
         "outcomes": [out_first, layer.prob[out], layer.next_state[out]],
+        "rewards of outcomes": _payments(layer, row),
         "costs": [np.array(texts, dtype=object)[layer.cost[out, m]] for m, texts in enumerate(costs)],
     }
 

@@ -331,7 +331,9 @@ class _Reader:
                 f"{place(t, state)}: met twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
-        if not again and t < self.horizon and self._one_more(known[state].ways, t, way.seed):
+        if t < known[state].ways[0].t:  # a later way was tried before it
+            known[state].ways.insert(0, way)
+        elif not again and t < self.horizon and self._one_more(known[state].ways, t, way.seed):
             known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
