@@ -7,6 +7,7 @@ from subprocess import run
 
 import numpy as np
 import pytest
+import yaml
 
 import acegames as ace
 from acegames.files import games, tables
@@ -60,6 +61,15 @@ def test_no_bit_is_lost(ending, tmp_path):
     assert saved(game, tmp_path / f"game{ending}").digest == game.digest
 
 
+@pytest.mark.parametrize("ending", [".yaml", ".json"])
+def test_the_version_of_a_text_file_says_that_outcomes_pay(ending, tmp_path):
+    game = paying_game(0, states=1, horizon=1).game
+    game.save(tmp_path / f"paying{ending}")
+    ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1)), horizon=1).save(tmp_path / f"plain{ending}")
+    versions = [yaml.safe_load((tmp_path / f"{name}{ending}").read_text())["version"] for name in ("paying", "plain")]
+    assert versions == [2, 1]
+
+
 def test_a_text_file_with_an_archive_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(games, "TEXT_LIMIT", 0)
     game = thirds()
@@ -86,7 +96,7 @@ def test_a_proof_is_about_the_game_with_its_payments(tmp_path):
 
 RULES = """
 format: acegames-game
-version: 1
+version: 2
 players: [a, b]
 states: [here, there]
 actions: [[go], [go]]
@@ -109,7 +119,7 @@ def test_rules_with_rewards_on_outcomes(tmp_path):
     found = [(p, s, paid) for p, s, _, paid in game.payments(0, 0)]
     assert found == [(0.25, "here", (1.0, 0.0)), (0.25, "here", (11.0, 0.0)), (0.5, "there", (1.0, 4.0))]
     assert game.layer(0).reward[0].tolist() == [3.5, 2.0]
-    adding = RULES.replace("version: 1", "version: 2") + "  - {when: {next: there}, add: {reward: {a: 6}}}\n"
+    adding = RULES + "  - {when: {next: there}, add: {reward: {a: 6}}}\n"
     (tmp_path / "adding.yaml").write_text(adding)
     more = ace.load(tmp_path / "adding.yaml")
     assert [paid for *_, paid in more.payments(0, 0)] == [(1.0, 0.0), (11.0, 0.0), (7.0, 4.0)]

@@ -98,7 +98,7 @@ def tables_from_archive(
         if type(k) is not int or not 0 <= k < len(entries):
             raise BadFile(f"time {t} refers to layer {show(k)}, there are {len(entries)}")
         times[k].append(t)
-    fields = [_fields(entry, arrays) for entry in entries]
+    fields = [_named(entry, arrays) for entry in entries]
     # A few arrays may be said to make up very many layers, each of which takes time.
     found = sum(max(LAYER_OUTCOMES, sum(array.size for array in field.values())) for field in fields)
     most = LAYERED.at(sum(array.size for array in arrays.values()))
@@ -111,7 +111,7 @@ def tables_from_archive(
     return layers, values
 
 
-def _fields(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _named(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The arrays of a layer, those of its payments after `paid_`."""
     found = {field: arrays[entry[field]] for field in LAYER_FIELDS}
     if entry.get("payments") is not None:

@@ -51,7 +51,7 @@ SOLUTION = "acegames-solution"
 """The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
 TEXT_VERSION = 2
-"""The version of game files in text whose rules add, which an older acegames does not know."""
+"""The version of game files in text whose rules add, or whose outcomes have rewards."""
 TEXT_LIMIT = 20_000
 
 _RULES = ("rules", "default_legal")
@@ -86,8 +86,7 @@ def save_text(game: MarkovGame, path: AnyPath) -> None:
     suffix = Path(path).suffix.lower()
     if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
         document |= rules_document(game)
-        if any("add" in rule for rule in document["rules"]):
-            document["version"] = TEXT_VERSION
+        document["version"] = _version_of(document)
         write_text(path, dump(document, suffix))
         return
     # The archive is named after its content and written first: an older text keeps its own archive.
@@ -134,8 +133,10 @@ def load_text(path: AnyPath) -> MarkovGame:
 def _version_of(document: Any) -> int:
     """The version that a document without one should state."""
     rules = document.get("rules") if isinstance(document, Mapping) else None
-    adds = isinstance(rules, list) and any(isinstance(rule, Mapping) and "add" in rule for rule in rules)
-    return TEXT_VERSION if adds else VERSION
+    given = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
+    listed = [rule["outcomes"] for rule in given if isinstance(rule.get("outcomes"), list)]
+    pays = any("reward" in outcome for outcomes in listed for outcome in outcomes if isinstance(outcome, Mapping))
+    return TEXT_VERSION if pays or any("add" in rule for rule in given) else VERSION
 
 
 def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTables | None]:
