@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import zipfile
 from subprocess import run
 
 import numpy as np
@@ -12,6 +14,7 @@ import yaml
 import acegames as ace
 from acegames.files import games, tables
 from acegames.files.formats import endings
+from acegames.system.container import read_archive
 from acegames.verifier.proof import checker_file
 from paying_games import paying_game
 
@@ -140,3 +143,15 @@ def test_archives_of_games_without_payments_say_nothing_of_them():
     header, arrays = games.game_to_archive(ace.catalog.get("intersection"))
     assert "payments" not in header["layers"][0]
     assert not any("paid" in name for name in arrays)
+
+
+def test_files_say_in_their_version_that_outcomes_pay(tmp_path):
+    """So that an older acegames, which would overlook it, says that they are newer."""
+    plain = ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1)), horizon=1)
+    for game, archive, solved in ((plain, 1, 3), (thirds(), 2, 4)):
+        game.save(tmp_path / "game.npz")
+        tables.write_game(game, tmp_path / "game.csv")
+        ace.solve(game).save(tmp_path / "solution.ace")
+        header = json.loads(zipfile.ZipFile(tmp_path / "game.npz").read("header.json"))
+        assert header["version"] == json.loads((tmp_path / "game.csv.json").read_text())["version"] == archive
+        assert read_archive(tmp_path / "solution.ace", "acegames-solution")[1]["version"] == solved

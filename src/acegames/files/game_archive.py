@@ -26,7 +26,7 @@ from acegames.model.costs.random import Cost
 from acegames.model.game import LAYER_FIELDS, PAYMENT_TYPES, MarkovGame
 from acegames.model.numbers import text
 from acegames.model.written import check_keys, label_from_data, labels_from_data, show
-from acegames.system.headers import Arrays
+from acegames.system.headers import FIRST, VERSION, Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
 
@@ -34,6 +34,11 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
     head, (tables, arrays) = head_to_data(game), tables_to_archive(game)
     return {**head, **tables}, arrays
+
+
+def version_of(game: MarkovGame) -> int:
+    """The version of an archive or table: an older acegames would overlook what outcomes pay."""
+    return FIRST if all(layer.payments is None for layer in game.layers) else VERSION
 
 
 def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MarkovGame:
