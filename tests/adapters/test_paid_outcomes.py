@@ -121,10 +121,8 @@ def test_an_environment_that_is_played_keeps_its_rewards():
 class Throws:
     """Two agents, one of whom wins what chance decides; the state stays as it is."""
 
-    possible_agents = ["a", "b"]
-
     def __init__(self):
-        self.agents, self.winner = [], "a"
+        self.possible_agents, self.agents, self.winner = ["a", "b"], [], "a"
 
     def action_space(self, agent):
         return gymnasium.spaces.Discrete(1)
