@@ -238,6 +238,8 @@ def test_reaching_a_label_pays_once_and_a_minus_sign_turns_it_round(tmp_path):
     for steps in (1, 2, 5):
         assert ace.solve(read_model(path, horizon=steps, reach="goal")).values[0] == pytest.approx(1 - 0.5**steps)
         assert ace.solve(read_model(path, horizon=steps, reach="-goal")).values[0] == pytest.approx(0.5**steps - 1)
+    played = ace.solve(read_model(path, horizon=3, reach="goal")).simulate(2000, rng=0)
+    assert set(played.returns[:, 0]) == {0.0, 1.0}  # the goal is reached or not
     with pytest.raises(InvalidOption, match="reach: play begins in 0, which has this label already"):
         read_model(path, horizon=1, reach="init")
 

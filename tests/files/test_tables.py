@@ -133,13 +133,20 @@ def test_random_costs_and_discounted_games_go_through_files(folder):
         forever.to_table()
 
 
-def test_one_table_with_rewards_that_disagree_is_refused():
-    table, rest = ace.catalog.get("intersection").to_table()
+def test_lines_of_one_table_say_what_their_outcomes_pay():
+    game = ace.catalog.get("intersection")
+    table, rest = game.to_table()
     joint = list(zip(table["state"], table["north"], table["east"], strict=True))
     line = next(k for k in range(1, len(joint)) if joint[k] in joint[:k])
+    state, *action = joint[line]
+    before = table["reward_north"][line]
     table["reward_north"][line] += 1
-    with pytest.raises(ace.InvalidGame, match=rf"outcomes, line {line}, column 'reward_north'.*same joint action says"):
-        ace.MarkovGame.from_table(table, **rest)
+    changed = ace.MarkovGame.from_table(table, **rest)
+    row = changed.legal(0, state)[tuple(action)]
+    share = sum(p for p, *_, (north, _) in changed.payments(0, row) if north == before + 1)
+    assert 0 < share < 1 and share == table["probability"][line]
+    assert changed.layer(0).reward[row, 0] == pytest.approx(before + share)
+    assert game.layers[0].payments is None and changed.layers[0].payments is not None
 
 
 def small(states=("a", "b"), players=("p", "q"), constraint="c", actions=((0, 1), (0, 1)), **more):
@@ -215,7 +222,7 @@ def test_entries_that_csv_cannot_hold_are_refused(folder):
     [
         ((-4, "x"), "line 4, column 'probability': 'x' is not a number"),
         ((-3, "x"), "line 4, column 'reward_p': 'x' is not a number"),
-        ((-3, "9"), "line 4, column 'reward_p': 9.0, but line 2 of the same joint action"),
+        ((-3, "9"), "the game in it has another digest"),
         ((-1, "x"), "line 4, column 'c': 'x' is not a finite number"),
         ((0, "z"), "line 4, column 'state': unknown state 'z'"),
     ],

@@ -126,7 +126,7 @@ def test_byte_flips_are_refused_or_harmless(path, tmp_path):
         ([("header.json", b"[" * 100_000)], "not valid JSON"),
         ([("header.json", b"[]")], "names no format"),
         ([("header.json", header(format="acegames-policy"))], "'acegames-policy'"),
-        ([("header.json", header(version=2))], "version 2"),
+        ([("header.json", header(version=3))], "version 3"),
         ([("header.json", header(version="1"))], "version is '1'"),
         ([("header.json", header(version=True))], "version is True"),
         ([("header.json", header())], "some are missing"),

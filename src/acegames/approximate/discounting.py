@@ -22,7 +22,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import pointers
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.costs.random import RandomCost
-from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
+from acegames.model.game import Layer, MarkovGame, Payments, check_game, place
 from acegames.model.record import with_fields
 from acegames.model.tails import Tails
 from acegames.model.user_functions import public
@@ -122,13 +122,13 @@ def _above(amount: Fraction) -> float:
 def _stationary(game: MarkovGame) -> Layer:
     """The rules of every time as one layer: those of each state at the first time that has it."""
     rules: dict[int, dict[str, NDArray[Any]]] = {}
-    met = {s for s, _ in game.initial}
-    for layer in game.layers:
+    met, layers = {s for s, _ in game.initial}, [layer.apart() for layer in game.layers]
+    for layer in layers:
         met.update(np.unique(layer.next_state).tolist())
         for s in np.flatnonzero(np.diff(layer.row_ptr)).tolist():
             here = _rules_of(layer, s)
             first = rules.setdefault(s, here)
-            if here is not first and not all(np.array_equal(first[f], here[f]) for f in LAYER_FIELDS):
+            if here is not first and not all(np.array_equal(first[f], here[f]) for f in here):
                 raise InvalidGame(f"discount: {place(state=game.states[s])} has rules that depend on time")
     stuck = min(met - rules.keys(), default=None)
     if stuck is not None:
@@ -138,18 +138,22 @@ def _stationary(game: MarkovGame) -> Layer:
         )
     if len(game.layers) == 1:
         return game.layers[0]
-    parts = [rules[s] if s in rules else _rules_of(game.layers[0], s) for s in range(len(game.states))]
-    whole = {f: np.concatenate([part[f] for part in parts]) for f in LAYER_FIELDS}
-    return Layer(**whole | {f: pointers(whole[f]) for f in ("row_ptr", "out_ptr")})
+    parts = [rules[s] if s in rules else _rules_of(layers[0], s) for s in range(len(game.states))]
+    whole = {f: np.concatenate([part[f] for part in parts]) for f in parts[0]}
+    paid = whole.pop("paid")
+    own = any(layer.payments is not None for layer in layers)
+    payments = Payments(np.arange(len(paid) + 1), whole["prob"], paid) if own else None
+    return Layer(**whole | {f: pointers(whole[f]) for f in ("row_ptr", "out_ptr")}, payments=payments)
 
 
 def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
-    """The part of a layer that is about one state; counts instead of pointers."""
+    """The part of a layer, outcomes apart, that is about one state; counts instead of pointers."""
     rows = slice(int(layer.row_ptr[state]), int(layer.row_ptr[state + 1]))
     outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
     parts = {"row_ptr": np.array([rows.stop - rows.start])}
     parts["out_ptr"] = np.diff(layer.out_ptr[rows.start : rows.stop + 1])
     parts |= {f: getattr(layer, f)[rows] for f in ("action", "reward")}
+    parts["paid"] = layer.paid(rows.start + np.repeat(np.arange(len(parts["out_ptr"])), parts["out_ptr"]), outs)
     return parts | {f: getattr(layer, f)[outs] for f in ("prob", "next_state", "cost")}
 
 
@@ -170,9 +174,10 @@ def _truncated(
         offset = np.array([len(column) for column in values], dtype=np.int64)
         for column, costs in zip(values, game.cost_values, strict=True):
             column += [_times(c, up, down, grain) for c in costs]
-        reward = rules.reward * float(rate) ** t
+        factor = float(rate) ** t
+        paid = None if whole.paid is None else whole.paid * factor
         up, down = up * cost_rate.numerator, down * cost_rate.denominator
-        raw.append(replace(whole, times=(t,), reward=reward, cost=rules.cost + offset))
+        raw.append(replace(whole, times=(t,), reward=rules.reward * factor, cost=whole.cost + offset, paid=paid))
     return rebuilt(game, raw, values, horizon=horizon)
 
 

@@ -225,7 +225,10 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
 
 
 def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
-    """A layer in which every outcome stands once for each combination of the cells of its costs."""
+    """A layer in which every outcome stands once for each combination of the cells of its costs.
+
+    It is there to be solved, so that of what outcomes pay the mean is kept.
+    """
     combinations = np.ones(len(layer.prob))
     for m, (ptr, _) in enumerate(cells):
         combinations *= np.diff(ptr)[layer.cost[:, m]]
@@ -242,5 +245,5 @@ def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawL
         again = owners(each)
         outcome, cost = outcome[again], np.column_stack([cost[again], new])
         prob = np.maximum(prob[again] * shares[new], TINIEST)  # what is possible stays possible
-    raw = RawLayer.of(layer, times)
+    raw = RawLayer.of(replace(layer, payments=None), times)
     return replace(raw, out_row=raw.out_row[outcome], prob=prob, next_state=layer.next_state[outcome], cost=cost)

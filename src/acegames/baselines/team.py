@@ -12,6 +12,7 @@ import numpy as np
 from acegames.approximate.rounding import upper
 from acegames.concepts import CCE
 from acegames.errors import InvalidOption
+from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Reservoir
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.record import with_fields
@@ -62,7 +63,12 @@ def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
         for layer, own in zip(game.layers, np.split(code.reshape(-1), ends), strict=True)
     )
     actions = (tuple(game.joint_action(row) for row in known),)
-    return with_fields(game, players=("team",), actions=actions, layers=layers, name=f"{game.name or 'game'} as a team")
+    labels: dict[str, Any] = {"players": ("team",), "actions": actions, "name": f"{game.name or 'game'} as a team"}
+    if all(layer.payments is None for layer in layers):
+        return with_fields(game, layers=layers, **labels)
+    raw = [RawLayer.of(layer, times) for layer, times in zip(layers, game.times, strict=True)]
+    paid = [x if x.paid is None else replace(x, paid=x.paid @ np.array(weights)[:, None]) for x in raw]
+    return rebuilt(with_fields(game, **labels), paid, game.cost_values, horizon=game.horizon)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

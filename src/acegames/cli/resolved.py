@@ -99,21 +99,29 @@ def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
 
 
 def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) -> None:
-    """One table per state: a line per outcome, what the joint action pays in its first line."""
+    """One table per state: a line per outcome, what the joint action pays in its first line.
+
+    Where outcomes pay, each line says what its own does.
+    """
     players = ", ".join(map(_label, game.players))
     heads = (players, "reward" if len(game.players) == 1 else "rewards", "prob.", "next state")
     for s in dict.fromkeys(s for s, _ in rows):
         lines = []
         for row in (r for other, r in rows if other == s):
             action = (labels[a] for labels, a in zip(game.actions, layer.action[row].tolist(), strict=True))
-            first = [", ".join(map(_label, action)), ", ".join(f"{x:.6g}" for x in layer.reward[row].tolist())]
-            for p, after, cost in _outcomes(game, layer, row):
+            first = [", ".join(map(_label, action)), _rewards(layer.reward[row].tolist())]
+            for p, after, cost, paid in _outcomes(game, layer, row):
                 there = "(same)" if after == game.states[s] else _label(after)
-                lines.append((*first, f"{p:.6g}", there, *map(_amount, cost)))
+                worth = first[1] if paid is None else _rewards(paid)
+                lines.append((first[0], worth, f"{p:.6g}", there, *map(_amount, cost)))
                 first = ["", ""]
         costs = (f"{_label(c)} cost" for c in game.constraints)
         out.print()
         show_table((*heads, *costs), lines, title=f"state {_label(game.states[s])}", text=(0, 3))
+
+
+def _rewards(amounts: list[float]) -> str:
+    return ", ".join(f"{x:.6g}" for x in amounts)
 
 
 def _label(label: Any) -> str:
@@ -124,12 +132,20 @@ def _amount(cost: Any) -> str:
     return cost.key if isinstance(cost, RandomCost) else number(plain(cost))
 
 
-def _outcomes(game: ace.MarkovGame, layer: Layer, row: int) -> list[tuple[float, Any, list[Fraction | RandomCost]]]:
-    here = layer.outcomes(row)
-    found = zip(layer.prob[here].tolist(), layer.next_state[here].tolist(), layer.cost[here].tolist(), strict=True)
+_Outcome = tuple[float, Any, list[Fraction | RandomCost], list[float] | None]
+"""Probability, next state, cost, and what it pays where outcomes do, each something else."""
+
+
+def _outcomes(game: ace.MarkovGame, layer: Layer, row: int) -> list[_Outcome]:
+    drawn = layer.apart()
+    here = drawn.outcomes(row)
+    paid = drawn.paid(row, here)
+    alike = bool((paid == layer.reward[row]).all())
+    own = [None] * (here.stop - here.start) if alike else paid.tolist()
+    found = zip(drawn.prob[here].tolist(), drawn.next_state[here].tolist(), drawn.cost[here].tolist(), own, strict=True)
     return [
-        (p, game.states[s], [values[c] for values, c in zip(game.cost_values, codes, strict=True)])
-        for p, s, codes in found
+        (p, game.states[s], [values[c] for values, c in zip(game.cost_values, codes, strict=True)], x)
+        for p, s, codes, x in found
     ]
 
 
@@ -141,8 +157,13 @@ def _data(game: ace.MarkovGame, layer: Layer, state: int, row: int) -> dict[str,
         "joint_action": by_label(game.players, action),
         "reward": by_label(game.players, layer.reward[row]),
         "outcomes": [
-            {"probability": p, "next_state": after, "cost": by_label(game.constraints, map(_plain, cost))}
-            for p, after, cost in _outcomes(game, layer, row)
+            {
+                "probability": p,
+                "next_state": after,
+                "cost": by_label(game.constraints, map(_plain, cost)),
+                "reward": by_label(game.players, layer.reward[row] if paid is None else paid),
+            }
+            for p, after, cost, paid in _outcomes(game, layer, row)
         ],
     }
 

@@ -1,8 +1,9 @@
 """A game as a JSON header and numeric arrays, and games from the arrays of a plain numpy file.
 
 The header is the head of `game_data`, cost values as exact text (distributions as in text files),
-and per distinct layer the names of its arrays. Equal arrays are stored once. A game that is read is
-built by `assemble`, which checks it like any other, and must have the digest that was stored.
+and per distinct layer the names of its arrays, also those of `payments` where it has them. Equal
+arrays are stored once. A game that is read is built by `assemble`, which checks it like any other,
+and must have the digest that was stored.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, check_labels
 from acegames.model.costs.random import Cost
-from acegames.model.game import LAYER_FIELDS, MarkovGame
+from acegames.model.game import LAYER_FIELDS, PAYMENT_TYPES, MarkovGame
 from acegames.model.numbers import text
 from acegames.model.written import check_keys, label_from_data, labels_from_data, show
-from acegames.system.headers import Arrays
+from acegames.system.headers import FIRST, VERSION, Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
 
@@ -33,6 +34,11 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
     head, (tables, arrays) = head_to_data(game), tables_to_archive(game)
     return {**head, **tables}, arrays
+
+
+def version_of(game: MarkovGame) -> int:
+    """The version of an archive or table: an older acegames would overlook what outcomes pay."""
+    return FIRST if all(layer.payments is None for layer in game.layers) else VERSION
 
 
 def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MarkovGame:
@@ -65,7 +71,12 @@ def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
         arrays[found] = array
         return found
 
-    layers = [{field: name(field, getattr(layer, field)) for field in LAYER_FIELDS} for layer in game.layers]
+    layers: list[dict[str, Any]] = []
+    for layer in game.layers:
+        layers.append({field: name(field, getattr(layer, field)) for field in LAYER_FIELDS})
+        if layer.payments is not None:
+            paid = {field: name(f"paid_{field}", getattr(layer.payments, field)) for field in PAYMENT_TYPES}
+            layers[-1]["payments"] = paid
     header = {
         "cost_values": [[write_cost(c, text) for c in values] for values in game.cost_values],
         "layers": layers,
@@ -92,7 +103,7 @@ def tables_from_archive(
         if type(k) is not int or not 0 <= k < len(entries):
             raise BadFile(f"time {t} refers to layer {show(k)}, there are {len(entries)}")
         times[k].append(t)
-    fields = [{f: arrays[entry[f]] for f in LAYER_FIELDS} for entry in entries]
+    fields = [_named(entry, arrays) for entry in entries]
     # A few arrays may be said to make up very many layers, each of which takes time.
     found = sum(max(LAYER_OUTCOMES, sum(array.size for array in field.values())) for field in fields)
     most = LAYERED.at(sum(array.size for array in arrays.values()))
@@ -105,14 +116,25 @@ def tables_from_archive(
     return layers, values
 
 
+def _named(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a layer, those of its payments after `paid_`."""
+    found = {field: arrays[entry[field]] for field in LAYER_FIELDS}
+    if entry.get("payments") is not None:
+        found |= {f"paid_{field}": arrays[entry["payments"][field]] for field in PAYMENT_TYPES}
+    return found
+
+
 def _raw_layer(
     field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int], known: dict[Any, Ints]
 ) -> RawLayer:
     n, rows, outcomes = len(names.players), len(field["reward"]), len(field["prob"])
     row_shapes = {"row_ptr": (len(names.states) + 1,), "action": (rows, n), "reward": (rows, n), "out_ptr": (rows + 1,)}
     shapes = {**row_shapes, "prob": (outcomes,), "next_state": (outcomes,), "cost": (outcomes, len(sizes))}
+    if "paid_ptr" in field:
+        payments = len(field["paid_prob"])
+        shapes |= {"paid_ptr": (outcomes + 1,), "paid_prob": (payments,), "paid_reward": (payments, n)}
     for name, shape in shapes.items():
-        array, kinds = field[name], "f" if name in ("reward", "prob") else "iu"
+        array, kinds = field[name], "f" if name.endswith(("reward", "prob")) else "iu"
         if array.dtype.kind not in kinds or array.shape != shape:
             raise BadFile(f"the array {name} has shape {array.shape} of {array.dtype}, must have shape {shape}")
     ranges = {"next_state": [len(names.states)], "action": list(map(len, names.actions)), "cost": sizes}
@@ -122,7 +144,11 @@ def _raw_layer(
                 raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
     state, row = _owners("row_ptr", field, rows, known), _owners("out_ptr", field, outcomes, known)
     prob, next_state, cost = (field[name] for name in ("prob", "next_state", "cost"))
-    return RawLayer(times, state, field["action"], field["reward"], row, prob, next_state, cost)
+    if "paid_ptr" not in field:
+        return RawLayer(times, state, field["action"], field["reward"], row, prob, next_state, cost)
+    out = _owners("paid_ptr", field, payments, known)
+    drawn = (row[out], field["paid_prob"], next_state[out], cost[out], field["paid_reward"])
+    return RawLayer(times, state, field["action"], field["reward"], *drawn)
 
 
 def _owners(name: str, field: dict[str, NDArray[Any]], total: int, known: dict[Any, Ints]) -> Ints:

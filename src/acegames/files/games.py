@@ -22,6 +22,7 @@ from acegames.files.game_archive import (
     game_to_archive,
     tables_from_archive,
     tables_to_archive,
+    version_of,
 )
 from acegames.files.game_data import (
     Settings,
@@ -41,7 +42,7 @@ from acegames.model.written import check_keys, read_text, show
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
-from acegames.system.headers import VERSION, check_version
+from acegames.system.headers import FIRST, VERSION, check_version
 from acegames.system.npz import PLAIN, write_npz
 
 FORMAT = "acegames-game"
@@ -50,8 +51,8 @@ TABLES = "acegames-tables"
 SOLUTION = "acegames-solution"
 """The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
-TEXT_VERSION = 2
-"""The version of game files in text whose rules add, which an older acegames does not know."""
+TEXT_VERSION = VERSION
+"""The version of game files in text whose rules add, or whose outcomes have rewards."""
 TEXT_LIMIT = 20_000
 
 _RULES = ("rules", "default_legal")
@@ -75,25 +76,24 @@ def load_archive(path: AnyPath) -> MarkovGame:
 
 def save_archive(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to an archive, whole or not at all."""
-    write_npz(path, FORMAT, *game_to_archive(game))
+    write_npz(path, FORMAT, *game_to_archive(game), version_of(game))
 
 
 def save_text(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to a text file, whole or not at all."""
     from acegames.files.yaml_json import dump  # brings yaml, which archives do not need
 
-    document = {"format": FORMAT, "version": VERSION, **head_to_document(game)}
+    document = {"format": FORMAT, "version": FIRST, **head_to_document(game)}
     suffix = Path(path).suffix.lower()
     if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
         document |= rules_document(game)
-        if any("add" in rule for rule in document["rules"]):
-            document["version"] = TEXT_VERSION
+        document["version"] = _version_of(document)
         write_text(path, dump(document, suffix))
         return
     # The archive is named after its content and written first: an older text keeps its own archive.
     beside = Path(os.path.realpath(path)).parent / f"{Path(path).stem}.{game.digest[:12]}.npz"
     before = beside.exists()
-    write_npz(beside, TABLES, *tables_to_archive(game))
+    write_npz(beside, TABLES, *tables_to_archive(game), version_of(game))
     try:
         write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
     except BaseException:
@@ -134,8 +134,10 @@ def load_text(path: AnyPath) -> MarkovGame:
 def _version_of(document: Any) -> int:
     """The version that a document without one should state."""
     rules = document.get("rules") if isinstance(document, Mapping) else None
-    adds = isinstance(rules, list) and any(isinstance(rule, Mapping) and "add" in rule for rule in rules)
-    return TEXT_VERSION if adds else VERSION
+    given = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
+    listed = [rule["outcomes"] for rule in given if isinstance(rule.get("outcomes"), list)]
+    pays = any("reward" in outcome for outcomes in listed for outcome in outcomes if isinstance(outcome, Mapping))
+    return TEXT_VERSION if pays or any("add" in rule for rule in given) else FIRST
 
 
 def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTables | None]:

@@ -245,21 +245,17 @@ class RuleTables:
 
     def _raw(self, draft: _Draft, times: list[int], reward: Floats, pays: Floats, cost: Ints) -> RawLayer:
         state, *acts = self._split(draft.places)
-        prob = self.out_prob[draft.outcome]
-        found = reward[draft.reward]
-        if pays.any():
-            expected = np.zeros_like(found)
-            np.add.at(expected, draft.out_row, prob[:, None] * pays[draft.pays])
-            found = found + expected
+        found, own = reward[draft.reward], pays[draft.pays]
         return RawLayer(
             times=tuple(times),
             row_state=state,
             row_action=np.stack(acts, axis=1),
             reward=found,
             out_row=draft.out_row,
-            prob=prob,
+            prob=self.out_prob[draft.outcome],
             next_state=draft.next_state,
             cost=cost[draft.cost],
+            paid=found[draft.out_row] + own if own.any() else None,
         )
 
     def _split(self, codes: Ints) -> list[Ints]:

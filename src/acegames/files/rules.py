@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What a rule adds to every outcome that it speaks of; rewards count by their expectation."""
+    """What a rule adds to every outcome that it speaks of."""
 
     cost: tuple[Cost, ...] | None
     reward: tuple[float, ...] | None

@@ -129,15 +129,19 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
-    write_archive(path, SOLUTION, header, arrays | {"values": solution.values}, _format_version(solution.policy))
+    write_archive(
+        path, SOLUTION, header, arrays | {"values": solution.values}, _format_version(solution.policy, solution.game)
+    )
 
 
-def _format_version(policy: Policy) -> int:
-    """An older acegames would count a reservoir like a plain budget, and would take totals that do
-    not follow from others for reached ones, so it must refuse the file.
+def _format_version(policy: Policy, game: MarkovGame | None = None) -> int:
+    """An older acegames would count a reservoir like a plain budget, would take totals that do not
+    follow from others for reached ones, and would overlook what the outcomes of the game pay, so it
+    must refuse the file.
     """
     sums = policy.reached is not None and policy.reached.sums is not None
-    return BLOCK_VERSION if sums or any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
+    pays = game is not None and any(layer.payments is not None for layer in game.layers)
+    return BLOCK_VERSION if sums or pays or any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:

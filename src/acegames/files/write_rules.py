@@ -40,11 +40,13 @@ def rules_document(game: MarkovGame) -> dict[str, Any]:
     """Return `rules`, and `default_legal: false` where some joint actions are illegal."""
     writer = _Writer(game)
     said: dict[Place, Parts] = {}
-    for k, layer in enumerate(game.layers):
+    for k, layer in enumerate(layer.apart() for layer in game.layers):
         for row, state in enumerate(owners(layer.row_ptr).tolist()):
             here = said.setdefault((state, *layer.action[row].tolist()), {})
-            here.setdefault(("outcomes", _outcome_key(layer, row)), []).append(k)
-            here.setdefault(("reward", tuple(layer.reward[row].tolist())), []).append(k)
+            paid = _paid(layer, row)
+            here.setdefault(("outcomes", _outcome_key(layer, row, paid)), []).append(k)
+            if paid is None:
+                here.setdefault(("reward", tuple(layer.reward[row].tolist())), []).append(k)
     rules = []
     for _, places in groupby(sorted(said), lambda place: place[0]):
         state = {place[1:]: (place, said[place]) for place in places}
@@ -58,10 +60,16 @@ def _length(rules: list[dict[str, Any]]) -> float:
     return sum(len(str(rule)) for rule in rules) if rules else math.inf
 
 
-def _outcome_key(layer: Layer, row: int) -> Any:
+def _paid(layer: Layer, row: int) -> list[Any] | None:
+    """What each outcome of a row pays; None where that is the reward of the row."""
+    paid = layer.paid(row, layer.outcomes(row))
+    return None if (paid == layer.reward[row]).all() else list(map(tuple, paid.tolist()))
+
+
+def _outcome_key(layer: Layer, row: int, paid: list[Any] | None) -> Any:
     here = layer.outcomes(row)
-    costs = map(tuple, layer.cost[here].tolist())
-    return tuple(zip(layer.prob[here].tolist(), layer.next_state[here].tolist(), costs, strict=True))
+    prob, costs = layer.prob[here].tolist(), map(tuple, layer.cost[here].tolist())
+    return tuple(zip(prob, layer.next_state[here].tolist(), costs, paid or [None] * len(prob), strict=True))
 
 
 def _all_legal(game: MarkovGame) -> bool:
@@ -150,11 +158,11 @@ class _Writer:
         found = {}
         first = next(iter(table.values()))
         for acts, key in table.items():
-            costs = [self._cost(codes) for _, _, codes in key]
-            others = [self._cost(codes) for _, _, codes in first]
+            costs = [self._cost(codes) for _, _, codes, _ in key]
+            others = [self._cost(codes) for _, _, codes, _ in first]
             if any(isinstance(x, RandomCost) for cost in (*costs, *others) for x in cost):
                 return None
-            if [outcome[:2] for outcome in key] != [outcome[:2] for outcome in first]:
+            if [(*out[:2], out[3]) for out in key] != [(*out[:2], out[3]) for out in first]:
                 return None
             if len({tuple(map(sub, mine, its)) for mine, its in zip(costs, others, strict=True)}) > 1:
                 return None
@@ -193,9 +201,10 @@ class _Writer:
         return {"outcomes": [{"probability": outcome[0], **self._effect(outcome)} for outcome in key]}
 
     def _effect(self, outcome: Any) -> dict[str, Any]:
-        _, next_state, codes = outcome
+        _, next_state, codes, paid = outcome
         cost = [values[code] for values, code in zip(self.costs, codes, strict=True)]
-        return {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
+        told = {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
+        return told if paid is None else {**told, "reward": [_friendly(r) for r in paid]}
 
 
 def additive(

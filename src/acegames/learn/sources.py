@@ -176,26 +176,26 @@ class GameModel:
         played = tuple(action) if isinstance(action, Iterable) else action
         key = self.game.layer_at[t], state, played
         try:
-            bounds, outcomes, reward = self._read[key]
+            bounds, outcomes = self._read[key]
         except (KeyError, TypeError):  # TypeError: it cannot be hashed, and will not be found
-            bounds, outcomes, reward = self._read[key] = self._outcomes(t, state, played)
-        next_state, costs = outcomes[bisect.bisect_right(bounds, rng.random())]
+            bounds, outcomes = self._read[key] = self._outcomes(t, state, played)
+        next_state, costs, reward = outcomes[bisect.bisect_right(bounds, rng.random())]
         if self.noise:
             noise = rng.standard_normal(len(reward)).tolist()
             reward = tuple(r + self.noise * x for r, x in zip(reward, noise, strict=True))
         cost = {c: float(x.sample(1, rng)[0]) if isinstance(x, RandomCost) else plain(x) for c, x in costs}
         return next_state, cost, reward
 
-    def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[list[float], list[Any], tuple[float, ...]]:
-        """Bounds between the outcomes on the unit interval, the outcomes, and the rewards."""
+    def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[list[float], list[Any]]:
+        """Bounds between the outcomes on the unit interval, and the outcomes with their rewards."""
         game = self.game
         legal = game.legal(t, state) if state in game.states else {}
         if action not in list(legal):  # a list, because an action may be given that has no hash
             rule = unknown("legal joint action", action, legal or game.states)
             raise InvalidOption(f"{place(t, state)}: {rule}")
-        chances, following, costs = zip(*game.outcomes(t, legal[action]), strict=True)
-        found = [(s, list(zip(game.constraints, cost, strict=True))) for s, cost in zip(following, costs, strict=True)]
-        return np.cumsum(chances)[:-1].tolist(), found, tuple(game.layer(t).reward[legal[action]].tolist())
+        drawn = game.payments(t, legal[action])
+        found = [(s, list(zip(game.constraints, cost, strict=True)), reward) for _, s, cost, reward in drawn]
+        return np.cumsum([chance for chance, *_ in drawn])[:-1].tolist(), found
 
 
 class GameEnv:

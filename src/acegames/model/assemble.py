@@ -22,7 +22,7 @@ from acegames.model.arrays import Ints, distinct
 from acegames.model.budgets import Budgets, negated
 from acegames.model.checks import check_name, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
-from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
+from acegames.model.layers import LAYER_FIELDS, PAYMENT_TYPES, Layer, Payments, arrays_of, changes, each_reachable
 from acegames.model.near_decimals import warn_of_near_decimals
 from acegames.model.raw_layers import BLOCK, Names, OrderedLayer, RawLayer, canonical_layer
 from acegames.model.record import game_of
@@ -66,11 +66,11 @@ def assemble(
     layer_at = [-1] * horizon
     for raw in sorted(layers, key=lambda r: r.times):
         found = canonical_layer(raw, names, codes, most, every_t=len(raw.times) == horizon)
-        layer = Layer(*(shared.one(getattr(found, f)) for f in LAYER_FIELDS))
+        layer = shared.layer(found)
         if settled:
             assert isinstance(raw, RawLayer)
             _check_settled(layer, raw)
-        k = distinct.setdefault(tuple(id(getattr(layer, f)) for f in LAYER_FIELDS), len(built))
+        k = distinct.setdefault(tuple(map(id, arrays_of(layer))), len(built))
         if k == len(built):
             built.append(layer)
         elif settled:  # what is written has each layer once
@@ -164,8 +164,11 @@ def _canonical_costs(
 
 
 def _check_settled(layer: Layer, raw: RawLayer) -> None:
-    found: list[NDArray[Any]] = [layer.action, layer.reward, layer.prob, layer.next_state, layer.cost]
-    given = [raw.row_action, raw.reward, raw.prob, raw.next_state, raw.cost]
+    drawn = layer.apart()
+    found: list[Any] = [layer.action, layer.reward, drawn.prob, drawn.next_state, drawn.cost]
+    given: list[Any] = [raw.row_action, raw.reward, raw.prob, raw.next_state, raw.cost]
+    if raw.paid is not None:
+        found, given = [*found, drawn.payments and drawn.payments.reward], [*given, raw.paid]
     if not all(map(np.array_equal, found, given)):
         raise InvalidGame(f"{place(raw.times[0])}: rows and outcomes are not in order")
 
@@ -184,6 +187,13 @@ class _Shared:
     def __init__(self) -> None:
         self.alone: dict[Any, list[NDArray[Any]]] = {}  # by type and shape: one that was not compared yet
         self.known: dict[bytes, NDArray[Any]] = {}
+
+    def layer(self, given: Layer) -> Layer:
+        """The layer with such arrays."""
+        paid = given.payments
+        payments = paid and Payments(*(self.one(getattr(paid, f)) for f in PAYMENT_TYPES))
+        fields: dict[str, Any] = {f: self.one(getattr(given, f)) for f in LAYER_FIELDS}
+        return Layer(**fields, payments=payments)
 
     def one(self, array: NDArray[Any]) -> NDArray[Any]:
         """The array itself, or the one before that is equal."""

@@ -395,6 +395,7 @@ class _Product:
         tell: Callable[[int, int], None],
     ) -> OrderedLayer:
         """What can happen at these times. Agents' rows are in order, so joint rows are."""
+        local = [layer.apart() for layer in local]
         rows = self._at_most([layer.row_ptr for layer in local])[-1]
         work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
         together = int(np.diff(work, prepend=0).max(initial=0))  # of one joint state, which no block cuts
@@ -417,6 +418,8 @@ class _Product:
             "next_state": Growing(np.int32, room=deep),
             "cost": Growing(np.int8, len(coders), room=deep),
         }
+        if any(layer.payments is not None for layer in local):
+            fields["paid"] = Growing(np.float64, len(local), room=deep)
         for name in ("row_ptr", "out_ptr"):
             fields[name].add(np.zeros(1))
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
@@ -486,10 +489,14 @@ class _Block:
         prob = np.ones(len(self.owner))
         for layer, out in zip(self.layers, self.out, strict=True):
             prob *= layer.prob[out]
+        own = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
+        joint = self._joint_rewards()
+        paid = {} if all(layer.payments is None for layer in self.layers) else {"paid": self._paid(joint)}
         return {
+            **paid,
             "row_ptr": np.cumsum(np.bincount(self.state, minlength=self.size)),
             "action": np.stack(self.actions(), axis=1),
-            "reward": self._rewards(),
+            "reward": own if joint is None else own + joint,
             "out_ptr": np.cumsum(np.bincount(self.owner, minlength=len(self.state))),
             "prob": np.maximum(prob, TINIEST),
             "next_state": self.next_state,
@@ -503,18 +510,25 @@ class _Block:
         action = [agent.actions[0][a[row]] for agent, a in zip(agents, self.actions(), strict=True)]
         return place(times[0], state, action, every_t=len(times) == agents[0].horizon)
 
-    def _rewards(self) -> NDArray[np.float64]:
-        reward = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
+    def _joint_rewards(self) -> NDArray[np.float64] | None:
+        """What the joint rule adds to the agents' own rewards, (R, N)."""
         if self.product.rules.reward is None or not len(self.state):
-            return reward
+            return None
+        found = np.zeros((len(self.state), len(self.layers)))
         more = self.product.rules.reward(self.states, self.actions())
-        given = _by_name("reward", more, self.product.players, len(reward))
+        given = _by_name("reward", more, self.product.players, len(found))
         for player, numbers in given.items():
             try:
-                reward[:, self.product.players.index(player)] += numbers.astype(np.float64)
+                found[:, self.product.players.index(player)] = numbers.astype(np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise InvalidGame(f"reward of {player!r}: not numbers ({error})") from None
-        return reward
+        return found
+
+    def _paid(self, joint: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """What each outcome pays: to every agent what its own outcome does, and the joint rule."""
+        agents = zip(self.layers, self.row, self.out, strict=True)
+        own = np.stack([layer.paid(row[self.owner], out)[:, 0] for layer, row, out in agents], axis=1)
+        return own if joint is None else own + joint[self.owner]
 
     def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[Any]:
         joint: Mapping[Label, Any] = {}

@@ -46,10 +46,10 @@ def game_from_arrays(
 
     Args:
         transition: (S, A1..An, S) probabilities of the next state.
-        reward: (S, A1..An, N) expected reward of each player; or (S, A1..An, S, N) where it depends
-            on the next state, of which the expected value is taken. (Where all sizes are equal, so
-            that the first axis could be time, it is time, and a GameWarning says so;
-            (T, S, A1..An, S, N) has one meaning.)
+        reward: (S, A1..An, N) reward of each player; or (S, A1..An, S, N) where it depends on the
+            next state: play pays that of the state it goes to, and solving takes the mean. (Where
+            all sizes are equal, so that the first axis could be time, it is time, and a
+            GameWarning says so; (T, S, A1..An, S, N) has one meaning.)
         cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or
             floats read by their decimal text; or distributions, each an object with a `cdf` and an
             upper bound (see `random_cost`). Leave out together with `budget` for a game without
@@ -95,7 +95,7 @@ def game_from_arrays(
             "np.stack([reward] * T) the second"
         )
     if rewards.shape in (by_next, (horizon, *by_next)) and rewards.shape != by_time:
-        rewards = _expected(moves, _timed("reward", rewards, by_next, horizon, (*axes, "S", "N")))
+        rewards = _timed("reward", rewards, by_next, horizon, (*axes, "S", "N"))
     else:
         rewards = _timed("reward", rewards, (*shape, n), horizon, (*axes, "N"))
     given = _numbers("legal", np.ones(shape, bool) if legal is None else legal)
@@ -148,6 +148,9 @@ def _raw_layer(names: Names, times: tuple[int, ...], *tables: NDArray[Any]) -> R
             spot = where(rows[r, 0], rows[r, 1:])
             raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
     out_row, nxt, k = np.nonzero((moves[:, :, None] > 0) & (chances[:, None, :] > 0))
+    paid = None
+    if rewards.ndim > rows.shape[1] + 1:  # by next state
+        rewards, paid = np.zeros((*allowed.shape, rewards.shape[-1])), rewards[at][out_row, nxt]
     return RawLayer(
         times=times,
         row_state=rows[:, 0],
@@ -157,6 +160,7 @@ def _raw_layer(names: Names, times: tuple[int, ...], *tables: NDArray[Any]) -> R
         prob=np.maximum(moves[out_row, nxt] * chances[out_row, k], TINIEST),  # a product may underflow
         next_state=nxt,
         cost=codes[out_row, k],
+        paid=paid,
     )
 
 
@@ -170,17 +174,6 @@ def _numbers(what: str, value: Any) -> NDArray[Any]:
     if array.dtype.kind not in "biufO":
         raise InvalidGame(f"{what}: entries of type {array.dtype}, must be numbers")
     return array
-
-
-def _expected(moves: NDArray[Any], rewards: NDArray[Any]) -> NDArray[Any]:
-    """The mean of rewards (T, S, A1..An, S, N) over the next states that are possible."""
-    possible = (moves > 0)[..., None]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        total = np.where(possible, moves[..., None] * rewards, 0.0).sum(axis=-2)
-        mean = total / moves.sum(axis=-1)[..., None]
-    least = np.where(possible, rewards, np.inf).min(axis=-2)
-    most = np.where(possible, rewards, -np.inf).max(axis=-2)
-    return np.where(possible.any(axis=-2), np.clip(mean, least, most), 0.0)  # equal rewards are not rounded
 
 
 def _timed(

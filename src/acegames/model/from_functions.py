@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from operator import mul
+from operator import add
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import owners, pointers
+from acegames.model.arrays import Floats, owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
@@ -43,7 +43,9 @@ from acegames.system.memory import within_memory
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
-Outcome = tuple[float, Label, tuple[Cost, ...]]
+Rewards = tuple[float, ...]
+Outcome = tuple[float, Label, tuple[Cost, ...], Rewards | None]
+"""Probability, next state, cost, and what it pays besides the reward, None for nothing."""
 
 JOINT_BYTES = 500  # that a joint action takes while answers are gathered, at least
 ALWAYS_FINE = 100_000  # joint actions of a state: asking what is free takes longer
@@ -52,8 +54,9 @@ ALWAYS_FINE = 100_000  # joint actions of a state: asking what is free takes lon
 class Block(NamedTuple):
     """The answers for one (t, state), by joint action, and the states that may follow."""
 
-    rewards: dict[JointAction, tuple[float, ...]]
+    rewards: dict[JointAction, Rewards]
     outcomes: dict[JointAction, tuple[Outcome, ...]]
+    paid: dict[JointAction, tuple[Rewards, ...]]  # by each outcome, where rewards come with outcomes
     following: tuple[Label, ...]
 
 
@@ -67,8 +70,8 @@ def game_from_functions(
     *,
     players: Sequence[Label],
     actions: Callable[..., Sequence[Iterable[Label]]],
-    outcomes: Callable[..., Iterable[tuple[float, Any, Any]]],
-    reward: Callable[..., Any],
+    outcomes: Callable[..., Iterable[tuple[Any, ...]]],
+    reward: Callable[..., Any] | None = None,
     horizon: int,
     initial: Any,
     budget: Any = None,
@@ -93,15 +96,17 @@ def game_from_functions(
             number, a sequence of M numbers, or {constraint: number} (absent means 0). None means no
             cost, in a game with budgets with a GameWarning: most often a function forgot to return.
             In place of a number there may be a distribution: an object with a `cdf` and an upper
-            bound (see `random_cost`).
+            bound (see `random_cost`). A fourth entry, written as a reward, is what this outcome
+            pays, besides `reward` if that is given: for rewards that the next state does not tell.
         reward: `reward(t, s, a)` gives one number per player, or {player: number}. A reward may
-            depend on where play goes: `reward(t, s, a, next_s)` is called for each next state, and
-            the game has the expected value, weighted with the probabilities of `outcomes`. Of three
-            arguments, the names say whether they are (t, s, a) or (s, a, next_s). It is the latter
-            where the first is `s` or `state`, the second `a` or `action`, or the last `next...`,
-            `new_...`, `..._next`, `..._prime`, `after`, `successor`, `s2` and the like, unless the
-            first is a time such as `t`, `time` or `step`. Where no name says so, it is (t, s, a),
-            with a GameWarning.
+            depend on where play goes: `reward(t, s, a, next_s)` is called for each next state. Play
+            then pays that of the outcome that is drawn, and solving takes the mean, weighted with
+            the probabilities of `outcomes`. It is left out where outcomes pay all there is. Of
+            three arguments, the names say whether they are (t, s, a) or (s, a, next_s). It is the
+            latter where the first is `s` or `state`, the second `a` or `action`, or the last
+            `next...`, `new_...`, `..._next`, `..._prime`, `after`, `successor`, `s2` and the like,
+            unless the first is a time such as `t`, `time` or `step`. Where no name says so, it is
+            (t, s, a), with a GameWarning.
         horizon: number of steps, at least 1.
         initial: a state, or {state: probability}. A state None, here or as a next state, is allowed
             with a GameWarning: most often a function forgot to return.
@@ -194,13 +199,13 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
     by_table = [
         [(s, a, r, b.outcomes[a]) for s, b in blocks.items() for a, r in b.rewards.items()] for _, blocks in tables
     ]
-    vectors = (cost for rows in by_table for *_, outs in rows for _, _, cost in outs)
+    vectors = (cost for rows in by_table for *_, outs in rows for _, _, cost, _ in outs)
     values, codes = code_costs(vectors, len(names.constraints))
     ends = np.cumsum([sum(len(outs) for *_, outs in rows) for rows in by_table])
     state_index = {s: i for i, s in enumerate(names.states)}
     action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
     layers = []
-    for (times, _), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
+    for (times, blocks), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
         acts = [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows]
         layers.append(
             RawLayer(
@@ -209,12 +214,19 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
                 row_action=np.array(acts, dtype=np.int64),
                 reward=np.array([r for _, _, r, _ in rows], dtype=np.float64),
                 out_row=owners(pointers([len(outs) for *_, outs in rows])),
-                prob=np.array([p for *_, outs in rows for p, _, _ in outs], dtype=np.float64),
-                next_state=np.array([state_index[nxt] for *_, outs in rows for _, nxt, _ in outs], dtype=np.int64),
+                prob=np.array([p for *_, outs in rows for p, *_ in outs], dtype=np.float64),
+                next_state=np.array([state_index[nxt] for *_, outs in rows for _, nxt, *_ in outs], dtype=np.int64),
                 cost=cost,
+                paid=_paid(blocks) if any(block.paid for block in blocks.values()) else None,
             )
         )
     return layers, values
+
+
+def _paid(blocks: dict[Label, Block]) -> Floats:
+    """What each outcome pays, (K, N)."""
+    rows = ((b, a, r) for b in blocks.values() for a, r in b.rewards.items())
+    return np.array([own for b, a, r in rows for own in b.paid.get(a) or (r,) * len(b.outcomes[a])], dtype=np.float64)
 
 
 def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Block]) -> None:
@@ -247,6 +259,15 @@ def everything(*_: Any) -> bool:
     return True
 
 
+def nothing(*_: Any) -> int:
+    """The reward of a game in which outcomes alone pay."""
+    return 0
+
+
+ABSENT: dict[str, Callable[..., Any]] = {"legal": everything, "reward": nothing}
+"""What stands for a function that is left out."""
+
+
 def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
     """The place that a function was asked about."""
     return ", ".join([place(t, state, action), *(f"next state {s!r}" for s in following)])
@@ -263,8 +284,8 @@ class _Asked(NamedTuple):
 
     @staticmethod
     def of(what: str, function: Any, stationary: bool, outcomes: Any = None) -> _Asked:
-        if function is None and what == "legal":
-            return _Asked(what, everything, takes_t=False, depends_on_t=False)
+        if function is None and what in ABSENT:
+            return _Asked(what, ABSENT[what], takes_t=False, depends_on_t=False)
         takes = roles(what, function, outcomes)
         takes_t = takes[0] == "t"
         return _Asked(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
@@ -325,13 +346,14 @@ class _Questions:
         joint = list(every) if free else [a for a in every if self._once(rule, rule.ask, t, state, a)]
         if not joint:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
-        rewards: dict[JointAction, tuple[float, ...]] = {}
-        if not self.reward.takes_next:
+        rewards = dict.fromkeys(joint, (0.0,) * len(self.players))
+        if not self.reward.takes_next and self.reward.function is not nothing:
             rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
         found = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
-        if self.reward.takes_next:
-            rewards = {a: self._expected_reward(t, state, a, found[a]) for a in joint}
-        return Block(rewards, found, tuple(dict.fromkeys(nxt for outs in found.values() for _, nxt, _ in outs)))
+        with_outcomes = [a for a in joint if self.reward.takes_next or any(out[3] is not None for out in found[a])]
+        paid = {a: self._paid(t, state, a, rewards[a], found[a]) for a in with_outcomes}
+        following = dict.fromkeys(out[1] for outs in found.values() for out in outs)
+        return Block(rewards, found, paid, tuple(following))
 
     def _once(self, asked: _Asked, read: Callable[..., Any], t: int, *place: Any) -> Any:
         """An answer, which is remembered where it does not depend on time but others do."""
@@ -362,22 +384,24 @@ class _Questions:
             seen.update(dict.fromkeys(choices[-1]))
         return choices
 
-    def _expected_reward(
-        self, t: int, state: Label, action: JointAction, outcomes: tuple[Outcome, ...]
-    ) -> tuple[float, ...]:
-        """The mean over next states: each is asked about once, and one alone is not rounded."""
-        chance: dict[Label, float] = {}
-        for p, following, _ in outcomes:
-            chance[following] = chance.get(following, 0.0) + p
-        given = [self._once(self.reward, self._reward, t, state, action, s) for s in chance]
-        total = math.fsum(chance.values())
-        means = (math.fsum(map(mul, chance.values(), own)) / total for own in zip(*given, strict=True))
-        return tuple(min(max(x, min(own)), max(own)) for x, own in zip(means, zip(*given, strict=True), strict=True))
+    def _paid(
+        self, t: int, state: Label, action: JointAction, reward: Rewards, outcomes: tuple[Outcome, ...]
+    ) -> tuple[Rewards, ...]:
+        """What each outcome pays; each next state is asked about once."""
+        by_next: dict[Label, Rewards] = {}
+        if self.reward.takes_next:
+            following = dict.fromkeys(out[1] for out in outcomes)
+            by_next = {s: self._once(self.reward, self._reward, t, state, action, s) for s in following}
+        base = [by_next.get(s, reward) for _, s, _, _ in outcomes]
+        own = [more for *_, more in outcomes]
+        return tuple(x if more is None else tuple(map(add, x, more)) for x, more in zip(base, own, strict=True))
 
-    def _reward(self, t: int, state: Label, action: JointAction, *following: Label) -> tuple[float, ...]:
-        given = self.reward.ask(t, state, action, *following)
+    def _reward(self, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
+        return self._read_reward(self.reward.ask(t, state, action, *following), t, state, action, *following)
+
+    def _read_reward(self, given: Any, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
         if type(given) in (tuple, list) and len(given) == len(self.players) and {float}.issuperset(map(type, given)):
-            numbers: tuple[float, ...] = tuple(given)
+            numbers: Rewards = tuple(given)
         else:
             numbers = read_vector(given, self.players, real, asked_at(t, state, action, *following), "reward", "player")
         if not all(map(math.isfinite, numbers)):
@@ -393,6 +417,9 @@ class _Questions:
             rule = "must be (probability, next_state, cost) triples in a list"
             raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, of type {kind}; they {rule}")
         for item in given:
+            pays = None
+            if type(item) in (tuple, list) and len(item) == 4:
+                *item, pays = item
             try:
                 chance, next_state, cost = item
                 chance = probability(chance)
@@ -406,8 +433,13 @@ class _Questions:
                 spot = place(t, state, action)
                 raise InvalidGame(f"{spot}: probability {chance} of next state {next_state!r}, must be at least 0")
             if chance > 0:
-                found.append((chance, self._label(next_state, t, state, action), vector))
-        total = math.fsum(p for p, _, _ in found)
+                label = self._label(next_state, t, state, action)
+                own = None if pays is None else self._read_reward(pays, t, state, action, label)
+                if own is None and self.reward.function is nothing:
+                    rule = "give reward=, or (probability, next_state, cost, reward)"
+                    raise InvalidGame(f"{asked_at(t, state, action, label)}: the outcome pays no reward; {rule}")
+                found.append((chance, label, vector, own))
+        total = math.fsum(p for p, *_ in found)
         if abs(total - 1) > PROBABILITY_SUM:  # `assemble` would no longer know at which t it was said
             spot = place(t, state, action)
             if not found:

@@ -38,6 +38,7 @@ def game_from_sparse(
     horizon: int,
     initial: Any = 0,
     row_t: ArrayLike | None = None,
+    out_reward: ArrayLike | None = None,
     players: Sequence[Label] | None = None,
     states: Sequence[Label] | None = None,
     actions: Sequence[Sequence[Label]] | None = None,
@@ -53,10 +54,12 @@ def game_from_sparse(
     Args:
         row_state: (R,) the number of each row's state.
         row_action: (R, N) the number of each player's action.
-        reward: (R, N) expected reward of each player.
+        reward: (R, N) reward of each player.
         out_row: (K,) the row that each outcome belongs to.
         prob: (K,) probabilities; those of a row sum to one.
         next_state: (K,) the number of the next state.
+        out_reward: (K, N) what each outcome pays each player, besides `reward`. Play pays what is
+            drawn, and solving takes the mean.
         cost: (K, M), or (K,) when M = 1: numbers, read as in `from_arrays`. Leave out together with
             `budget` for a game without budgets.
         budget: as in `from_arrays`.
@@ -96,9 +99,18 @@ def game_from_sparse(
         _check_range(f"row_action of player {names.players[i]!r}", action[:, i], len(labels), "actions")
     values, codes = _costs(cost, outcomes, limits)
     action, after = action.astype(np.int32), after.astype(np.int32)  # copies: a game's arrays are its own
-    whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes)
+    paid = None if out_reward is None else _paid(out_reward, (outcomes, n), rewards, owner)
+    whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes, paid)
     layers = [whole] if row_t is None else _by_time(whole, _times(row_t, rows, horizon), horizon)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _paid(given: ArrayLike, shape: tuple[int, int], rewards: Floats, owner: NDArray[Any]) -> Floats:
+    """What outcomes pay in all."""
+    own = float_array("out_reward", given)
+    if own.shape != shape:
+        raise InvalidGame(f"out_reward has shape {own.shape}, must be {shape} (outcomes, players)")
+    return np.asarray(own + rewards[owner])
 
 
 def _check_length(what: str, array: Floats, of: str, **others: Any) -> None:
@@ -171,6 +183,7 @@ def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLaye
                 whole.prob[outs],
                 whole.next_state[outs],
                 whole.cost[outs],
+                None if whole.paid is None else whole.paid[outs],
             )
         )
     return layers

@@ -53,8 +53,9 @@ def game_from_table(
             depends on time. A joint action is legal where it has outcomes.
         rewards: one line per legal joint action, with `state`, one column per player (its action),
             one per player named `reward_` and the player, and `t` when rewards depend on time. Left
-            out, these columns are in the one table, the same in all lines of a joint action. They
-            are expected rewards, over all outcomes.
+            out, these columns are in the one table: each line says what its outcome pays. Play
+            pays what is drawn, and solving takes the mean. (An empty entry is the one in the first
+            line of its joint action.)
         players, horizon, initial, budget, constraints, name: as in `from_functions`.
         states, actions: labels in the order wanted; by default in order of first appearance.
 
@@ -90,11 +91,13 @@ def game_from_table(
     spoken = _Lines(names, happen.times(horizon), keys[:L], joint[:L])
     valued = spoken if worth is happen else _Lines(names, worth.times(horizon), keys[L:], joint[L:])
     reward = np.stack([worth.floats(prize) for prize in prizes], axis=1)
+    paid = None
     if rewards is None:
-        valued, reward = _once(valued, reward, worth, prizes)
+        valued, reward, paid = _once(valued, reward)
     costs = [happen.costs(c) for c in spendings]
     codes = np.array([codes for _, codes in costs], dtype=np.int64).reshape(len(costs), happen.length).T
     outcome = {"prob": happen.probabilities("probability"), "next_state": next_state, "cost": codes}
+    outcome |= {} if paid is None else {"paid": paid}
     layers = _raw_layers(horizon, spoken, valued, reward, outcome)
     values = [found for found, _ in costs]
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
@@ -122,19 +125,15 @@ class _Lines:
         return self.names.place(t, self.key[line, 0], self.key[line, 1:], every_t=every)
 
 
-def _once(lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> tuple[_Lines, Floats]:
-    """The first line of each joint action; InvalidGame if others give another reward."""
+def _once(lines: _Lines, reward: Floats) -> tuple[_Lines, Floats, Floats | None]:
+    """The first line of each joint action, and what each line pays where others pay differently."""
     key = lines.joint if lines.t is None else lines.t * (int(lines.joint.max(initial=0)) + 1) + lines.joint
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    before = first[which.reshape(-1)]
-    other = np.argwhere((reward != reward[before]) & ~np.isnan(reward))
-    if len(other):
-        line, i = map(int, other[0])
-        other_line = f"line {table.line(int(before[line]))} of the same joint action"
-        hint = "; of a reward that depends on the next state, give the expected value"
-        raise table.wrong(prizes[i], line, f"{reward[line, i]}, but {other_line} says {reward[before[line], i]}{hint}")
+    before = reward[first[which.reshape(-1)]]
+    paid = np.where(np.isnan(reward), before, reward)
     t = None if lines.t is None else lines.t[first]
-    return _Lines(lines.names, t, lines.key[first], lines.joint[first]), reward[first]
+    once = _Lines(lines.names, t, lines.key[first], lines.joint[first])
+    return once, reward[first], None if np.array_equal(paid, before, equal_nan=True) else paid
 
 
 def _raw_layers(

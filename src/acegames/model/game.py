@@ -1,8 +1,8 @@
 """The constrained Markov game, as frozen arrays (spec 1).
 
     n players, states S, joint actions A = A_1 x ... x A_n of which a state allows some,
-    horizon H, t = 0 .. H-1; at (t, s, a): a reward per player, and a list of outcomes
-    (probability, next state, cost vector); a joint policy is feasible when
+    horizon H, t = 0 .. H-1; at (t, s, a): an expected reward per player, and a list of outcomes
+    (probability, next state, cost vector), which may each pay rewards; a policy is feasible when
     c_0 + ... + c_t <= B_t, in every component, for every t, with probability one. The cumulative
     cost of a reservoir follows max(c + c_t, 0) instead (spec 11).
 
@@ -36,7 +36,7 @@ from acegames.model.from_arrays import game_from_arrays
 from acegames.model.from_functions import game_from_functions
 from acegames.model.from_sparse import game_from_sparse
 from acegames.model.from_table import game_from_table
-from acegames.model.layers import LAYER_FIELDS, STATED_TYPES, Layer, reachable_states
+from acegames.model.layers import LAYER_FIELDS, PAYMENT_TYPES, STATED_TYPES, Layer, Payments, reachable_states
 from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
 from acegames.model.to_arrays import game_to_arrays
@@ -46,8 +46,8 @@ from acegames.model.written import unknown
 from acegames.system.instead import Instead
 from acegames.system.showing import Shown, shortened
 
-__all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
-__all__ += ["STATED_TYPES", "check_game", "exact_costs", "place", "reachable_states"]
+__all__ = ["LAYER_FIELDS", "PAYMENT_TYPES", "STATED_TYPES", "JointAction", "Label", "Layer", "MarkovGame", "Payments"]
+__all__ += ["check_game", "exact_costs", "place", "reachable_states"]
 
 _HASHED = 2**16
 """Rows of an array that are hashed together."""
@@ -133,6 +133,21 @@ class MarkovGame(Shown):
         following = [self.states[s] for s in layer.next_state[outs].tolist()]
         return list(zip(layer.prob[outs].tolist(), following, costs, strict=True))
 
+    def payments(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...], tuple[float, ...]]]:
+        """What can be drawn in a row: probability, next state, cost, and what it pays each player.
+
+        As `outcomes`, but an outcome that may pay different amounts stands here once for each.
+        """
+        layer, outcomes = self.layer(t), self.outcomes(t, row)
+        if layer.payments is None:
+            return [(*outcome, tuple(layer.reward[row].tolist())) for outcome in outcomes]
+        ptr, prob, reward = layer.payments.ptr, layer.payments.prob, layer.payments.reward
+        return [
+            (float(prob[j]), following, cost, tuple(reward[j].tolist()))
+            for k, (_, following, cost) in enumerate(outcomes, start=layer.outcomes(row).start)
+            for j in range(int(ptr[k]), int(ptr[k + 1]))
+        ]
+
     def place(self, t: int, row: int) -> str:
         """Time, state and joint action of a row for an error message."""
         state = int(np.searchsorted(self.layer(t).row_ptr, row, "right")) - 1
@@ -182,23 +197,14 @@ class MarkovGame(Shown):
         }
         if any(self.reservoirs):
             content["reservoirs"] = [x and [text(x.capacity), text(x.start)] for x in self.reservoirs]
+        if any(layer.payments is not None for layer in self.layers):
+            content["payments"] = _hashes([layer.payments for layer in self.layers], PAYMENT_TYPES)
         return content if self.tails is None else {**content, "tails": self.tails.to_data()}
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of labels, budgets, costs, rewards, probabilities; the same on all machines."""
-        seen: dict[tuple[int, str], str] = {}
-
-        def of(array: NDArray[Any], dtype: str) -> str:
-            key = id(array), dtype
-            if key not in seen:
-                found = hashlib.sha256(repr(array.shape).encode())
-                for begin in range(0, len(array) if array.size else 0, _HASHED):
-                    found.update(np.ascontiguousarray(array[begin : begin + _HASHED], dtype=dtype).data)
-                seen[key] = found.hexdigest()
-            return seen[key]
-
-        layers = [[of(getattr(layer, field), dtype) for field, dtype in STATED_TYPES.items()] for layer in self.layers]
+        layers = _hashes(self.layers, STATED_TYPES)
         return hashlib.sha256(json.dumps({**self.content(), "layers": layers}, sort_keys=True).encode()).hexdigest()
 
     def __str__(self) -> str:
@@ -229,6 +235,22 @@ def _number(kind: str, label: Any, index: Mapping[Label, int]) -> int:
         return index[label]
     except (KeyError, TypeError):  # unknown, or no label at all
         raise UnknownPair(unknown(kind, label, index)) from None
+
+
+def _hashes(records: Sequence[Any], types: Mapping[str, str]) -> list[list[str] | None]:
+    """SHA-256 of the arrays of each record, in these types; those that are one object, once."""
+    seen: dict[tuple[int, str], str] = {}
+
+    def of(array: NDArray[Any], dtype: str) -> str:
+        key = id(array), dtype
+        if key not in seen:
+            found = hashlib.sha256(repr(array.shape).encode())
+            for begin in range(0, len(array) if array.size else 0, _HASHED):
+                found.update(np.ascontiguousarray(array[begin : begin + _HASHED], dtype=dtype).data)
+            seen[key] = found.hexdigest()
+        return seen[key]
+
+    return [x and [of(getattr(x, field), dtype) for field, dtype in types.items()] for x in records]
 
 
 def _label_text(label: Any) -> str:

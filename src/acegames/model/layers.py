@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.arrays import Bools, spans
+from acegames.model.arrays import Bools, owners, spans
 from acegames.system.limits import REACH_WORK
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ STATED_TYPES = {
 }
 """The fields of a layer, and the types in which digests and proofs state them."""
 LAYER_FIELDS = tuple(STATED_TYPES)
+PAYMENT_TYPES = {"ptr": "<i8", "prob": "<f8", "reward": "<f8"}
+"""The same of what outcomes pay."""
 
 Moves = tuple[NDArray[Any], NDArray[Any]]
 """Where the outcomes of each state begin and the last ones end, and where each outcome leads."""
@@ -42,21 +44,38 @@ FOLLOW_KNOWN = 2**26
 
 
 @dataclass(frozen=True, eq=False)
+class Payments:
+    """What the outcomes of a layer pay, where rewards come with them. Arrays are read-only.
+
+    An outcome may pay one amount or another. Its payments are in lexicographic order of `reward`,
+    each once, with positive probability.
+    """
+
+    ptr: NDArray[Any]  # (K+1,) payments of outcome k are ptr[k] : ptr[k+1]; of `pointer_type`
+    prob: NDArray[np.float64]  # (L,) of outcome and payment together: those of an outcome sum to its own
+    reward: NDArray[np.float64]  # (L, N)
+
+
+@dataclass(frozen=True, eq=False)
 class Layer:
     """What can happen at one time. Arrays are read-only.
 
     A state that cannot occur at this time may have no rows. Rows of a state are in lexicographic
     order of `action`; outcomes of a row are in lexicographic order of (next_state, cost), each
     once, with positive probability.
+
+    Where rewards come with outcomes, `reward` is the mean of what `payments` say. Solver, safety
+    and verifier read the mean alone; whoever draws an outcome draws it from `apart`.
     """
 
     row_ptr: NDArray[np.int64]  # (S+1,) rows of state s are row_ptr[s] : row_ptr[s+1]
     action: NDArray[np.int32]  # (R, N) index of each player's action
-    reward: NDArray[np.float64]  # (R, N)
+    reward: NDArray[np.float64]  # (R, N) expected rewards
     out_ptr: NDArray[Any]  # (R+1,) outcomes of row r are out_ptr[r] : out_ptr[r+1]; of `pointer_type`
     prob: NDArray[np.float64]  # (K,)
     next_state: NDArray[np.int32]  # (K,)
     cost: NDArray[Any]  # (K, M) codes into MarkovGame.cost_values, of the smallest `code_type`
+    payments: Payments | None = None  # None where every outcome pays the reward of its row
 
     def rows(self, state: int) -> range:
         """Rows (legal joint actions) of a state."""
@@ -71,6 +90,28 @@ class Layer:
     def outcomes(self, row: int) -> slice:
         """Outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
         return slice(int(self.out_ptr[row]), int(self.out_ptr[row + 1]))
+
+    def apart(self) -> Layer:
+        """The layer from which play is drawn: each outcome stands once for every payment of it."""
+        paid = self.payments
+        if paid is None or len(paid.prob) == len(self.prob):
+            return self
+        out, own = owners(paid.ptr), np.arange(len(paid.prob) + 1, dtype=paid.ptr.dtype)
+        drawn = replace(self, out_ptr=paid.ptr[self.out_ptr], prob=paid.prob, next_state=self.next_state[out])
+        return replace(drawn, cost=self.cost[out], payments=replace(paid, ptr=own))
+
+    def paid(self, row: Any, out: Any) -> NDArray[np.float64]:
+        """What outcomes that were drawn from `apart` pay, (..., N), given with their rows."""
+        if self.payments is None:
+            return np.asarray(self.reward[row])
+        assert len(self.payments.reward) == len(self.prob), "outcomes are drawn from layer.apart()"
+        return np.asarray(self.payments.reward[out])
+
+
+def arrays_of(layer: Layer) -> list[NDArray[Any]]:
+    """The arrays of a layer, those of its payments last."""
+    own = [getattr(layer, field) for field in LAYER_FIELDS]
+    return own if layer.payments is None else own + [getattr(layer.payments, field) for field in PAYMENT_TYPES]
 
 
 def reachable_states(game: MarkovGame) -> list[Bools]:

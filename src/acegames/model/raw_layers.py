@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import are_in_order, code_type, in_order, owners, pointer_type, pointers
+from acegames.model.arrays import Floats, are_in_order, code_type, distinct, in_order, owners, pointer_type, pointers
 from acegames.model.checks import Label, place
 from acegames.model.layers import Layer
+from acegames.model.payments import settled_payments
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 BLOCK = 2**16
@@ -53,12 +54,15 @@ class RawLayer:
     prob: NDArray[Any]  # (K,) floats
     next_state: NDArray[Any]  # (K,)
     cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`
+    paid: NDArray[Any] | None = None  # (K, N) what each outcome pays, of which the mean then replaces `reward`
 
     @staticmethod
     def of(layer: Layer, times: tuple[int, ...]) -> RawLayer:
         """A layer of a game, to be changed."""
-        rows, outcomes = (layer.action, layer.reward), (layer.prob, layer.next_state, layer.cost)
-        return RawLayer(times, owners(layer.row_ptr), *rows, owners(layer.out_ptr), *outcomes)
+        drawn = layer.apart()
+        rows, outcomes = (layer.action, layer.reward), (drawn.prob, drawn.next_state, drawn.cost)
+        paid = None if drawn.payments is None else drawn.payments.reward
+        return RawLayer(times, owners(layer.row_ptr), *rows, owners(drawn.out_ptr), *outcomes, paid)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class OrderedLayer:
     prob: NDArray[np.float64]  # (K,)
     next_state: NDArray[np.int32]  # (K,)
     cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`, of a `code_type`
+    paid: NDArray[np.float64] | None = None  # (K, N) as in `RawLayer`
 
 
 def canonical_layer(raw: RawLayer | OrderedLayer, names: Names, codes: Codes, values: int, *, every_t: bool) -> Layer:
@@ -84,12 +89,14 @@ def canonical_layer(raw: RawLayer | OrderedLayer, names: Names, codes: Codes, va
         return names.place(given.times[0], state, given.action[row], every_t=every_t)
 
     _check_numbers(given, names, where)
-    np.add(given.reward, 0.0, out=given.reward)  # no minus zero
+    for rewards in (given.reward,) if given.paid is None else (given.reward, given.paid):
+        np.add(rewards, 0.0, out=rewards)  # no minus zero
     kept = _settle_outcomes(given, codes, where)
     if kept < len(given.prob):
-        for array in (given.prob, given.next_state, given.cost):
-            array.resize((kept, *array.shape[1:]), refcheck=False)  # no view of it is left
-    return Layer(
+        for array in (given.prob, given.next_state, given.cost, given.paid):
+            if array is not None:
+                array.resize((kept, *array.shape[1:]), refcheck=False)  # no view of it is left
+    layer = Layer(
         given.row_ptr,
         given.action,
         given.reward,
@@ -98,10 +105,13 @@ def canonical_layer(raw: RawLayer | OrderedLayer, names: Names, codes: Codes, va
         given.next_state,
         given.cost.astype(code_type(values), copy=False),
     )
+    return layer if given.paid is None else settled_payments(layer, given.paid)
 
 
 def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], str]) -> int:
     """Put the outcomes of each row in order, each once, with the codes of the game.
+
+    Outcomes that pay different amounts stay apart.
 
     Block by block, in place: no block has more outcomes than before. Returns how many are left.
     """
@@ -112,7 +122,7 @@ def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], s
     for first, last in itertools.pairwise(np.unique([0, *cuts.tolist(), rows]).tolist()):
         many = np.diff(ptr[first + 1 : last + 1], prepend=begin)
         part = slice(begin, int(ptr[last]))
-        columns, prob = _in_order(layer, recode, np.repeat(np.arange(last - first), many), part)
+        columns, paid, prob = _in_order(layer, recode, np.repeat(np.arange(last - first), many), part)
         totals = np.bincount(columns[0], weights=prob, minlength=last - first)
         off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
         if len(off):
@@ -128,24 +138,29 @@ def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], s
         layer.prob[to], layer.next_state[to] = prob, columns[1]
         for m, column in enumerate(columns[2:]):
             layer.cost[to, m] = column
+        if layer.paid is not None:
+            layer.paid[to] = np.stack(paid, axis=1)
         filled = to.stop
     return filled
 
 
 def _in_order(
     layer: OrderedLayer, recode: Sequence[NDArray[Any] | None], row: NDArray[Any], part: slice
-) -> tuple[list[NDArray[Any]], NDArray[Any]]:
-    """Rows, next states and codes of some outcomes, in order; and their probabilities."""
+) -> tuple[list[NDArray[Any]], list[NDArray[Any]], NDArray[Any]]:
+    """Rows, next states and codes of some outcomes, in order; what they pay; how likely it is."""
     prob = layer.prob[part]
     costs = (layer.cost[part, m] if code is None else code[layer.cost[part, m]] for m, code in enumerate(recode))
     columns = [row, layer.next_state[part], *costs]
+    paid = [] if layer.paid is None else list(layer.paid[part].T)
     if not (prob > 0).all():
-        columns, prob = [column[prob > 0] for column in columns], prob[prob > 0]
-    if not are_in_order(columns):
-        sort, new = in_order(columns)
-        columns = [column[sort[new]] for column in columns]
+        columns, paid = ([column[prob > 0] for column in some] for some in (columns, paid))
+        prob = prob[prob > 0]
+    keys = [*columns, *(distinct(column)[1] for column in paid)]
+    if not are_in_order(keys):
+        sort, new = in_order(keys)
+        columns, paid = ([column[sort[new]] for column in some] for some in (columns, paid))
         prob = np.add.reduceat(prob[sort], np.flatnonzero(new)) if len(prob) else prob
-    return columns, prob
+    return columns, paid, prob
 
 
 def _ordered(raw: RawLayer, names: Names, codes: Codes, *, every_t: bool) -> OrderedLayer:
@@ -165,6 +180,8 @@ def _ordered(raw: RawLayer, names: Names, codes: Codes, *, every_t: bool) -> Ord
         "next_state": np.array(raw.next_state, dtype=np.int32),
         "cost": np.array(raw.cost, dtype=code_type(max(map(len, codes), default=0)), order="C"),
     }
+    if raw.paid is not None:
+        outcomes["paid"] = np.array(raw.paid, dtype=np.float64, order="C")
     if not (out_row[1:] >= out_row[:-1]).all():
         costs = (code[raw.cost[:, m]] for m, code in enumerate(codes))
         order, _ = in_order([out_row.astype(np.int64), raw.next_state, *costs])
@@ -180,12 +197,8 @@ def _ordered(raw: RawLayer, names: Names, codes: Codes, *, every_t: bool) -> Ord
 
 
 def _check_numbers(layer: OrderedLayer, names: Names, where: Callable[[int], str]) -> None:
-    for begin in range(0, len(layer.reward), BLOCK):
-        finite = np.isfinite(layer.reward[begin : begin + BLOCK])
-        if not finite.all():
-            row, i = map(int, np.argwhere(~finite)[0])
-            who, value = names.players[i], layer.reward[begin + row, i]
-            raise InvalidGame(f"{where(begin + row)}: reward of player {who!r} is {value}, must be a finite number")
+    if layer.paid is None:
+        _check_rewards(layer.reward, names, where)
     for begin in range(0, len(layer.prob), BLOCK):
         prob = layer.prob[begin : begin + BLOCK]
         fine = (prob >= 0) & np.isfinite(prob)
@@ -194,3 +207,22 @@ def _check_numbers(layer: OrderedLayer, names: Names, where: Callable[[int], str
             spot = where(int(np.searchsorted(layer.out_ptr, k, "right")) - 1)
             nxt = names.states[int(layer.next_state[k])]
             raise InvalidGame(f"{spot}: probability {layer.prob[k]} of next state {nxt!r}, must be at least 0")
+    if layer.paid is not None:
+
+        def leading(k: int) -> str:
+            spot = where(int(np.searchsorted(layer.out_ptr, k, "right")) - 1)
+            return f"{spot}, next state {names.states[int(layer.next_state[k])]!r}"
+
+        _check_rewards(layer.paid, names, leading, layer.prob)
+
+
+def _check_rewards(rewards: Floats, names: Names, where: Callable[[int], str], prob: Floats | None = None) -> None:
+    """Refuse rewards that are no numbers, but of what cannot happen."""
+    for begin in range(0, len(rewards), BLOCK):
+        finite = np.isfinite(rewards[begin : begin + BLOCK])
+        if prob is not None:
+            finite |= (prob[begin : begin + BLOCK] == 0)[:, None]
+        if not finite.all():
+            k, i = map(int, np.argwhere(~finite)[0])
+            who, value = names.players[i], rewards[begin + k, i]
+            raise InvalidGame(f"{where(begin + k)}: reward of player {who!r} is {value}, must be a finite number")

@@ -26,12 +26,13 @@ def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
     """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
 
     Where next state and cost are both random, probabilities may differ in the last bit. Rewards are
-    (S, A1..An, N), of a game that depends on time (T, S, A1..An, N); where all these sizes are
-    equal, so that time could be taken for a state, (T, S, A1..An, S, N).
+    (S, A1..An, N), and (S, A1..An, S, N) where they come with the next state; of a game that
+    depends on time (T, ...) of these. Where sizes are such that time could be taken for a state,
+    they are (T, S, A1..An, S, N).
 
     Raises:
-        InvalidOption: dense arrays cannot hold the game: the cost depends on the next state, or
-            a state has no action at some time.
+        InvalidOption: dense arrays cannot hold the game: the cost depends on the next state, what
+            an outcome pays on more than the next state, or a state has no action at some time.
         TooLarge: an array would take more than a gigabyte.
     """
     check_no_tails(game)
@@ -44,14 +45,24 @@ def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
     ranks = [_ranks(layer) for layer in game.layers]
     widest = max(int(rank.max()) for rank in ranks) + 1
     counts = (len(game.layers), len(game.states), *map(len, game.actions))
-    size = 8 * int(np.prod([float(c) for c in counts])) * max(len(game.states), widest * len(game.constraints))
+    by_next = any(layer.payments is not None for layer in game.layers)
+    wide = max(len(game.states) * (len(game.players) if by_next else 1), widest * len(game.constraints))
+    size = 8 * int(np.prod([float(c) for c in counts])) * wide
     if size > LARGEST:
         raise TooLarge(f"dense arrays would take {size:.2g} bytes, the limit is {LARGEST}; use to_table")
     layers = [_dense(game, k, rank, widest) for k, rank in enumerate(ranks)]
-    stacked = {name: np.stack([layers[k][name] for k in game.layer_at]) for name in layers[0]}
-    if stacked["reward"].shape[:-1] == stacked["transition"].shape[1:]:  # `from_arrays` could take time for a state
-        stacked["reward"] = np.stack([stacked["reward"]] * len(game.states), axis=-2)
-    return rest_of(game) | (stacked if len(layers) > 1 else layers[0])
+    found = layers[0]
+    if by_next:
+        for k, arrays in enumerate(layers):
+            arrays["reward"] = _by_next(game, k)
+    if len(layers) > 1:
+        found = {name: np.stack([layers[k][name] for k in game.layer_at]) for name in layers[0]}
+    square = (game.horizon, *counts[1:]) == (*counts[1:], len(game.states))  # then time could be taken for a state
+    if square and by_next and len(layers) == 1:
+        found["reward"] = np.stack([found["reward"]] * game.horizon)
+    elif square and not by_next and len(layers) > 1:
+        found["reward"] = np.stack([found["reward"]] * len(game.states), axis=-2)
+    return rest_of(game) | found
 
 
 def _ranks(layer: Layer) -> Ints:
@@ -59,6 +70,23 @@ def _ranks(layer: Layer) -> Ints:
     row = owners(layer.out_ptr)
     distinct, which = np.unique(np.column_stack([row, layer.cost]), axis=0, return_inverse=True)
     return which.reshape(-1) - np.searchsorted(distinct[:, 0], row)
+
+
+def _by_next(game: MarkovGame, k: int) -> NDArray[Any]:
+    """What layer k pays by next state, (S, A1..An, S, N)."""
+    layer, n = game.layers[k].apart(), len(game.states)
+    row = owners(layer.out_ptr)
+    paid, found = layer.paid(row, slice(None)), np.zeros((len(layer.reward), n, len(game.players)))
+    found[row, layer.next_state] = paid
+    other = np.flatnonzero((found[row, layer.next_state] != paid).any(axis=1))
+    if len(other):
+        spot, after = game.place(game.layer_at.index(k), int(row[other[0]])), layer.next_state[other[0]]
+        raise InvalidOption(
+            f"{spot}: next state {game.states[int(after)]!r} comes with different rewards, which arrays cannot say; use to_table"
+        )
+    whole = np.zeros((n, *map(len, game.actions), *found.shape[1:]))
+    whole[(owners(layer.row_ptr), *layer.action.T)] = found
+    return whole
 
 
 def _dense(game: MarkovGame, k: int, rank: Ints, widest: int) -> dict[str, NDArray[Any]]:

@@ -27,7 +27,8 @@ def game_to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
     With `table, rest = game.to_table()`, `MarkovGame.from_table(table, **rest)` is the same
     game. There is a line for each outcome, with the columns `t` (where the game depends on
     time), `state`, one per player (its action), `next_state`, `probability`, `reward_` and each
-    player, and one per constraint (its cost), named as `from_table` wants it.
+    player, and one per constraint (its cost), named as `from_table` wants it. An outcome that may
+    pay different amounts has a line for each.
     """
     check_no_tails(game)
     costs = [numbers(values) for values in game.cost_values]
@@ -45,7 +46,7 @@ def table_pieces(
     """
     timed = len(game.layers) > 1
     for t in range(game.horizon if timed else 1):
-        layer = game.layer(t)
+        layer = game.layer(t).apart()
         for first in range(0, len(layer.prob), CHUNK):
             out = slice(first, min(first + CHUNK, len(layer.prob)))
             row = np.searchsorted(layer.out_ptr, np.arange(out.start, out.stop), side="right") - 1
@@ -56,7 +57,7 @@ def table_pieces(
                 *(own[layer.action[row, i]] for i, own in enumerate(actions)),
                 states[layer.next_state[out]],
                 layer.prob[out],
-                *layer.reward[row].T,
+                *layer.paid(row, out).T,
                 *(own[layer.cost[out, m]] for m, own in enumerate(costs)),
             ]
 

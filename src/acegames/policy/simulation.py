@@ -68,6 +68,8 @@ class Rollouts(Shown):
     """M labels, in the order of `spent`."""
     capacities: tuple[float | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets."""
+    rewards: Floats | None = None
+    """(E, T, N) what each step paid; None where that is the reward of state and joint action."""
 
     def __post_init__(self) -> None:
         seal(self)
@@ -166,8 +168,11 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
     state[:, 0] = start[pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
+    layers = [layer.apart() for layer in game.layers]
+    own = any(layer.payments is not None for layer in layers)
+    rewards = np.empty((e, game.horizon, n)) if own else None
     for t in range(game.horizon):
-        layer = game.layer(t)
+        layer = layers[game.layer_at[t]]
         row = asked.choose(t, state[:, t].astype(np.int64), counted, rng.random(e))
         out = pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         true, seen = costs.draw(layer, out, rng)
@@ -179,7 +184,10 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         broken |= over
         beyond |= over if costs.exact else costs.over(total, t, within_error=True)
         excess = list(map(max, excess, costs.excess(total, t)))
-        returns += layer.reward[row]
+        paid = layer.paid(row, out)
+        returns += paid
+        if rewards is not None:
+            rewards[:, t] = paid
         state[:, t + 1], action[:, t] = layer.next_state[out], layer.action[row]
         spent[:, t] = costs.in_user_units(total)
         if not costs.exact:
@@ -188,7 +196,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     counts = int(broken.sum()), state, action, most, int(beyond.sum())
     capacities = tuple(None if kept is None else float(kept.capacity) for kept in game.reservoirs)
     labels = game.players, game.constraints, capacities
-    return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels)
+    return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels, rewards)
 
 
 def _check_policy(policy: Any) -> None:

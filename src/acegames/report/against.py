@@ -9,7 +9,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption
-from acegames.model.arrays import Bools, Ints, spans
+from acegames.model.arrays import Bools, Ints, owners, spans
 from acegames.model.budgets import own_budget
 from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
@@ -68,8 +68,16 @@ def _part(layer: Layer, state: Ints, costs: list[list[str]]) -> dict[str, list[A
         "legal joint actions": [first, layer.action[row]],
         "rewards": [layer.reward[row]],
         "outcomes": [out_first, layer.prob[out], layer.next_state[out]],
+        "rewards of outcomes": _payments(layer, row),
         "costs": [np.array(texts, dtype=object)[layer.cost[out, m]] for m, texts in enumerate(costs)],
     }
+
+
+def _payments(layer: Layer, row: Ints) -> list[Any]:
+    """What the outcomes of rows pay, and how likely."""
+    drawn = layer.apart()
+    out, ptr = spans(drawn.out_ptr[row], drawn.out_ptr[row + 1])
+    return [ptr, drawn.prob[out], drawn.paid(row[owners(ptr)], out)]
 
 
 def _refuse(differing: list[str], where: str) -> None:

@@ -40,8 +40,9 @@ def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> li
     for e, title in episodes.items():
         rewards = []
         for t, (s, action) in enumerate(zip(rollouts.state[e], rollouts.action[e], strict=False)):
-            layer = view.game.layer(t)
-            rewards.append([shown(x) for x in layer.reward[layer.row_of(s, action)]])
+            layer, paid = view.game.layer(t), rollouts.rewards
+            step = layer.reward[layer.row_of(s, action)] if paid is None else paid[e, t]
+            rewards.append([shown(x) for x in step])
         entry = {
             "title": title,
             "state": rollouts.state[e].tolist(),

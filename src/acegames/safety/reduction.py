@@ -8,17 +8,17 @@ policy of the original.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import owners
+from acegames.model.arrays import Ints, owners, spans
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import Budgets
-from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.game import JointAction, Label, Layer, MarkovGame
 from acegames.model.user_functions import public
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
@@ -49,15 +49,19 @@ class Reduction(Shown):
             labels = [(s, as_label(spent)) for s, spent in self.feasibility.states(t)]
             numbers.append(np.array([states.setdefault(label, len(states)) for label in labels], dtype=np.int64))
         raw = [
-            RawLayer(
-                times=(t,),
-                row_state=numbers[t][owners(layer.row_ptr)],
-                row_action=game.layer(t).action[layer.row],
-                reward=game.layer(t).reward[layer.row],
-                out_row=owners(layer.out_ptr),
-                prob=layer.prob,
-                next_state=numbers[t + 1][layer.next_pair],
-                cost=np.empty((len(layer.prob), 0), dtype=np.int64),
+            _paying(
+                game.layer(t),
+                layer.row,
+                RawLayer(
+                    times=(t,),
+                    row_state=numbers[t][owners(layer.row_ptr)],
+                    row_action=game.layer(t).action[layer.row],
+                    reward=game.layer(t).reward[layer.row],
+                    out_row=owners(layer.out_ptr),
+                    prob=layer.prob,
+                    next_state=numbers[t + 1][layer.next_pair],
+                    cost=np.empty((len(layer.prob), 0), dtype=np.int64),
+                ),
             )
             for t, layer in enumerate(layers[:-1])
         ]
@@ -79,6 +83,18 @@ class Reduction(Shown):
     def lift(self, policy: Any) -> LiftedPolicy:
         """Read a policy of the reduced game as one of the original game."""
         return LiftedPolicy(policy, self.feasibility)
+
+
+def _paying(layer: Layer, row: Ints, raw: RawLayer) -> RawLayer:
+    """The rows of a layer, in the reduced game, with what their outcomes pay."""
+    paid = layer.payments
+    if paid is None:
+        return raw
+    out, _ = spans(layer.out_ptr[row], layer.out_ptr[row + 1])  # the same outcomes, in the same order
+    k, ptr = spans(paid.ptr[out], paid.ptr[out + 1])
+    at = owners(ptr)
+    drawn = replace(raw, prob=paid.prob[k], paid=paid.reward[k], cost=raw.cost[at])
+    return replace(drawn, out_row=raw.out_row[at], next_state=raw.next_state[at])
 
 
 @dataclass(frozen=True, eq=False)

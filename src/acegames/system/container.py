@@ -44,7 +44,8 @@ BLOCK_VERSION = 4
 """The newest version of solutions and policies: archives of `npz` in 1, other records in 2."""
 
 WITHOUT_RESERVOIRS = 3
-"""The version of those in which all budgets are plain and counted; an older acegames reads them."""
+"""The version of those in which all budgets are plain and counted, and no outcome pays on its own;
+an older acegames reads them."""
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20

@@ -13,8 +13,11 @@ from acegames.system.limits import HEADER
 
 Arrays = dict[str, NDArray[Any]]
 
-VERSION = 1
-"""The version of game archives, of tables and of game files in text without rules that add."""
+VERSION = 2
+"""The newest version of game archives, of tables and of game files in text."""
+
+FIRST = 1
+"""The version of those in which no outcome pays and no rule adds; an older acegames reads them."""
 
 
 def described(arrays: Mapping[str, NDArray[Any]]) -> list[list[Any]]:

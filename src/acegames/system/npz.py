@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.headers import VERSION, Arrays, check_kind, check_version, described, header_bytes, read_header
+from acegames.system.headers import FIRST, Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
 from acegames.system.machine import available_memory
 
@@ -31,10 +31,12 @@ MEMBER = "header.json"
 ALWAYS_FREE = 2**26  # bytes that are assumed to be free
 
 
-def write_npz(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_npz(
+    path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], version: int = FIRST
+) -> None:
     """Write an archive of this kind at exactly `path`, whole or not at all, uncompressed."""
     described(arrays)  # they are numbers
-    content = header_bytes(kind, VERSION, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
+    content = header_bytes(kind, version, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
     with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member(MEMBER), content)
         for name, array in arrays.items():

@@ -271,11 +271,10 @@ class Judge:
     def _ready_at(self, t: int) -> Ready:
         """Return what must be known of time t, found for some times at once, each by one thread."""
         if t not in self._ready:
-            times, pairs = [t], len(self.keys[t])
-            while times[-1] > 0 and pairs + len(self.keys[times[-1] - 1]) <= _AHEAD:
+            times, pairs, most = [t], len(self.keys[t]), self.threads.threads
+            while len(times) < most and times[-1] > 0 and pairs + len(self.keys[times[-1] - 1]) <= _AHEAD:
                 times.append(times[-1] - 1)
                 pairs += len(self.keys[times[-1]])
-            times = times[: self.threads.threads]
             if len(times) > 1 and sum(len(self.keys[x]) for x in times) >= _WORTHWHILE:
                 found = self.threads.each(lambda t: self._prepared(t, ALONE, ahead=True), times)
                 self._ready = dict(zip(times, found, strict=True))

@@ -42,7 +42,7 @@ pair, or _FEW in all."""
 _LINES = 16
 """Lines of a state per pair, up to which each line is counted to bring pairs into their order."""
 
-_FEW_KEYS, _FEW_ROWS = 2**19, 2**17
+_FEW_KEYS, _FEW_ROWS = 2**23, 2**19
 """Keys and rows of all times that may be numbered through, at most."""
 
 

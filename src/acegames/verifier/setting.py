@@ -100,5 +100,6 @@ class Setting:
 
 def received(game: MarkovGame, policy: Any, concept: Concept, rounded: bool, by_file: bool) -> Setting:
     """Return what came from another process; arrays are read-only again, as they were there."""
-    layers = tuple(replace(x, **{name: frozen(getattr(x, name)) for name in LAYER_FIELDS}) for x in game.layers)
+    arrays: list[dict[str, Any]] = [{name: frozen(getattr(x, name)) for name in LAYER_FIELDS} for x in game.layers]
+    layers = tuple(replace(x, **own) for x, own in zip(game.layers, arrays, strict=True))
     return Setting(with_fields(game, layers=layers), policy, concept, rounded, by_file)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import bounds_in_force
-from acegames.model.arrays import Bools, Floats, Ints
-from acegames.model.game import Label, Layer, MarkovGame
+from acegames.model.arrays import Bools, Floats, Ints, owners
+from acegames.model.game import Label, Layer, MarkovGame, Payments
 from acegames.model.numbers import Bound, common_denominator, nearest_float, plain
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
@@ -68,8 +68,11 @@ class Batch:
         """The rows of joint actions (B, N); -1 where they are not legal."""
         return self._rows.find(self.place, actions)
 
-    def play(self, which: Ints, rows: Ints, rng: np.random.Generator) -> Ints:
-        """Play rows in the episodes of these numbers; return their costs in whole units, (K, M)."""
+    def play(self, which: Ints, rows: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Play rows in the episodes of these numbers.
+
+        Returns their costs in whole units, (K, M), and what they paid, (K, N).
+        """
         layer, costs = self.layer, self.costs
         first = layer.out_ptr[rows].astype(np.int64)
         out = pick(layer.prob, first, layer.out_ptr[rows + 1] - first, rng.random(len(rows)))
@@ -80,7 +83,7 @@ class Batch:
             self.violated[which] |= (self.total[which] > self._limits[self.t[which]]).any(axis=1).astype(bool)
         self.t[which] += 1
         self.state[which] = layer.next_state[out]
-        return cost
+        return cost, layer.paid(rows, out)
 
     # -- amounts
 
@@ -159,7 +162,8 @@ def _limits(game: MarkovGame, costs: EpisodeCosts) -> NDArray[Any]:
 
 
 def together(layers: Sequence[Layer]) -> Layer:
-    """One layer, in which state s of layer k has the number k S + s."""
+    """One layer, its outcomes apart, in which state s of layer k has the number k S + s."""
+    layers = [layer.apart() for layer in layers]
     if len(layers) == 1:
         return layers[0]
     rows = np.cumsum([0, *(len(layer.reward) for layer in layers)])
@@ -171,7 +175,12 @@ def together(layers: Sequence[Layer]) -> Layer:
     ends = {"row_ptr": rows[-1:], "out_ptr": outs[-1:]}
     plain_fields = ("action", "reward", "prob", "next_state", "cost")
     joined = {name: np.concatenate([*parts, ends[name]]) for name, parts in pointers.items()}
-    return Layer(**joined, **{name: np.concatenate([getattr(x, name) for x in layers]) for name in plain_fields})
+    whole = {name: np.concatenate([getattr(x, name) for x in layers]) for name in plain_fields}
+    payments = None
+    if any(layer.payments is not None for layer in layers):
+        paid = np.concatenate([layer.paid(owners(layer.out_ptr), slice(None)) for layer in layers])
+        payments = Payments(np.arange(len(paid) + 1), whole["prob"], paid)
+    return Layer(**joined, **whole, payments=payments)
 
 
 def offered_masks(layer: Layer, actions: Sequence[Sequence[Label]]) -> tuple[Bools, ...]:

@@ -119,8 +119,7 @@ class BatchPlay:
             rewards[wrong] = self._refuse(chosen, wrong)
         which = np.flatnonzero(rows >= 0)
         self.costs[going] = 0
-        self.costs[which] = self.batch.play(which, rows[which], rng)
-        rewards[which] = self.batch.layer.reward[rows[which]]
+        self.costs[which], rewards[which] = self.batch.play(which, rows[which], rng)
         self.ended = wrong | (self.batch.t >= self.game.horizon)
         return rewards
 

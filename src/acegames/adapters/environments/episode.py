@@ -37,7 +37,7 @@ class Episode:
     """Plays a game. A policy or shield counts costs by `rounding`, one rule per constraint."""
 
     def __init__(self, game: MarkovGame, rounding: Sequence[Any] = ()) -> None:
-        self.game = game
+        self.game, self._layers = game, [layer.apart() for layer in game.layers]
         self._costs = EpisodeCosts(game, rounding)
         self._initial = list(accumulate(p for _, p in game.initial))
         self._bounds = tuple(bounds_in_force(game))
@@ -72,7 +72,7 @@ class Episode:
 
     def play(self, action: Action, rng: np.random.Generator) -> PlayedStep:
         """Play a legal joint action."""
-        layer, row = self.game.layer(self.t), self.legal[action]
+        layer, row = self._layers[self.game.layer_at[self.t]], self.legal[action]
         key, outs = (self.game.layer_at[self.t], row), layer.outcomes(row)
         if key not in self._outcomes:
             self._outcomes[key] = list(accumulate(layer.prob[outs].tolist()))
@@ -81,7 +81,7 @@ class Episode:
         self._total = spent_after(self.game.reservoirs, self._total, cost)
         self._counted = spent_after(self.game.reservoirs, self._counted, counted)
         self.violated |= any(c > most for c, most in zip(self._total, self._limits[self.t], strict=True))
-        rewards = tuple(layer.reward[row].tolist())
+        rewards = tuple(layer.paid(row, out).tolist())
         self.t, self.state = self.t + 1, int(layer.next_state[out])
         self.steps.append(PlayedStep(action, rewards, _amounts(cost, self._costs.scale), self.spent))
         return self.steps[-1]

@@ -16,7 +16,6 @@ Time O(situations * hidden values * actions * ways * what chance can do) steps o
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -113,27 +112,18 @@ class Explorer:
         """The actions that may be chosen."""
         return ((NO_ACTION,),) if state == END else (self._at(t)[state].choices,)
 
-    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[Any, Label, Any]]:
-        """(probability, next state, cost) of everything that can happen."""
+    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[Any, Label, Any, tuple[float]]]:
+        """(probability, next state, cost, reward) of everything that can happen."""
         if state == END:
-            return [(Fraction(1), END, {})]
+            return [(Fraction(1), END, {}, (0.0,))]
         cut = self.stationary and self.limit is not None and t + 1 >= self.limit
-        merged: dict[tuple[Label, str], tuple[Fraction, Label, Any]] = {}
+        merged: dict[tuple[Label, str, str], tuple[Fraction, Label, Any, tuple[float]]] = {}
         for chance, found in self._law(t, state, action[0]):
             following = END if cut else found.next_state
-            key = following, repr(found.cost)
+            key = following, repr(found.cost), repr(found.reward)
             before = merged[key][0] if key in merged else Fraction(0)
-            merged[key] = before + chance, following, found.cost
+            merged[key] = before + chance, following, found.cost, (found.reward,)
         return list(merged.values())
-
-    def reward(self, t: int, state: Label, action: JointAction) -> tuple[float]:
-        """The expected reward."""
-        if state == END:
-            return (0.0,)
-        found = self._law(t, state, action[0])
-        if len({x.reward for _, x in found}) == 1:
-            return (found[0][1].reward,)
-        return (math.fsum(float(chance) * x.reward for chance, x in found),)
 
     # -- playing
 

@@ -6,7 +6,6 @@ are played to find out whether the environment follows it at all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -126,26 +125,18 @@ class Law:
         """Every action of P."""
         return ((NO_ACTION,),) if state == END else (tuple(self.table[state]),)
 
-    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any]]:
-        """(probability, next state, cost) of everything that can happen."""
+    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any, tuple[float]]]:
+        """(probability, next state, cost, reward) of everything that can happen."""
         if state == END:
-            return [(1.0, END, {})]
+            return [(1.0, END, {}, (0.0,))]
         cut = self.limit is not None and t + 1 >= self.limit
         found = []
         for x in self.table[state][action[0]]:
             step = GymStep(
                 None if self.stationary else t, state, action[0], x.next_state, x.reward, x.end, cut and not x.end, {}
             )
-            found.append((x.chance, END if x.end or cut else x.next_state, self._cost(step)))
+            found.append((x.chance, END if x.end or cut else x.next_state, self._cost(step), (x.reward,)))
         return found
-
-    def reward(self, t: int, state: Label, action: JointAction) -> tuple[float]:
-        """The expected reward."""
-        if state == END:
-            return (0.0,)
-        outcomes = self.table[state][action[0]]
-        total = math.fsum(x.chance for x in outcomes)
-        return (math.fsum(x.chance * x.reward for x in outcomes) / total if total else 0.0,)
 
     def _cost(self, step: GymStep) -> Any:
         if self.rules.constraints and not callable(self.rules.cost_rule):

@@ -140,7 +140,6 @@ def from_env(
             constraints=constraints,
             actions=reader.actions,
             outcomes=reader.outcomes,
-            reward=reader.reward,
             legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a[0]),
             stationary=table is not None and timeless and legal is None and (limit is None or limit > horizon),
             name=name or name_of(env),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,9 +28,9 @@ from acegames.model.user_functions import check_optional
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
-Outcomes = list[tuple[float, Label, Any]]
-Moves = dict[JointAction, tuple[tuple[float, ...], Outcomes]]
-"""The reward and the outcomes of each joint action of one state."""
+Outcomes = list[tuple[float, Label, Any, tuple[float, ...]]]
+Moves = dict[JointAction, Outcomes]
+"""The outcomes of each joint action of one state, with their rewards."""
 
 MOST_STATES = 1_000_000
 WAYS_COMPARED = 2
@@ -86,8 +86,7 @@ def from_openspiel(
     found = MarkovGame.from_functions(
         players=range(game.num_players()),
         actions=lambda t, state: per_player(stages[t][state]),
-        outcomes=lambda t, state, action: stages[t][state][action][1],
-        reward=lambda t, state, action: stages[t][state][action][0],
+        outcomes=lambda t, state, action: stages[t][state][action],
         budget=budget,
         horizon=len(stages),
         initial=walk.initial,
@@ -164,7 +163,7 @@ class _Walk:
     def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Moves:
         if label == END:
             there.setdefault(END, ways)
-            return {(WAIT,) * len(self.nothing): (self.nothing, [(1.0, END, {})])}
+            return {(WAIT,) * len(self.nothing): [(1.0, END, {}, self.nothing)]}
         stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
             if not _alike(stage, self._read(other, None)):
@@ -179,37 +178,41 @@ class _Walk:
         for action in itertools.product(*known):
             moved = state.clone()
             reading.apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
-            gains: list[list[float]] = []
             outcomes: Outcomes = []
             for chance, (after,) in reading.after_chance(moved):
                 label = self._label(after) if there is None else self._arrive(there, after)
-                gains.append([chance * gain for gain in self._gains(state, after)])
-                outcomes.append((chance, label, {} if self.cost is None else self.cost(state, action, after)))
-            moves[action] = tuple(map(math.fsum, zip(*gains, strict=True))), outcomes
+                cost = {} if self.cost is None else self.cost(state, action, after)
+                outcomes.append((chance, label, cost, self._gains(state, after)))
+            moves[action] = outcomes
         return moves
 
-    def _gains(self, state: Any, after: Any) -> Sequence[float]:
+    def _gains(self, state: Any, after: Any) -> tuple[float, ...]:
         """Each player's reward between two states."""
         if self.pays_at_end:
-            return list(after.returns()) if after.is_terminal() else self.nothing
+            return tuple(after.returns()) if after.is_terminal() else self.nothing
         changes = [new - old for old, new in zip(state.returns(), after.returns(), strict=True)]
         # `rewards` says the same without the rounding of a sum, unless chance has paid in between
-        return [paid if abs(paid - x) <= TIE else x for paid, x in zip(after.rewards(), changes, strict=True)]
+        return tuple(paid if abs(paid - x) <= TIE else x for paid, x in zip(after.rewards(), changes, strict=True))
 
 
 def _alike(one: Moves, other: Moves) -> bool:
     """Whether two states have the same moves, up to the rounding of sums of floats."""
     close = partial(math.isclose, rel_tol=TIE, abs_tol=TIE)
     return list(one) == list(other) and all(
-        _merged(outcomes) == _merged(other[action][1]) and all(map(close, rewards, other[action][0]))
-        for action, (rewards, outcomes) in one.items()
+        _merged(outcomes) == _merged(other[action]) and all(map(close, _mean(outcomes), _mean(other[action])))
+        for action, outcomes in one.items()
     )
+
+
+def _mean(outcomes: Outcomes) -> list[float]:
+    """The expected rewards of a move."""
+    return [math.fsum(own) for own in zip(*([p * x for x in paid] for p, _, _, paid in outcomes), strict=True)]
 
 
 def _merged(outcomes: Outcomes) -> dict[tuple[Label, str], float]:
     """Probability of each next state and cost, to nine digits."""
     chances: dict[tuple[Label, str], float] = defaultdict(float)
-    for chance, label, cost in outcomes:
+    for chance, label, cost, _ in outcomes:
         chances[label, _cost_text(cost)] += chance
     return {what: round(chance, 9) for what, chance in chances.items()}
 

@@ -164,7 +164,7 @@ def from_parallel_env(
         constraints=constraints,
         actions=reader.actions,
         outcomes=reader.outcomes,
-        reward=reader.reward,
+        reward=None,  # it comes with the outcomes
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
         offered=rules.actions,
@@ -221,14 +221,9 @@ class _Reader:
         """The actions of each player."""
         return ((NO_ACTION,),) * len(self.rules.players) if state == END else self._at(t)[state].choices
 
-    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any]]:
-        """(probability, next state, cost) of everything that can happen."""
-        return [(p, found.next_state, found.cost) for p, found in self._play(t, state, action)]
-
-    def reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        """The expected reward of each player."""
-        found = self._play(t, state, action)
-        return tuple(math.fsum(p * x.rewards[i] for p, x in found) for i in range(len(action)))
+    def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any, tuple[float, ...]]]:
+        """(probability, next state, cost, rewards) of everything that can happen."""
+        return [(p, found.next_state, found.cost, found.rewards) for p, found in self._play(t, state, action)]
 
     # -- playing
 
@@ -336,7 +331,9 @@ class _Reader:
                 f"{place(t, state)}: met twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
                 "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
-        if not again and t < self.horizon and self._one_more(known[state].ways, t, way.seed):
+        if t < known[state].ways[0].t:  # a later way was tried before it
+            known[state].ways.insert(0, way)
+        elif not again and t < self.horizon and self._one_more(known[state].ways, t, way.seed):
             known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:

@@ -61,13 +61,14 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
     if begun:
         raise InvalidOption(f"reach: play begins in {begun[0]}, which has this label already")
     model = _stopped(model, over)
-    reward = np.stack([_expected(model, weights) for weights in wanted], axis=1)
-    reward += sign * _arrivals(model, goal)[:, None]
+    paid = np.stack([_paid(model, weights) for weights in wanted], axis=1)
+    paid += sign * _arrivals(model, goal)[:, None]
     actions, row_action = _numbered(model)
     game = MarkovGame.from_sparse(
         row_state=np.asarray(model.row_state, dtype=np.int64),
         row_action=row_action,
-        reward=reward,
+        reward=np.zeros((len(row_action), len(model.players))),
+        out_reward=paid,
         out_row=np.asarray(model.out_row, dtype=np.int64),
         prob=np.array([probability(p) for p in model.chance]),
         next_state=np.asarray(model.next_state, dtype=np.int64),
@@ -228,34 +229,32 @@ def _of_rows(model: Model, weights: Weights) -> list[Fraction]:
     return total
 
 
-def _expected(model: Model, weights: Weights) -> Floats:
-    """The expected reward (R,) of each row."""
-    total = _of_rows(model, weights)
-    for name, factor in weights.items():
-        for k, x in model.rewards[name].of_outcome.items():
-            total[model.out_row[k]] += factor * model.chance[k] * x
-    return np.array([float(x) for x in total])
+def _paid(model: Model, weights: Weights) -> Floats:
+    """What each outcome pays, (K,)."""
+    return np.array([float(x) for x in _of_outcomes(model, weights)])
 
 
 def _arrivals(model: Model, goal: frozenset[int]) -> Floats:
-    """The probability (R,) of coming into one of these states, from outside."""
-    total = [Fraction(0)] * len(model.row_state)
-    for row, p, after in zip(model.out_row, model.chance, model.next_state, strict=True):
-        if after in goal and model.row_state[row] not in goal:
-            total[row] += p
-    return np.array([float(x) for x in total])
+    """Which outcomes (K,) come into one of these states, from outside: 1 or 0."""
+    moves = zip(model.out_row, model.next_state, strict=True)
+    return np.array([float(after in goal and model.row_state[row] not in goal) for row, after in moves])
+
+
+def _of_outcomes(model: Model, weights: Weights) -> list[Fraction]:
+    """What each outcome is given for its state, its row and itself."""
+    of_row = _of_rows(model, weights)
+    found = [of_row[row] for row in model.out_row]
+    for name, factor in weights.items():
+        for k, x in model.rewards[name].of_outcome.items():
+            found[k] += factor * x
+    return found
 
 
 def _costs_of_outcomes(model: Model, prices: Sequence[Weights]) -> NDArray[Any]:
     """The exact costs (K, M)."""
     table = np.empty((len(model.out_row), len(prices)), dtype=object)
     for m, weights in enumerate(prices):
-        of_row = _of_rows(model, weights)
-        column = [of_row[row] for row in model.out_row]
-        for name, factor in weights.items():
-            for k, x in model.rewards[name].of_outcome.items():
-                column[k] += factor * x
-        table[:, m] = column
+        table[:, m] = _of_outcomes(model, weights)
     return table
 
 

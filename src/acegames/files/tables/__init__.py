@@ -20,6 +20,7 @@ import numpy as np
 
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import BadFile, InvalidOption
+from acegames.files.game_archive import version_of
 from acegames.files.game_data import head_from_data, head_to_data, with_tails
 from acegames.files.tables.csv_parquet import (
     CSV,
@@ -136,7 +137,7 @@ def write_game(game: MarkovGame, path: Source) -> int:
     CSV, into a small file beside it, with `.json` appended to the name.
     """
     check_game(game)
-    data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
+    data = {"format": FORMAT, "version": version_of(game), **head_to_data(game), "digest": game.digest}
     head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
     costs = [
         cells([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else write_number(c) for c in values])
