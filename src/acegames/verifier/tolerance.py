@@ -3,8 +3,8 @@
 A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where stake_i = hi_i - lo_i
 and
 
-    hi_i(x) = max over a in FA(x)            of r_i(a) + E[hi_i(next)]   the best that safe play can bring
-    lo_i(x) = min over a, pi(a | x) >= VERIFY, of r_i(a) + E[lo_i(next)]   the worst that the policy can bring
+    hi_i(x) = max over a in FA(x)           of r_i(a) + E[hi_i(next)]   the best of safe play
+    lo_i(x) = min over a played >= VERIFY   of r_i(a) + E[lo_i(next)]   the worst of the policy
 
 and off_i is what floating point can have changed W_i and V_i by, a running bound over what was
 added up: each mean can be off by a share of the size of its terms (`kernels`), and each reward, a
