@@ -19,6 +19,9 @@ import acegames as ace
 import oracle
 from acegames.approximate.rounding import rounded_by
 
+LINKS = ((1, 0), (-1, 0), (2, 0), (0, 1), (1, 1), (-1, -2), (0, -3), (0, 0))
+"""Plain constraints as combinations of two random columns of costs."""
+
 CONCEPTS = (ace.CE(), ace.CCE(), ace.CCE("egalitarian"), ace.CE(None), ace.Nash())
 
 
@@ -95,6 +98,36 @@ def changing_game(
         outcomes=lambda t, s, a: tables[t][s][a][1],
         reward=lambda t, s, a: tables[t][s][a][0],
         name="changing",
+    )
+
+
+def linked_game(seed, *, stored=None):
+    """A random game of three to five linked constraints, with a reservoir in half of the games."""
+    rng = np.random.default_rng(seed)
+    stored = bool(rng.random() < 0.5) if stored is None else stored
+    horizon, states = int(rng.integers(2, 5)), [f"s{k}" for k in range(int(rng.integers(1, 4)))]
+    links = [LINKS[k] for k in rng.choice(len(LINKS), size=int(rng.integers(3, 6 - stored)), replace=False)]
+    scale = [Fraction(int(rng.integers(1, 4)), int(rng.integers(1, 3))) for _ in links]
+    table = {}
+
+    def outcomes(t, s, a):
+        if (t, s, a) not in table:
+            table[t, s, a] = []
+            for p in ([1.0], [0.5, 0.5])[int(rng.integers(2))]:
+                x, y, z = (int(c) for c in rng.integers(-2, 3, 3))
+                cost = [k * (u * x + v * y) for (u, v), k in zip(links, scale, strict=True)]
+                table[t, s, a].append((p, states[int(rng.integers(len(states)))], [*cost, z] if stored else cost))
+        return table[t, s, a]
+
+    budget = [int(b) * k for b, k in zip(rng.integers(0, 5, len(links)), scale, strict=True)]
+    return ace.MarkovGame.from_functions(
+        players=["p", "q"],
+        horizon=horizon,
+        initial=states[0],
+        budget=[*budget, ace.reservoir(4, start=3)] if stored else budget,
+        actions=lambda t, s: [("a", "b"), ("c", "d")],
+        outcomes=outcomes,
+        reward=lambda t, s, a: [float(x) for x in rng.integers(-3, 4, 2)],
     )
 
 

@@ -3,8 +3,6 @@ says of them what the oracle says."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
@@ -15,10 +13,8 @@ from acegames.policy.situations import View
 from acegames.safety import space as spaces
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
+from random_games import linked_game
 from shares import some
-
-LINKS = ((1, 0), (-1, 0), (2, 0), (0, 1), (1, 1), (-1, -2), (0, -3), (0, 0))
-"""Plain constraints as combinations of two random columns of costs."""
 
 
 @pytest.fixture
@@ -39,36 +35,6 @@ def never_clipped(always_linked, monkeypatch):
         return laid_out(*given, clip=clip)
 
     monkeypatch.setattr(spaces, "_laid_out", refusing)
-
-
-def linked_game(seed, *, stored=None):
-    """A random game of three to five linked constraints, with a reservoir in half of the games."""
-    rng = np.random.default_rng(seed)
-    stored = bool(rng.random() < 0.5) if stored is None else stored
-    horizon, states = int(rng.integers(2, 5)), [f"s{k}" for k in range(int(rng.integers(1, 4)))]
-    links = [LINKS[k] for k in rng.choice(len(LINKS), size=int(rng.integers(3, 6 - stored)), replace=False)]
-    scale = [Fraction(int(rng.integers(1, 4)), int(rng.integers(1, 3))) for _ in links]
-    table = {}
-
-    def outcomes(t, s, a):
-        if (t, s, a) not in table:
-            table[t, s, a] = []
-            for p in ([1.0], [0.5, 0.5])[int(rng.integers(2))]:
-                x, y, z = (int(c) for c in rng.integers(-2, 3, 3))
-                cost = [k * (u * x + v * y) for (u, v), k in zip(links, scale, strict=True)]
-                table[t, s, a].append((p, states[int(rng.integers(len(states)))], [*cost, z] if stored else cost))
-        return table[t, s, a]
-
-    budget = [int(b) * k for b, k in zip(rng.integers(0, 5, len(links)), scale, strict=True)]
-    return ace.MarkovGame.from_functions(
-        players=["p", "q"],
-        horizon=horizon,
-        initial=states[0],
-        budget=[*budget, ace.reservoir(4, start=3)] if stored else budget,
-        actions=lambda t, s: [("a", "b"), ("c", "d")],
-        outcomes=outcomes,
-        reward=lambda t, s, a: [float(x) for x in rng.integers(-3, 4, 2)],
-    )
 
 
 def others(game, known):

@@ -1,4 +1,4 @@
-"""The answers of 300 games, to the last bit, against digests in `samples/digests.json`.
+"""Answers, files, certificates, proofs and shields of 420 games, to the last bit, against digests in `samples/digests.json`.
 
 Equilibria are not unique and rounding is free to differ, so a digest that changes is no proof of an error. But a change that is meant to
 move code and not answers must not move a bit, and one that moves bits should know it. After such a change:
@@ -11,8 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,76 +25,215 @@ import pytest
 import acegames as ace
 import oracle
 from acegames.model.record import with_fields
-from random_games import changing_game, pairs
-from shares import some
+from acegames.safety import space as spaces
+from random_games import changing_game, linked_game, pairs
 
 DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
-GAMES, BLOCK = 300, 20
+GAMES, BLOCK, PLAIN = 420, 20, 300
 OBJECTIVES: tuple[Any, ...] = ("welfare", "egalitarian", "fair", None, "p0", (1.0, 0.25, 0.5))
+KINDS = ("answers", "file", "certificates", "proof", "shield")
+DAMAGED = 3  # policies of a game that are damaged and judged
+
+
+# -- games --------------------------------------------------------------------------------------------------------
 
 
 def _drawn(k: int) -> tuple[ace.MarkovGame, ace.CE | ace.CCE | ace.Nash, dict[str, Any]]:
-    """Game number k, its concept, and options: every concept, objective and shape, boxes and lists, rounded, one player, penalties."""
+    """Game number k, its concept and options: every concept, objective and shape, boxes and lists, one player, penalties.
+
+    From PLAIN on: reservoirs, constraints that follow from others, costs rounded up and down, wages.
+    """
     rng = np.random.default_rng([14, k])
     players = 1 if k % 10 == 9 else 3 if k % 10 == 8 else 2
     while True:
-        if k % 3 == 0:
-            game = changing_game(rng, players=players, reservoirs=False)
-        else:
-            horizon = 6 if k % 15 == 1 and players == 2 else None
-            game = oracle.random_game(rng, players=players, stationary=bool(k % 2), horizon=horizon, reservoirs=False)
+        game = _plain(k, players, rng) if k < PLAIN else _special(k, players, rng)
         if ace.feasibility(game).feasible:
             break
     if k % 7 == 5:
         game = _penalised(game, 10.0 ** (3 * (k % 4 + 1)), rng)
+    if k >= PLAIN and k % 4 == 3:
+        game = _with_rewards(game, lambda reward: reward + 10.0 ** rng.integers(2, 13))
     concept: Any = (ace.CE, ace.CCE, ace.Nash)[k % 3 if k % 2 else k // 2 % 3]
     objective = OBJECTIVES[k // 3 % len(OBJECTIVES)]
     if isinstance(objective, tuple):
-        objective = objective[:players]
+        objective = objective[: len(game.players)]
+    elif objective == "p0":
+        objective = game.players[0]
     options: dict[str, Any] = {"engine": ace.LocalEngine(threads=1, dense=(None, True, False)[k // 5 % 3])}
     if k % 11 == 3:
         options = {"engine": ace.ReferenceEngine()}
     if k % 13 == 6 and game.constraints:
         options["epsilon"] = 0.5
+    if k >= PLAIN and k % 4 == 2 and game.constraints:
+        options |= {"epsilon": 1.5, "rounding": "up" if k % 8 == 2 else "down"}
     return game, concept(objective), options
+
+
+def _plain(k: int, players: int, rng: np.random.Generator) -> ace.MarkovGame:
+    if k % 3 == 0:
+        return changing_game(rng, players=players, reservoirs=False)
+    horizon = 6 if k % 15 == 1 and players == 2 else None
+    return oracle.random_game(rng, players=players, stationary=bool(k % 2), horizon=horizon, reservoirs=False)
+
+
+def _special(k: int, players: int, rng: np.random.Generator) -> ace.MarkovGame:
+    if k % 4 == 1:
+        return linked_game(int(rng.integers(2**32)))
+    if k % 3 == 0:
+        return changing_game(rng, players=players, reservoirs=k % 4 == 0)
+    return oracle.random_game(rng, players=players, constraints=1 + k % 2, reservoirs=k % 4 == 0)
 
 
 def _penalised(game: ace.MarkovGame, size: float, rng: np.random.Generator) -> ace.MarkovGame:
     """The same game in which some joint actions pay a player far less."""
-    layers = []
-    for layer in game.layers:
-        reward = np.array(layer.reward)
+
+    def penalise(reward: Any) -> Any:
         reward[rng.random(reward.shape) < 0.15] -= size
-        layers.append(replace(layer, reward=reward))
-    return with_fields(game, layers=tuple(layers))
+        return reward
+
+    return _with_rewards(game, penalise)
 
 
-def digest(k: int) -> str:
-    """What is to stay the same: values, distributions at every pair, or that there is none."""
-    game, concept, options = _drawn(k)
+def _with_rewards(game: ace.MarkovGame, change: Callable[[Any], Any]) -> ace.MarkovGame:
+    return with_fields(game, layers=tuple(replace(x, reward=change(np.array(x.reward))) for x in game.layers))
+
+
+@contextmanager
+def _linked(k: int) -> Iterator[None]:
+    """Of games of linked constraints also small boxes leave out what follows from others."""
+    kept = spaces.DENSE_IF_BELOW, spaces.DENSE_OCCUPANCY
+    if k >= PLAIN and k % 4 == 1:
+        spaces.DENSE_IF_BELOW = spaces.DENSE_OCCUPANCY = 0
     try:
-        solution = ace.solve(game, concept, **options)
-    except ace.NoEquilibrium as error:
-        return type(error).__name__
-    hashed = hashlib.sha256(np.ascontiguousarray(solution.values).tobytes())
-    for line in _lines(game, solution.policy):
-        hashed.update(line.encode())
-    return hashed.hexdigest()[:20]
+        yield
+    finally:
+        spaces.DENSE_IF_BELOW, spaces.DENSE_OCCUPANCY = kept
+
+
+# -- what is to stay the same -------------------------------------------------------------------------------------
+
+
+def digests(k: int) -> list[str]:
+    """The digests of game k, by KINDS; where there is no answer, why, and no others."""
+    with _linked(k), tempfile.TemporaryDirectory() as folder:
+        game, concept, options = _drawn(k)
+        try:
+            solution = ace.solve(game, concept, **options)
+        except (ace.NoEquilibrium, ace.Infeasible) as error:
+            return [type(error).__name__, *[""] * (len(KINDS) - 1)]
+        answers = hashlib.sha256(np.ascontiguousarray(solution.values).tobytes())
+        for line in _lines(game, solution.policy):
+            answers.update(line.encode())
+        stored = _stored(solution, Path(folder))
+        if isinstance(options["engine"], ace.LocalEngine):
+            options["engine"] = replace(options["engine"], threads=2)
+            assert _stored(ace.solve(game, concept, **options), Path(folder)) == stored, "two threads"
+        found = ["".join(_certificates(k, game, solution)).encode(), _proof(solution, Path(folder)), _shield(game)]
+        parts = [answers.hexdigest(), *(hashlib.sha256(x).hexdigest() for x in (stored, *found))]
+    return [parts[0][:20], *(x[:12] for x in parts[1:])]
 
 
 def _lines(game: ace.MarkovGame, policy: ace.Policy) -> Iterator[str]:
+    """Distributions and values at every pair."""
     for t, state, spent in pairs(game, policy):
         played = [(str(a), p.hex()) for a, p in policy.distribution(t, state, spent).items()]
         yield f"{t} {state} {spent} {played} {[x.hex() for x in policy.values(t, state, spent).tolist()]}\n"
 
 
+def _stored(solution: ace.Solution, folder: Path) -> bytes:
+    solution.save(folder / "a.ace")
+    return (folder / "a.ace").read_bytes()
+
+
+def _proof(solution: ace.Solution, folder: Path) -> bytes:
+    """The proof's bytes, or why there is none."""
+    try:
+        ace.prove(solution, folder / "a.proof")
+    except ace.AceError as error:
+        return str(error).encode()
+    return (folder / "a.proof").read_bytes()
+
+
+def _shield(game: ace.MarkovGame) -> bytes:
+    """Which joint actions are safe, what each player may do alone, and what replaces the others."""
+    shield = ace.Shield(game)
+    numbers = shield.mask_of, shield.masks, shield.repairs, shield.first, *shield.turns, *shield.products
+    return b"".join(str((x.dtype, x.shape)).encode() + x.tobytes() for x in map(np.ascontiguousarray, numbers))
+
+
+class _Damaged:
+    """A policy that plays something else in one situation."""
+
+    def __init__(self, policy: ace.Policy, place: tuple[Any, ...], played: dict[Any, float]) -> None:
+        self.policy, self.place, self.played = policy, place, played
+        self.tracker = policy.tracker
+
+    def distribution(self, t: int, state: Any, spent: Any) -> dict[Any, float]:
+        """What is played."""
+        asked = (t, state, tuple(map(oracle.exact, spent)))
+        return self.played if asked == self.place else self.policy.distribution(t, state, spent)
+
+
+def _certificates(k: int, game: ace.MarkovGame, solution: ace.Solution) -> Iterator[str]:
+    """Every field and sentence, of the policy and of damaged ones, with one thread and with two."""
+    rng, policy = np.random.default_rng([15, k]), solution.policy
+    judged: list[Any] = [policy]
+    places = list(pairs(game, policy))
+    for _ in range(DAMAGED):
+        t, state, spent = places[int(rng.integers(len(places)))]
+        legal = list(game.legal(t, state))
+        other, share = legal[int(rng.integers(len(legal)))], float(rng.choice([1.0, 0.25, 1e-6, 1e-300]))
+        played = {a: p * (1 - share) for a, p in policy.distribution(t, state, spent).items() if share < 1}
+        played[other] = played.get(other, 0.0) + share
+        judged.append(_Damaged(policy, (t, state, tuple(map(oracle.exact, spent))), played))
+    judged.append(_other_code(policy, rng))
+    for each in judged:
+        one, two = (ace.verify(game, each, solution.concept, engine=ace.LocalEngine(threads=n)) for n in (1, 2))
+        shown = _shown(one)
+        assert shown == _shown(two), "two threads"
+        yield shown
+
+
+def _other_code(policy: ace.Policy, rng: np.random.Generator) -> ace.Policy:
+    """The policy with another pure joint action of the same state stored somewhere: its tables are read as they are."""
+    layers, t = list(policy.layers), int(rng.integers(len(policy.layers)))
+    layer = layers[t]
+    pure = np.flatnonzero(layer.code > 0)
+    if len(pure):
+        code, at = np.array(layer.code), pure[int(rng.integers(len(pure)))]
+        code[at] = 1 if code[at] > 1 else 2 if np.diff(layer.row_ptr).min() > 1 else 1
+        layers[t] = replace(layer, code=code)
+    return replace(policy, layers=tuple(layers))
+
+
+def _shown(certificate: ace.Certificate) -> str:
+    values = ((f.name, getattr(certificate, f.name)) for f in fields(certificate))
+    exact = ((name, [repr(y) for y in x.ravel().tolist()] if isinstance(x, np.ndarray) else x) for name, x in values)
+    return "".join(f"{name} {x}\n" for name, x in exact) + str(certificate)
+
+
+# -- the test -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _known() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads(DIGESTS.read_text())
+    return found
+
+
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
-@pytest.mark.parametrize("first", some(range(0, GAMES, BLOCK), of=3))
+@pytest.mark.parametrize("first", range(0, GAMES, BLOCK))
 def test_answers_are_the_same_to_the_last_bit(first: int) -> None:
-    stored = json.loads(DIGESTS.read_text())
-    changed = [k for k in range(first, first + BLOCK) if digest(k) != stored[k]]
-    assert not changed, f"games {changed} have other answers than in {DIGESTS.name}"
+    changed: dict[str, list[int]] = {}
+    for k in range(first, first + BLOCK):
+        for kind, x in zip(KINDS, digests(k), strict=True):
+            if x != _known()[kind][k]:
+                changed.setdefault(kind, []).append(k)
+    assert not changed, f"games have other digests than in {DIGESTS.name}: {changed}"
 
 
 if __name__ == "__main__":
-    DIGESTS.write_text(json.dumps([digest(k) for k in range(GAMES)], indent=0) + "\n")
+    by_game = [digests(k) for k in range(GAMES)]
+    DIGESTS.write_text(
+        json.dumps(dict(zip(KINDS, map(list, zip(*by_game, strict=True)), strict=True)), indent=0) + "\n"
+    )
