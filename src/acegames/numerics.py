@@ -54,9 +54,9 @@ COARSE = 1e3
 leaves a player to gain. TIE and LP_CERTIFICATE are then at most a millionth of what matters."""
 
 BASELINE = 64.0
-"""A baseline is taken out of rewards whose total size is more than this many times what they can
-differ by: NOISE is a share of the size and VERIFY a share of the difference, and over thousands of
-steps the first must stay below the second."""
+"""A baseline is taken out of rewards whose total size is more than this many times the smallest
+amount that joint actions differ by: NOISE is a share of the size and VERIFY a share of the
+difference, and over thousands of steps the first must stay below the second."""
 
 INDIFFERENT = 1e-13
 """A player is indifferent (Nash) if its mixed utilities differ by less than this, in units of the
@@ -141,8 +141,9 @@ UNIT_ROUNDOFF = 2.0**-53
 up how far its sums can be off, and accepts gains up to that as well."""
 
 COMMON = 64.0
-"""The verifier takes the common part out of a player's rewards if it is more than this many times
-what typical rewards differ by. A smaller one costs only a few bits."""
+"""The common part of a player's rewards is taken out if it is more than this many times what
+typical rewards differ by. A smaller one costs only a few bits. Solver and verifier have the same
+limit, so that neither sees what is too fine for the other."""
 
 STATED = 1e-9
 """How far a value stored in a solution may be from the verifier's, as a share of it, beyond the

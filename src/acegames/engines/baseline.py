@@ -9,9 +9,10 @@ gain what they gained. Floats near zero are finer than floats near large rewards
 costs and everything else that is paid whatever is played are taken out: phi is what the best joint
 actions bring, budgets aside. r' is computed in twice the digits and rounded once.
 
-Only rewards of joint actions that feasible play can take at that time count. A player's column of
-phi is zero unless its rewards are far larger than what typical joint actions are apart. Objectives
-that compare players, "egalitarian" and "fair", are told what was taken from each.
+Only rewards of joint actions that feasible play can take at that time count, and only at times when
+something is paid whatever is played (`Wages`); and nothing is taken from a player for whom all of
+that is little beside what joint actions are apart. Objectives that compare players, "egalitarian"
+and "fair", are told what was taken from each.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from acegames.engines import EngineResult
 from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen
 from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
-from acegames.numerics import BASELINE
+from acegames.numerics import BASELINE, COMMON
 from acegames.policy.layer import PolicyLayer
 from acegames.safety.space import Tables
 from acegames.stage.units import weighted_sum
@@ -126,80 +128,56 @@ def _raised(layer: PolicyLayer, values: Floats, taken: Floats) -> Floats:
 
 def baseline(game: MarkovGame, played: Sequence[Bytes]) -> Baseline:
     """Return the baseline of a game; played: a bit for each row of each time, as in `Space`."""
-    wages = _Wages(game, played)
-    paid = wages.paid()
-    if not paid.any():
-        return Baseline(game)
-    potential, apart = wages.potential(paid)
-    paid &= wages.size > BASELINE * apart
-    potential[..., ~paid] = 0.0
-    return Baseline(game, frozen(potential)) if paid.any() else Baseline(game)
+    seen: dict[tuple[int, bytes], Wages] = {}
+    keys = [(layer, bits.tobytes()) for layer, bits in zip(game.layer_at, played, strict=True)]
+    for (layer, rows), bits in zip(keys, played, strict=True):
+        if (layer, rows) not in seen:
+            seen[layer, rows] = Wages.of(game.layers[layer], bits)
+    wages = [seen[key] for key in keys]
+    paid, size, apart = (np.array([getattr(x, name) for x in wages]) for name in ("paid", "size", "apart"))
+    much = np.where(paid, size, 0.0).sum(axis=0)
+    paid &= (much > 0) & (much > BASELINE * np.where(apart.min(axis=0) < np.inf, apart.min(axis=0), 0.0))
+    return Baseline(game, frozen(_potential(game, wages, paid))) if paid.any() else Baseline(game)
 
 
-class _Wages:
-    """What is paid whatever is played, seen from the rows that are played at each time."""
+class Wages(NamedTuple):
+    """What is paid at one time whatever is played there, seen from the rows that are played."""
 
-    def __init__(self, game: MarkovGame, played: Sequence[Bytes]) -> None:
-        self.game, self.bits = game, played
-        keys = [(layer, bits.tobytes()) for layer, bits in zip(game.layer_at, played, strict=True)]
-        first = {key: t for t, key in reversed(list(enumerate(keys)))}
-        self.alike = [first[key] for key in keys]  # the first time with the same layer and the same rows
-        self.size = np.zeros(len(game.players))  # of the best rewards of states, over all times
+    rows: Ints  # the rows that are played
+    states: Ints  # the states that have such rows
+    first: Ints  # where the rows of each of these begin among `rows`
+    paid: Bools  # (N,) whether there is a wage
+    size: Floats  # (N,) the mean size of the best rewards of states
+    apart: Floats  # (N,) the smallest positive distance between a reward and the best one of its state
 
-    def paid(self) -> Bools:
-        """Return whose best rewards are far larger than joint actions are apart at once, (N,)."""
-        apart, found = np.zeros(len(self.game.players)), dict[int, tuple[Floats, Floats]]()
-        for t in self.alike:
-            if t not in found:
-                layer, played = self.game.layer(t), self.played(t)
-                best, states = _best_of_states(layer, layer.reward, played)
-                size: Floats = np.abs(best[states]).mean(axis=0)
-                found[t] = size, _typically_apart(layer, layer.reward, best, played)
-            self.size = self.size + found[t][0]
-            apart = apart + found[t][1]
-        paid: Bools = self.size > BASELINE * apart
-        return paid
-
-    def potential(self, paid: Bools) -> tuple[Floats, Floats]:
-        """Return phi (H+1, S, N), and how far typical joint actions are apart in all (N,)."""
-        game, apart = self.game, np.zeros(len(paid))
-        phi = np.zeros((game.horizon + 1, len(game.states), len(paid)))
-        for t in reversed(range(game.horizon)):
-            layer, played = game.layer(t), self.played(t)
-            worth = layer.reward + _mean(layer, phi[t + 1])
-            best, states = _best_of_states(layer, worth, played)
-            best[~states] = best[np.flatnonzero(states)[0]]  # nothing leads there
-            phi[t] = np.where(paid, best, 0.0)
-            apart += _typically_apart(layer, worth, best, played)
-        return phi, apart
-
-    def played(self, t: int) -> Bools:
-        """Return which rows of time t are played."""
-        return np.unpackbits(self.bits[t], count=len(self.game.layer(t).reward), bitorder="little").view(bool)
+    @staticmethod
+    def of(layer: Layer, bits: Bytes) -> Wages:
+        """Look for wages: what typical joint actions of all states nearly share, or what leaves no
+        joint action of a state with less than half of its best one, whatever the sign.
+        """
+        rows = np.flatnonzero(np.unpackbits(bits, count=len(layer.reward), bitorder="little"))
+        states, first = np.unique(layer.row_ptr.searchsorted(rows, side="right") - 1, return_index=True)
+        reward = layer.reward[rows]
+        best = np.maximum.reduceat(reward, first, axis=0)
+        ends = np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        shared = high - low < np.abs(low / 2 + high / 2) / COMMON
+        halves = np.minimum.reduceat(np.abs(reward), first, axis=0) >= np.abs(best) / 2
+        below = np.repeat(best, np.diff(first, append=len(rows)), axis=0) - reward
+        apart = np.where(below > 0, below, np.inf).min(axis=0)
+        return Wages(rows, states, first, shared | halves.all(axis=0), np.abs(best).mean(axis=0), apart)
 
 
-def _best_of_states(layer: Layer, worth: Floats, played: Bools) -> tuple[Floats, Bools]:
-    """Return the most that a played row of each state brings (S, N), and which states have one."""
-    best = np.full((len(layer.row_ptr) - 1, worth.shape[1]), -np.inf)
-    some = np.flatnonzero(np.diff(layer.row_ptr))
-    seen = np.where(played[:, None], worth, -np.inf)
-    best[some] = np.maximum.reduceat(seen, layer.row_ptr[some], axis=0)
-    return best, best[:, 0] > -np.inf
-
-
-def _typically_apart(layer: Layer, worth: Floats, best: Floats, played: Bools) -> Floats:
-    """Return how far played rows are below the best of their state, their median, (N,).
-
-    States where nothing is to be chosen do not count.
-    """
-    rows = np.flatnonzero(played)
-    state = layer.row_ptr.searchsorted(rows, side="right") - 1
-    chosen = np.bincount(state, minlength=len(best))[state] > 1
-    below = (best[state] - worth[rows])[chosen]
-    if not len(below):
-        return np.zeros(worth.shape[1])
-    median: Floats = np.sort(below, axis=0)[len(below) // 2]
-    return median
+def _potential(game: MarkovGame, wages: Sequence[Wages], paid: Bools) -> Floats:
+    """Return what the best play brings of the wages, budgets aside, (H+1, S, N); paid (H, N)."""
+    phi = np.zeros((game.horizon + 1, len(game.states), paid.shape[1]))
+    for t in reversed(range(game.horizon)):
+        layer, (rows, states, first, *_) = game.layer(t), wages[t]
+        worth = np.where(paid[t], layer.reward, 0.0) + _mean(layer, phi[t + 1])
+        best = np.maximum.reduceat(worth[rows], first, axis=0)
+        phi[t] = best[0]  # nothing leads to other states
+        phi[t, states] = best
+    return phi
 
 
 # -- means, in floats and in twice their digits ---------------------------------------------------
