@@ -55,7 +55,7 @@ leaves a player to gain. TIE and LP_CERTIFICATE are then at most a millionth of 
 
 BASELINE = 64.0
 """A baseline is taken out of rewards whose total size is more than this many times the smallest
-amount that joint actions differ by: NOISE is a share of the size and VERIFY a share of the
+amount that rewards differ by: NOISE is a share of the size and VERIFY a share of the
 difference, and over thousands of steps the first must stay below the second."""
 
 INDIFFERENT = 1e-13

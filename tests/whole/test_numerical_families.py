@@ -202,15 +202,20 @@ def test_the_best_action_is_played_beside_a_wage_of_1e15():
     assert ace.verify(game, solution.policy).ok
 
 
-def test_what_can_be_played_where_decides_what_is_taken():
-    """A jackpot that no budget allows leaves the wages as they are, and penalties on most actions do not hide them."""
+def test_what_can_be_played_decides_what_is_taken():
+    """A jackpot that no budget allows leaves the wages as they are, and so do penalties, be they most of what can be played."""
     reward = np.array([[1000.0, 1003.0, 1e9, -1e4, -1e4, -1e4, -1e4]])[..., None]
     cost = np.array([[0, 1, 99, 0, 0, 0, 0]])[..., None]
-    game = ace.MarkovGame.from_arrays(np.ones((1, 7, 1)), reward, cost, [2], horizon=6)
-    taken = levelled(game).potential
-    assert taken is None  # most of what can be played is far below the best
-    game = ace.MarkovGame.from_arrays(np.ones((1, 4, 1)), reward[:, :4], cost[:, :4], [2], horizon=6)
-    assert levelled(game).potential[:, 0, 0].tolist() == [6018.0, 5015.0, 4012.0, 3009.0, 2006.0, 1003.0, 0.0]
+    for most in (4, 7):
+        game = ace.MarkovGame.from_arrays(np.ones((1, most, 1)), reward[:, :most], cost[:, :most], [2], horizon=6)
+        assert levelled(game).potential[:, 0, 0].tolist() == [6018.0, 5015.0, 4012.0, 3009.0, 2006.0, 1003.0, 0.0]
+
+
+def test_nothing_is_taken_where_play_may_be_paid_nothing():
+    """Working pays 1000 and uses the budget up; what is at stake afterwards are millionths, and 1000 would hide them."""
+    reward, cost = np.array([[1000.0, 0.0, 1e-6]])[..., None], np.array([[1, 0, 0]])[..., None]
+    game = ace.MarkovGame.from_arrays(np.ones((1, 3, 1)), reward, cost, [2], horizon=50)
+    assert levelled(game).potential is None
 
 
 def levelled(game):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -148,7 +148,7 @@ class Wages(NamedTuple):
     first: Ints  # where the rows of each of these begin among `rows`
     paid: Bools  # (N,) whether there is a wage
     size: Floats  # (N,) the mean size of the best rewards of states
-    apart: Floats  # (N,) the smallest positive distance between a reward and the best one of its state
+    apart: Floats  # (N,) the smallest positive distance between two rewards
 
     @staticmethod
     def of(layer: Layer, bits: Bytes) -> Wages:
@@ -163,8 +163,8 @@ class Wages(NamedTuple):
         low, high = ends.min(axis=0), ends.max(axis=0)
         shared = high - low < np.abs(low / 2 + high / 2) / COMMON
         halves = np.minimum.reduceat(np.abs(reward), first, axis=0) >= np.abs(best) / 2
-        below = np.repeat(best, np.diff(first, append=len(rows)), axis=0) - reward
-        apart = np.where(below > 0, below, np.inf).min(axis=0)
+        gap = np.diff(np.sort(reward, axis=0), axis=0)
+        apart = np.where(gap > 0, gap, np.inf).min(axis=0, initial=np.inf)
         return Wages(rows, states, first, shared | halves.all(axis=0), np.abs(best).mean(axis=0), apart)
 
 
@@ -191,12 +191,12 @@ def _mean(layer: Layer, values: Floats) -> Floats:
     return total
 
 
-def _outcomes(layer: Layer) -> Iterable[tuple[Ints, Ints]]:
-    """Yield the rows that have a k-th outcome, and these outcomes, for k = 0, 1, ..."""
+@lru_cache(maxsize=16)
+def _outcomes(layer: Layer) -> list[tuple[Ints, Ints]]:
+    """Return the rows that have a k-th outcome, and these outcomes, for k = 0, 1, ..."""
     count = np.diff(layer.out_ptr)
-    for k in range(int(count.max(initial=0))):
-        rows = np.flatnonzero(count > k)
-        yield rows, layer.out_ptr[rows] + k
+    several = [np.flatnonzero(count > k) for k in range(int(count.max(initial=0)))]
+    return [(rows, layer.out_ptr[rows] + k) for k, rows in enumerate(several)]
 
 
 def _lowered(layer: Layer, here: Floats, after: Floats) -> Floats:
