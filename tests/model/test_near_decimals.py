@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from acegames.model import near_decimals
+from acegames.model.near_decimals import near_decimal
 
 
 def risky(cost, budget):
@@ -31,17 +33,21 @@ def test_a_cost_beside_a_short_decimal_is_told_with_its_place(cost):
         risky(cost, 1)
     (said,) = [str(x.message) for x in told]
     assert (
-        f"t=1, state 's', action ('go',): the cost of 'risk', {float(cost)!r}, misses {float(f'{cost:.6g}')!r}" in said
+        f"t=1, state 's', action ('go',): the cost of 'risk' is {float(cost)!r}, which misses {float(f'{cost:.6g}')!r}"
+        in said
     )
     assert told[0].filename == __file__
 
 
 def test_a_budget_beside_a_short_decimal_is_told_too():
     with pytest.warns(
-        ace.GameWarning, match=r"^budget of 'risk': 0\.7999999999999999, misses 0\.8 .*There is 1 more such number"
+        ace.GameWarning,
+        match=r"^the budget of 'risk' is 0\.7999999999999999, which misses 0\.8 .*There is 1 more such number",
     ):
         game = risky(0.1 * 3, 0.1 + 0.7)
-    with pytest.warns(ace.GameWarning, match=r"^budget of 'risk' at t=1: 0\.30000000000000004, misses 0\.3 "):
+    with pytest.warns(
+        ace.GameWarning, match=r"^the budget of 'risk' at t=1 is 0\.30000000000000004, which misses 0\.3 "
+    ):
         game.with_budget({"risk": [1, 0.1 * 3]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -67,3 +73,24 @@ def test_what_misses_a_budget_by_a_rounding_error_looks_unlike_it():
         )
     with pytest.raises(ace.Infeasible, match=r"'risk': 0\.30000000000000004$"):
         ace.solve(game)
+
+
+def test_of_many_costs_the_same_are_found():
+    rng = np.random.default_rng(0)
+    short = [
+        float(f"{x:.{digits}g}") for digits in range(1, 10) for x in rng.uniform(0, 10.0 ** rng.integers(-9, 9, 400))
+    ]
+    beside = [x + k * math.ulp(x) for x in short for k in (-5, -4, -1, 0, 1, 3, 4, 6)]
+    values = tuple(
+        sorted({*map(Fraction, beside), *map(Fraction, rng.normal(size=3000).tolist()), Fraction(1, 3), Fraction(0)})
+    )
+    assert len(values) > near_decimals.MANY
+    one_by_one = [k for k, value in enumerate(values) if near_decimal(value) is not None]
+    assert near_decimals._near(values) == one_by_one and len(one_by_one) > 1000
+
+
+def test_the_start_of_a_reservoir_is_looked_at():
+    with pytest.warns(
+        ace.GameWarning, match=r"^the start of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
+    ):
+        risky(0, ace.reservoir(1, start=0.1 * 3))

@@ -277,3 +277,37 @@ def test_a_team_is_paid_the_sum_of_what_is_drawn():
         for p, s, c, paid in made.game.payments(0, row):
             wanted[s, c, (sum(paid),)] = wanted.get((s, c, (sum(paid),)), 0) + p
         assert {(s, c, paid): p for p, s, c, paid in game.payments(0, game.legal(0, 0)[(action,)])} == wanted
+
+
+def test_what_cannot_be_asked_for_is_told():
+    game = ace.catalog.get("intersection")
+    for t, row, told in (
+        (-1, 0, "t: got -1"),
+        (99, 0, "t: got 99"),
+        ("0", 0, "t: got '0'"),
+        (0, 999, "row: got 999"),
+        (0, -1, "row: got -1"),
+    ):
+        for ask in (game.payments, game.outcomes):
+            with pytest.raises(ace.AceError, match=told):
+                ask(t, row)
+
+
+def test_an_empty_reward_in_a_table_is_refused():
+    """Each line says what its outcome pays: an empty one would be a guess."""
+    line = {"state": "a", "d": "go", "probability": 0.5, "x": 0}
+    lines = [line | {"next_state": "a", "reward_d": 10.0}, line | {"next_state": "b", "reward_d": math.nan}]
+    lines.append({"state": "b", "d": "go", "probability": 1.0, "next_state": "b", "x": 0, "reward_d": 1.0})
+    with pytest.raises(ace.InvalidGame, match="must be a finite number"):
+        ace.MarkovGame.from_table(lines, players=["d"], horizon=2, initial="a", budget={"x": 1})
+
+
+def test_outcomes_may_cost_nothing_where_there_is_no_budget():
+    game = ace.MarkovGame.from_functions(
+        players=["d"],
+        horizon=1,
+        initial="s",
+        actions=lambda s: [["go"]],
+        outcomes=lambda s, a: [(0.5, "s", 0, 2.0), (0.5, "s", 0, 4.0)],
+    )
+    assert game.layer(0).reward.tolist() == [[3.0]]

@@ -49,15 +49,6 @@ def pack(threads, blocks, shared, own, given):
 
 
 @kernel
-def bounds(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            phases.bound_phase(thread, block, threads, blocks, shared, own, given)
-        for thread in range(threads - 1, -1, -1):
-            phases.join_bounds_phase(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
 def cells(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):

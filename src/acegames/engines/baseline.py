@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.engines import EngineResult
-from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
 from acegames.numerics import BASELINE, COMMON
@@ -57,7 +57,7 @@ class Baseline:
         """
         if self.potential is None:
             return self._plain
-        return with_sizes(self._by_table(tables, t, self.rewards(t)))
+        return self._by_table(tables, t, with_sizes(self.rewards(t)))
 
     def above(self, tables: Tables, t: int) -> Floats:
         """Return by how much more was taken from each player than from the one that lost least.
@@ -101,9 +101,9 @@ class Baseline:
     def _by_table(self, tables: Tables, t: int, own: Floats) -> Floats:
         if len(own) == len(tables.reward):
             return own
-        every, rows = np.zeros_like(tables.reward), tables.row_ptr[tables.layer_at[t]]
+        every, rows = np.zeros((len(tables.reward), own.shape[1])), tables.row_ptr[tables.layer_at[t]]
         every[rows[0] : rows[-1]] = own
-        return every
+        return frozen(every)
 
 
 def with_sizes(rewards: Floats) -> Floats:
@@ -183,34 +183,51 @@ def _potential(game: MarkovGame, wages: Sequence[Wages], paid: Bools) -> Floats:
 # -- means, in floats and in twice their digits ---------------------------------------------------
 
 
-def _mean(layer: Layer, values: Floats) -> Floats:
-    """Return the expected values of the next state, (R, N); outcomes are added up in order."""
-    total = np.zeros((len(layer.out_ptr) - 1, values.shape[1]))
-    for rows, outs in _outcomes(layer):
-        total[rows] += layer.prob[outs, None] * values[layer.next_state[outs]]
-    return total
+class Pairing(NamedTuple):
+    """One round of adding up the outcomes of rows: neighbours two by two, so that few rounds do."""
+
+    left: Ints  # what is kept of each pair, or of one that has no partner
+    paired: Ints  # which of these have a partner
+    right: Ints  # the partners
 
 
 @lru_cache(maxsize=16)
-def _outcomes(layer: Layer) -> list[tuple[Ints, Ints]]:
-    """Return the rows that have a k-th outcome, and these outcomes, for k = 0, 1, ..."""
-    count = np.diff(layer.out_ptr)
-    several = [np.flatnonzero(count > k) for k in range(int(count.max(initial=0)))]
-    return [(rows, layer.out_ptr[rows] + k) for k, rows in enumerate(several)]
+def _pairings(layer: Layer) -> list[Pairing]:
+    """Return the rounds after which one number is left of each row's outcomes."""
+    found, count = list[Pairing](), np.diff(layer.out_ptr).astype(np.int64)
+    while len(count) and count.max() > 1:
+        half, begin = (count + 1) // 2, pointers(count)[:-1]
+        nth = np.arange(int(half.sum())) - np.repeat(pointers(half)[:-1], half)
+        left = np.repeat(begin, half) + 2 * nth
+        paired = np.flatnonzero(2 * nth + 1 < np.repeat(count, half))
+        found.append(Pairing(left, paired, left[paired] + 1))
+        count = half
+    return found
+
+
+def _mean(layer: Layer, values: Floats) -> Floats:
+    """Return the expected values of the next state, (R, N)."""
+    total = layer.prob[:, None] * values[layer.next_state]
+    for left, paired, right in _pairings(layer):
+        partner, total = total[right], total[left]
+        total[paired] += partner
+    return total
+
+
+def _exact_sum(layer: Layer, total: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """Return the sums over the outcomes of each row of total + rest, in twice the digits."""
+    for left, paired, right in _pairings(layer):
+        (partner, small), total, rest = (total[right], rest[right]), total[left], rest[left]
+        total[paired], lost = _sum(total[paired], partner)
+        rest[paired] += small + lost
+    return total, rest
 
 
 def _lowered(layer: Layer, here: Floats, after: Floats) -> Floats:
     """Return r - phi(t, s) + E[phi(t+1, s')], (R, N), exact up to one rounding of the result."""
-    shape = (len(layer.reward), after.shape[1])
-    total, rest = np.zeros(shape), np.zeros(shape)  # of p phi
-    whole, part = np.zeros((2, len(layer.reward), 1))  # of p, which is one but for rounding
-    for rows, outs in _outcomes(layer):
-        p = layer.prob[outs, None]
-        product, error = _product(p, after[layer.next_state[outs]])
-        total[rows], lost = _sum(total[rows], product)
-        rest[rows] += error + lost
-        whole[rows], lost = _sum(whole[rows], p)
-        part[rows] += lost
+    p = layer.prob[:, None]
+    total, rest = _exact_sum(layer, *_product(p, after[layer.next_state]))
+    whole, part = _exact_sum(layer, p, np.zeros_like(p))  # one, but for rounding
     mean = total / whole
     product, error = _product(mean, whole)
     left = (((total - product) - error) + rest - mean * part) / whole  # of the division

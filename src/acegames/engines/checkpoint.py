@@ -51,7 +51,7 @@ from acegames.system.container import MAGIC, Below, Block, fill_block, little_by
 from acegames.system.locks import try_lock
 from acegames.version import __version__
 
-VERSION = 5
+VERSION = 6
 """The version of the files; raised with every change: what another version wrote is solved anew."""
 
 EVERY_BYTES = WAITING_BYTES  # a group is written when it is this large,

@@ -76,6 +76,7 @@ def game_from_arrays(
         players = " or ".join(str(k) for k in (moves.ndim - 2, moves.ndim - 3) if k > 0)
         raise InvalidGame(
             f"transition has shape {moves.shape} and reward {rewards.shape}: must be (S, A1..An, S) and (S, A1..An, N), "
+            "or (S, A1..An, S, N) where rewards depend on the next state, "
             f"each possibly with a leading time axis; the last axis of reward stands for the players, here {n}, "
             f"but the axes of transition are those of N = {players or 0}"
         )

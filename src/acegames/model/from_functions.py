@@ -414,7 +414,9 @@ class _Questions:
         found, given = [], self.outcomes.ask(t, state, action)
         if type(given) is not list and (isinstance(given, (str, Mapping, *UNORDERED)) or not is_iterable(given)):
             spot, kind = place(t, state, action), type(given).__name__
-            rule = "must be (probability, next_state, cost) triples in a list"
+            rule = (
+                "must be (probability, next_state, cost) triples in a list, a fourth entry being what the outcome pays"
+            )
             raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, of type {kind}; they {rule}")
         for item in given:
             pays = None
@@ -427,7 +429,8 @@ class _Questions:
                 spot = place(t, state, action)
                 alone = isinstance(given, (list, tuple)) and len(given) == 3 and is_scalar(given[0])
                 hint = "; put one triple alone into a list: [(probability, next_state, cost)]" if alone else ""
-                raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost){hint}") from None
+                rule = "must be (probability, next_state, cost), and the reward where the outcome has one of its own"
+                raise InvalidGame(f"{spot}: outcome {item!r}, {rule}{hint}") from None
             vector = self._cost(cost, t, state, action)
             if not 0 <= chance < math.inf:
                 spot = place(t, state, action)
@@ -480,6 +483,8 @@ class _Questions:
 
 def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
     """Return one number per label from a number, a sequence or a mapping (absent costs are 0)."""
+    if what == "cost" and not labels and given == 0:
+        return ()
     if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
         raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
     if isinstance(given, Mapping):

@@ -54,8 +54,7 @@ def game_from_table(
         rewards: one line per legal joint action, with `state`, one column per player (its action),
             one per player named `reward_` and the player, and `t` when rewards depend on time. Left
             out, these columns are in the one table: each line says what its outcome pays. Play
-            pays what is drawn, and solving takes the mean. (An empty entry is the one in the first
-            line of its joint action.)
+            pays what is drawn, and solving takes the mean.
         players, horizon, initial, budget, constraints, name: as in `from_functions`.
         states, actions: labels in the order wanted; by default in order of first appearance.
 
@@ -130,10 +129,9 @@ def _once(lines: _Lines, reward: Floats) -> tuple[_Lines, Floats, Floats | None]
     key = lines.joint if lines.t is None else lines.t * (int(lines.joint.max(initial=0)) + 1) + lines.joint
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     before = reward[first[which.reshape(-1)]]
-    paid = np.where(np.isnan(reward), before, reward)
     t = None if lines.t is None else lines.t[first]
     once = _Lines(lines.names, t, lines.key[first], lines.joint[first])
-    return once, reward[first], None if np.array_equal(paid, before, equal_nan=True) else paid
+    return once, reward[first], None if np.array_equal(reward, before) else reward
 
 
 def _raw_layers(

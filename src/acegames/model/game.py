@@ -128,6 +128,11 @@ class MarkovGame(Shown):
         except TypeError:
             rule = "must be the number of a row: game.legal(t, state)[action] gives that of a joint action"
             raise InvalidOption(f"row: got {row!r:.60}, {rule}") from None
+        if not (isinstance(t, (int, np.integer)) and 0 <= t < self.horizon):
+            raise InvalidOption(f"t: got {t!r:.60}, must be a time from 0 to {self.horizon - 1}")
+        if not 0 <= row < len(self.layer(t).reward):
+            last = len(self.layer(t).reward) - 1
+            raise InvalidOption(f"row: got {row}, must be from 0 to {last}: game.legal(t, state)[action] gives it")
         layer, outs = self.layer(t), self.layer(t).outcomes(row)
         costs = [tuple(v[k] for v, k in zip(self.cost_values, code, strict=True)) for code in layer.cost[outs].tolist()]
         following = [self.states[s] for s in layer.next_state[outs].tolist()]
@@ -138,7 +143,7 @@ class MarkovGame(Shown):
 
         As `outcomes`, but an outcome that may pay different amounts stands here once for each.
         """
-        layer, outcomes = self.layer(t), self.outcomes(t, row)
+        outcomes, layer = self.outcomes(t, row), self.layer(t)
         if layer.payments is None:
             return [(*outcome, tuple(layer.reward[row].tolist())) for outcome in outcomes]
         ptr, prob, reward = layer.payments.ptr, layer.payments.prob, layer.payments.reward
@@ -283,4 +288,5 @@ def check_game(game: Any) -> None:
         if not isinstance(game, str):
             kind = type(game).__name__
             hint = f"; {kind.lower()}.game is one" if isinstance(getattr(game, "game", None), MarkovGame) else ""
-        raise InvalidGame(f"game: got {type(game).__name__} {game!r:.60}, must be a MarkovGame{hint}")
+        shown = f" {game!r:.60}" if isinstance(game, (str, PathLike, int, float)) else ""
+        raise InvalidGame(f"game: got {type(game).__name__}{shown}, must be a MarkovGame{hint}")

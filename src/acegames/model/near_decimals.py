@@ -8,6 +8,7 @@ compared with nothing, and `1 - p` or counts that were normalised often look lik
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ DIGITS = 9
 """Of a short decimal: of random floats one in 500,000 is that close to such a one by chance."""
 ULPS = 4
 """Units in the last place: what a few operations on floats leave behind."""
+
+
+MANY = 1000
+"""Costs of which not every one is looked at digit by digit."""
 
 
 def near_decimal(value: Any) -> float | None:
@@ -45,17 +50,22 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
     It is found among the distinct costs: the outcomes are looked at only to name the place.
     """
     found = [
-        f"budget of {label!r}{_at(game, m, bound)}: {_missed(bound)}"
+        f"the budget of {label!r}{_at(game, m, bound)} is {_missed(bound)}"
         for m, label in enumerate(game.constraints)
         for bound in dict.fromkeys(row[m] for row in game.budgets)
         if near_decimal(bound) is not None
     ]
-    near = [(m, k) for m, values in enumerate(game.cost_values) for k, c in enumerate(values) if near_decimal(c)]
-    if costs and near:
+    found += [
+        f"the start of the reservoir {label!r} is {_missed(kept.start)}"
+        for label, kept in zip(game.constraints, game.reservoirs, strict=True)
+        if kept is not None and kept.start != kept.capacity and near_decimal(kept.start) is not None
+    ]
+    near = [(m, k) for m, values in enumerate(game.cost_values) for k in _near(values)] if costs else []
+    if near:
         m, k = near[0]
         cost = game.cost_values[m][k]
         found += [
-            f"{_place(game, m, k)}: the cost of {game.constraints[m]!r}, {_missed(cost)}",
+            f"{_place(game, m, k)}: the cost of {game.constraints[m]!r} is {_missed(cost)}",
             *[""] * (len(near) - 1),
         ]
     if found:
@@ -63,9 +73,21 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
         warn_of_game(f"{found[0]}.{more}")
 
 
+def _near(values: Sequence[Any]) -> list[int]:
+    """Return the numbers of those that just miss a short decimal."""
+    if len(values) < MANY:
+        return [k for k, value in enumerate(values) if near_decimal(value) is not None]
+    size = np.array([0.0 if isinstance(x, RandomCost) else abs(float(x)) for x in values])
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(size)) - (DIGITS - 1))
+        apart = np.abs(size - np.round(size / unit) * unit)  # itself off by some units in the last place
+    may = np.flatnonzero((apart > 0) & (apart <= 4 * ULPS * np.spacing(size)))
+    return [k for k in may.tolist() if near_decimal(values[k]) is not None]
+
+
 def _missed(value: Any) -> str:
-    said = f"{plain(value)!r}, misses {near_decimal(value)!r} by a rounding error of floats, and counts exactly as it stands"
-    return f"{said}; round it, or give a Fraction or a Decimal"
+    said = f"{plain(value)!r}, which misses {near_decimal(value)!r} by a rounding error of floats"
+    return f"{said} and counts exactly as it stands; round it, or give a Fraction or a Decimal"
 
 
 def _at(game: MarkovGame, m: int, bound: Any) -> str:
