@@ -82,7 +82,14 @@ def test_of_many_costs_the_same_are_found():
     ]
     beside = [x + k * math.ulp(x) for x in short for k in (-5, -4, -1, 0, 1, 3, 4, 6)]
     values = tuple(
-        sorted({*map(Fraction, beside), *map(Fraction, rng.normal(size=3000).tolist()), Fraction(1, 3), Fraction(0)})
+        sorted(
+            {
+                *map(Fraction, map(repr, beside)),
+                *map(Fraction, map(repr, rng.normal(size=3000).tolist())),
+                Fraction(1, 3),
+                Fraction(0),
+            }
+        )
     )
     assert len(values) > near_decimals.MANY
     one_by_one = [k for k, value in enumerate(values) if near_decimal(value) is not None]
