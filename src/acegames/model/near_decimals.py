@@ -79,10 +79,11 @@ def _near(values: Sequence[Any]) -> list[int]:
         return [k for k, value in enumerate(values) if near_decimal(value) is not None]
     size = np.array([0.0 if isinstance(x, RandomCost) else abs(float(x)) for x in values])
     with np.errstate(all="ignore"):
-        unit = 10.0 ** (np.floor(np.log10(size)) - (DIGITS - 1))
-        apart = np.abs(size - np.round(size / unit) * unit)  # itself off by some units in the last place
-    may = np.flatnonzero((apart > 0) & (apart <= 4 * ULPS * np.spacing(size)))
-    return [k for k in may.tolist() if near_decimal(values[k]) is not None]
+        place = np.floor(np.log10(size)) - (DIGITS - 1)
+        digits = np.round(np.where(place < 0, size * 10.0**-place, size / 10.0**place))
+        short = np.where(place < 0, digits / 10.0**-place, digits * 10.0**place)  # rounded once up to 10**22
+        near = (short != size) & (np.abs(size - short) <= ULPS * np.spacing(size))
+    return [k for k in np.flatnonzero(near | ~(np.abs(place) <= 22)).tolist() if near_decimal(values[k]) is not None]
 
 
 def _missed(value: Any) -> str:
