@@ -102,7 +102,7 @@ class Concept:
         return OBJECTIVES.get(objective, WEIGHTED) if objective is None or isinstance(objective, str) else WEIGHTED
 
     def deviators(self, players: tuple[Hashable, ...]) -> tuple[bool, ...]:
-        """Whether each player may deviate; under concepts with `product` all must."""
+        """Return whether each player may deviate; under concepts with `product` all must."""
         return (True,) * len(players)
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:

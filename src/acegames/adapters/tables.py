@@ -8,7 +8,7 @@ from acegames.system.deprecation import deprecated
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `acegames.files.tables`, with a DeprecationWarning."""
+    """Return a name of `acegames.files.tables`, with a DeprecationWarning."""
     from acegames.files import tables
 
     deprecated("acegames.adapters.tables", "acegames.files.tables")

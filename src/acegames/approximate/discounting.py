@@ -93,7 +93,7 @@ def _tail(size: Fraction, rate: Fraction, horizon: int) -> Fraction:
 
 
 def _steps(size: Fraction, rate: Fraction, small: Fraction) -> int:
-    """The fewest steps after which the tail is at most `small`."""
+    """Return the fewest steps after which the tail is at most `small`."""
     if _tail(size, rate, 0) <= small:
         return 0
     if rate == 0:
@@ -108,19 +108,21 @@ def _steps(size: Fraction, rate: Fraction, small: Fraction) -> int:
 
 
 def _log(amount: Fraction) -> float:
-    """The logarithm of a number that no float may hold; of one close to 1 to many digits."""
+    """Return the logarithm of a number that no float may hold; of one close to 1 to many digits."""
     near = float(amount - 1)
     return math.log1p(near) if abs(near) < 0.5 else math.log(amount.numerator) - math.log(amount.denominator)
 
 
 def _above(amount: Fraction) -> float:
-    """The amount as a float that is not smaller."""
+    """Return the amount as a float that is not smaller."""
     found = float(amount)
     return found if Fraction(found) >= amount else math.nextafter(found, math.inf)
 
 
 def _stationary(game: MarkovGame) -> Layer:
-    """The rules of every time as one layer: those of each state at the first time that has it."""
+    """Return the rules of every time as one layer: those of each state at the first time that has
+    it.
+    """
     rules: dict[int, dict[str, NDArray[Any]]] = {}
     met, layers = {s for s, _ in game.initial}, [layer.apart() for layer in game.layers]
     for layer in layers:
@@ -147,7 +149,9 @@ def _stationary(game: MarkovGame) -> Layer:
 
 
 def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
-    """The part of a layer, outcomes apart, that is about one state; counts instead of pointers."""
+    """Return the part of a layer, outcomes apart, that is about one state; counts instead of
+    pointers.
+    """
     rows = slice(int(layer.row_ptr[state]), int(layer.row_ptr[state + 1]))
     outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
     parts = {"row_ptr": np.array([rows.stop - rows.start])}
@@ -158,14 +162,14 @@ def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
 
 
 def _cut(up: int, down: int, grain: Fraction) -> Fraction:
-    """The fraction up / down, cut downwards to the grain where it has very many digits."""
+    """Return the fraction up / down, cut downwards to the grain where it has very many digits."""
     return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
 
 
 def _truncated(
     game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int, grain: Fraction
 ) -> MarkovGame:
-    """The rules at t = 0 .. horizon-1, with rewards and costs discounted."""
+    """Return the rules at t = 0 .. horizon-1, with rewards and costs discounted."""
     whole = RawLayer.of(rules, ())
     values: list[list[Any]] = [[] for _ in game.constraints]
     raw = []
@@ -182,7 +186,7 @@ def _truncated(
 
 
 def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:
-    """The cost, up / down times; with a factor of zero nothing is left to be random."""
+    """Return the cost, up / down times; with a factor of zero nothing is left to be random."""
     if not isinstance(cost, RandomCost):
         return _cut(cost.numerator * up, cost.denominator * down, grain)
     if not up:

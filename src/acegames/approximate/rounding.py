@@ -57,7 +57,7 @@ class Rounding:
         return f"rounded {self.direction} to multiples of {to_digits(self.cell, 6)}"
 
     def of(self, cost: Fraction) -> Fraction:
-        """The rounded cost."""
+        """Return the rounded cost."""
         if self.direction == "ignore":
             return Fraction(0)
         whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
@@ -111,7 +111,7 @@ def round_costs(
 
 
 def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
-    """One exact epsilon per constraint."""
+    """Return one exact epsilon per constraint."""
     labels = game.constraints
     rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
@@ -133,7 +133,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
 
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
-    """An exact number; InvalidOption saying what it must be."""
+    """Return an exact number; InvalidOption saying what it must be."""
     amount: Fraction = read_at(what, exact, value, f"; must be {rule}", InvalidOption)
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
@@ -141,14 +141,14 @@ def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule
 
 
 def upper(cost: Cost) -> Fraction:
-    """The largest amount that a cost can be."""
+    """Return the largest amount that a cost can be."""
     return cost.upper if isinstance(cost, RandomCost) else cost
 
 
 def _rule(
     game: MarkovGame, m: int, epsilon: Fraction, relative: bool, direction: str, any_budget: bool
 ) -> Rounding | None:
-    """How the costs of one constraint are counted; None: as they are."""
+    """Return how the costs of one constraint are counted; None: as they are."""
     costs, horizon, start = game.cost_values[m], game.horizon, game.spent_at_start[m]
     finite = [(t, b) for t, row in enumerate(game.budgets) if not isinstance(b := row[m], float)]
     smallest = min((b for _, b in finite), default=Fraction(0))
@@ -189,7 +189,7 @@ def _rule(
 
 
 def _fitting(cell: Fraction, start: Fraction) -> Fraction:
-    """The largest cell of at most this size that divides what is spent at the beginning.
+    """Return the largest cell of at most this size that divides what is spent at the beginning.
 
     Where that is less than a cell: the largest of which it is a whole part. Then totals are
     multiples of the cell, or these and what was spent at the beginning: at most twice as many.
@@ -204,7 +204,7 @@ _Cells = tuple[Ints, Floats]
 
 
 def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGame:
-    """The game with every cost as the rules count it."""
+    """Return the game with every cost as the rules count it."""
     values: list[list[Fraction]] = []
     cells: list[_Cells] = []
     for costs, rule in zip(game.cost_values, rules, strict=True):
@@ -217,7 +217,7 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
 
 
 def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
-    """The rounded values of a cost, with probabilities."""
+    """Return the rounded values of a cost, with probabilities."""
     if not isinstance(cost, RandomCost):
         return [(cost if rule is None else rule.of(cost), 1.0)]
     assert rule is not None
@@ -225,7 +225,8 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
 
 
 def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
-    """A layer in which every outcome stands once for each combination of the cells of its costs.
+    """Return a layer in which every outcome stands once for each combination of the cells of its
+    costs.
 
     It is there to be solved, so that of what outcomes pay the mean is kept.
     """

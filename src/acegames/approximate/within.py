@@ -34,7 +34,9 @@ class Within:
         return self.default if self.rounding is None else self.rounding
 
     def rounded(self, game: MarkovGame, *, any_budget: bool = False) -> Rounded | None:
-        """The game with rounded costs; None without an epsilon (`discount` gives its games one)."""
+        """Return the game with rounded costs; None without an epsilon (`discount` gives its games
+        one).
+        """
         epsilon, direction = self.epsilon, self.direction
         if epsilon is None and game.tails is not None:
             if self.relative:
@@ -49,12 +51,12 @@ class Within:
         return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)
 
     def count(self, game: MarkovGame) -> Rounded:
-        """The game as costs are counted; itself, with no rules, where every cost is exact."""
+        """Return the game as costs are counted; itself, with no rules, where every cost is exact."""
         found = self.rounded(game)
         return Rounded(game, game, ()) if found is None or not any(found.rounding) else found
 
     def in_words(self, game: MarkovGame) -> str:
-        """The epsilon in words; empty where the answer is to be exact."""
+        """Return the epsilon in words; empty where the answer is to be exact."""
         epsilon = self.epsilon
         if epsilon is None and game.tails is not None:
             return f"epsilon {plain(game.tails.epsilon)} in all"

@@ -74,7 +74,9 @@ class ExpectedBudgets(Shown):
         )
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
-        """Probability of each joint action, whatever `spent` is; UnknownPair if it cannot occur."""
+        """Return probability of each joint action, whatever `spent` is; UnknownPair if it cannot
+        occur.
+        """
         if not 0 <= t < self.game.horizon:
             raise UnknownPair(f"{place(t, state)}: t must be a whole number between 0 and {self.game.horizon - 1}")
         layer, share = self.game.layer(t), self.shares[t]
@@ -138,7 +140,9 @@ class _Program:
         self.size = self._sizes()
 
     def _sizes(self) -> Floats:
-        """The unit of each constraint: its smallest budget if that is of the size of its costs."""
+        """Return the unit of each constraint: its smallest budget if that is of the size of its
+        costs.
+        """
         largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in self.costs], axis=0)
         some = np.isfinite(self.budgets) & (self.budgets != 0)
         least = np.where(some, np.abs(self.budgets), np.inf).min(axis=0)
@@ -166,7 +170,7 @@ class _Program:
             yield np.repeat(spending + t * m + np.arange(m), len(rows)), np.tile(column, m), -cost.T.ravel()
 
     def at(self, t: int, values: Floats) -> Floats:
-        """The part of a solution at t, by row of the layer; NaN in states that cannot occur."""
+        """Return the part of a solution at t, by row of the layer; NaN in states that cannot occur."""
         found = np.full(len(self.game.layer(t).reward), np.nan)
         found[self.rows[t]] = values[self.start[t] : self.start[t + 1]]
         return found
@@ -205,7 +209,7 @@ class _Program:
         return np.array(solution.col_value), np.array(solution.col_dual)
 
     def _thrift(self) -> Floats:
-        """Weights of what is spent in the end, in units of the last finite budget."""
+        """Return weights of what is spent in the end, in units of the last finite budget."""
         weights = np.zeros_like(self.budgets)
         for m, schedule in enumerate(self.budgets.T):
             finite = np.abs(schedule[np.isfinite(schedule)])
@@ -234,7 +238,7 @@ def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
 
 
 def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats]) -> tuple[Floats, Floats]:
-    """Values (N,) and expected cumulative costs (T, M), played forward."""
+    """Return values (N,) and expected cumulative costs (T, M), played forward."""
     values, spent = np.zeros(len(game.players)), np.zeros((game.horizon, len(game.constraints)))
     occupancy: Floats = np.zeros(len(game.states))
     for state, p in game.initial:

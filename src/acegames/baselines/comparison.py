@@ -163,7 +163,9 @@ def _percent(share: float) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown whose columns line up; the first is left-aligned, the others right."""
+    """Return a table in Markdown whose columns line up; the first is left-aligned, the others
+    right.
+    """
     lines = [heads, *rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
     ruled = ["-" * (w - (k > 0)) + ":" * (k > 0) for k, w in enumerate(widths)]

@@ -34,13 +34,15 @@ def without_budgets(game: MarkovGame) -> MarkovGame:
 
 
 def _bottomless(game: MarkovGame, m: int, kept: Reservoir) -> Reservoir:
-    """The reservoir with room for the largest costs at every time; as much is missing as before."""
+    """Return the reservoir with room for the largest costs at every time; as much is missing as
+    before.
+    """
     capacity = kept.missing + game.horizon * max([Fraction(0), *map(upper, game.cost_values[m])])
     return Reservoir(capacity, capacity - kept.missing)
 
 
 def weights_of(game: MarkovGame, objective: Any) -> tuple[float, ...]:
-    """The weights of an objective; InvalidOption where it is no weighted sum of values."""
+    """Return the weights of an objective; InvalidOption where it is no weighted sum of values."""
     check_game(game)
     weights = CCE(objective).weights(game.players)
     if weights is None:
@@ -91,7 +93,9 @@ class TeamOptimum(Shown):
         return self.solution.policy.tracker
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; UnknownPair if not reachable under feasible play."""
+        """Return probability of each joint action; UnknownPair if not reachable under feasible
+        play.
+        """
         found: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
         return {joint: p for (joint,), p in found.items()}
 

@@ -49,7 +49,7 @@ class UnknownGame(AceError, KeyError, ValueError):
 
 
 def names() -> list[str]:
-    """Names of the catalog games."""
+    """Return names of the catalog games."""
     return list(_NAMES)
 
 
@@ -70,7 +70,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
 
 
 def describe(name: str) -> CatalogEntry:
-    """A game's story, source, facts and parameters; UnknownGame when no game has this name."""
+    """Return a game's story, source, facts and parameters; UnknownGame when no game has this name."""
     module = _module(name)
     title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
     story, _, rest = rest.partition("\n\nSource:")
@@ -89,7 +89,7 @@ def describe(name: str) -> CatalogEntry:
 
 
 def _meanings(doc: str) -> dict[str, str]:
-    """What a docstring says of each argument."""
+    """Return what a docstring says of each argument."""
     said = inspect.cleandoc(doc.partition("Args:\n")[2])
     entries = (entry.partition(":") for entry in re.split(r"\n(?! )", said) if entry)
     return {name: " ".join(meaning.split()) for name, _, meaning in entries}

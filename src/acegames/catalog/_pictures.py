@@ -24,7 +24,7 @@ FONT = "font-family='system-ui, sans-serif' text-anchor='middle'"
 
 
 def picture_of(game: MarkovGame) -> Picture | None:
-    """A function that draws the states of this catalog game; None where there is none."""
+    """Return a function that draws the states of this catalog game; None where there is none."""
     drawing = DRAWINGS.get(game.name or "")
     if drawing is None:
         return None
@@ -43,7 +43,7 @@ def _svg(width: float, height: float, *parts: str) -> str:
 
 
 def _cell(x: float, y: float, colour: str, label: str = "") -> str:
-    """A cell of a grid, by its upper left corner."""
+    """Return a cell of a grid, by its upper left corner."""
     box = f"<rect x='{x + 1}' y='{y + 1}' width='{SIZE - 2}' height='{SIZE - 2}' rx='3' fill='{colour}' stroke='#c9ced3'/>"
     return box + _text(x + SIZE / 2, y + SIZE - 6, label, 11)
 
@@ -53,7 +53,7 @@ def _text(x: float, y: float, text: str, size: int, colour: str = "#3c444c") -> 
 
 
 def _robot(x: float, y: float, colour: str, letter: str, parcel: bool = False) -> str:
-    """A round robot with a letter, with or without a parcel, by the corner of its cell."""
+    """Return a round robot with a letter, with or without a parcel, by the corner of its cell."""
     cx, cy = x + SIZE / 2, y + SIZE / 2 - 5
     disc = f"<circle cx='{cx}' cy='{cy}' r='17' fill='{colour}'/>"
     box = f"<rect x='{cx + 6}' y='{cy - 20}' width='13' height='13' fill='#d9a441' stroke='#6b4e12'/>" if parcel else ""
@@ -79,7 +79,7 @@ def _warehouse(game: MarkovGame) -> Picture:
 
 
 def _pads(game: MarkovGame) -> set[tuple[int, int]]:
-    """Cells in which waiting fills a battery."""
+    """Return cells in which waiting fills a battery."""
     layer, found = game.layer(0), set()
     state = owners(layer.row_ptr)
     for i, actions in enumerate(game.actions):
@@ -92,7 +92,7 @@ def _pads(game: MarkovGame) -> set[tuple[int, int]]:
 
 
 def _places(game: MarkovGame) -> Sequence[Any]:
-    """The states, which are tuples if it is a catalog game."""
+    """Return the states, which are tuples if it is a catalog game."""
     return game.states
 
 

@@ -15,7 +15,9 @@ LARGEST = Fraction(10) ** 300
 
 
 def check_weights(game: str, weights: Sequence[Any]) -> list[Fraction]:
-    """The weights as exact numbers; InvalidGame, naming the game and the weight, for wrong ones."""
+    """Return the weights as exact numbers; InvalidGame, naming the game and the weight, for wrong
+    ones.
+    """
     if not len(weights):
         raise InvalidGame(f"{game}: weights: there are none, must be at least one")
     found = []

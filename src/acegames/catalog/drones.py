@@ -72,7 +72,7 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
 
 
 def _choices(cell: Cell, state: State) -> list[str]:
-    """What a drone can do in its cell."""
+    """Return what a drone can do in its cell."""
     choices = ["rest" if cell[1] == 0 else "hover"]
     choices += [way for way in STEPS if 0 <= _fly(cell, way)[0] < WIDTH and 0 <= _fly(cell, way)[1] < HEIGHT]
     if VILLAGES.get(cell) in state[2]:

@@ -111,7 +111,7 @@ class _Verb(TyperCommand):
 
 
 def usage(command: Any) -> list[str]:
-    """The words after the name of a verb: arguments, required options, "[OPTIONS]"."""
+    """Return the words after the name of a verb: arguments, required options, "[OPTIONS]"."""
     words = []
     for param in command.params:
         name = param.metavar or param.name.upper()
@@ -144,7 +144,7 @@ class _Program(TyperGroup):
 
 
 def _without_types(params: list[Any]) -> list[Any]:
-    """The parameters of a command. The help shows no type for flags, nor for arguments."""
+    """Return the parameters of a command. The help shows no type for flags, nor for arguments."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""

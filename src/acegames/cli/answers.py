@@ -37,7 +37,7 @@ def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
 
 
 def error_data(error: Exception, message: str) -> dict[str, Any]:
-    """An error; with the budgets that suffice, and the place, where it knows them."""
+    """Return an error; with the budgets that suffice, and the place, where it knows them."""
     labels, minimal = getattr(error, "constraints", ()), getattr(error, "minimal_budgets", None)
     t, state, spent = (getattr(error, name, None) for name in ("t", "state", "spent"))
     return {
@@ -49,7 +49,7 @@ def error_data(error: Exception, message: str) -> dict[str, Any]:
 
 
 def game_data(game: ace.MarkovGame) -> dict[str, Any]:
-    """The main facts of a game."""
+    """Return the main facts of a game."""
     return {
         "name": game.name,
         "digest": game.digest,
@@ -64,25 +64,25 @@ def game_data(game: ace.MarkovGame) -> dict[str, Any]:
 
 
 def _budget(budget: Any) -> Any:
-    """A budget as a game file has it."""
+    """Return a budget as a game file has it."""
     if not isinstance(budget, Holds):
         return budget
     return {"reservoir": budget.capacity, "start": budget.start, "reserve": budget.reserve}
 
 
 def budgets_data(constraints: Iterable[Any], budgets: Iterable[Any]) -> list[dict[str, Any]]:
-    """Budgets, one of each constraint in a row."""
+    """Return budgets, one of each constraint in a row."""
     return [by_label(constraints, budget) for budget in np.asarray(budgets).tolist()]
 
 
 def concept_data(concept: Concept) -> dict[str, Any]:
-    """A concept: its word on the command line, its name, and its objective."""
+    """Return a concept: its word on the command line, its name, and its objective."""
     kind = next((word for word, known in CONCEPTS.items() if type(concept) is known), type(concept).__name__.lower())
     return {"kind": kind, "name": concept.words.noun, "objective": concept.objective, "floor": concept.floor}
 
 
 def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
-    """What a solve would take; memory in bytes."""
+    """Return what a solve would take; memory in bytes."""
     same = ("counted", "seconds", "measured", "threads", "memory", "solving", "working", "tables", "policy", "values")
     more = ("on_disk", "cells", "dense", "horizon", "prepared", "buffers", "stored")
     sizes = {name: getattr(needs, name) for name in (*same, *more)}
@@ -90,14 +90,14 @@ def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
 
 
 def cluster_data(needs: ClusterNeeds) -> dict[str, Any]:
-    """What a solve would take on a cluster; memory in bytes."""
+    """Return what a solve would take on a cluster; memory in bytes."""
     memory = ("memory", "store", "working", "running", "tables", "program", "driver", "node_memory")
     names = ("nodes", "cores", "seconds", "limit", *memory, "fits", "least_nodes", "disk", "tasks", "block_seconds")
     return {name: getattr(needs, name) for name in (*names, "counted", "measured")}
 
 
 def solution_data(solution: ace.Solution) -> dict[str, Any]:
-    """A solution, without its game."""
+    """Return a solution, without its game."""
     stats = solution.stats
     return {
         "concept": concept_data(solution.concept),
@@ -115,7 +115,7 @@ def solution_data(solution: ace.Solution) -> dict[str, Any]:
 
 
 def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
-    """A certificate."""
+    """Return a certificate."""
     players, constraints = certificate.players, certificate.constraints
 
     def places(found: Sequence[Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _step(step: Any, players: Sequence[Any], constraints: Sequence[Any]) -> dict
 
 
 def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
-    """A curve; values are null where a budget is infeasible or has no equilibrium."""
+    """Return a curve; values are null where a budget is infeasible or has no equilibrium."""
     columns = (curve.budgets.tolist(), curve.values, curve.feasible, curve.is_minimal)
     points = [
         {
@@ -193,7 +193,7 @@ def simulation_data(game: ace.MarkovGame, rollouts: ace.Rollouts) -> dict[str, A
 
 
 def proof_data(game: ace.MarkovGame, proof: ace.Proof) -> dict[str, Any]:
-    """A proof that was written."""
+    """Return a proof that was written."""
     return {
         "file": str(proof.path),
         "size": proof.size,

@@ -81,7 +81,9 @@ def check(
 
 
 def _found(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int | None]:
-    """Whether the game is feasible, and its situations; None where this machine cannot find out."""
+    """Return whether the game is feasible, and its situations; None where this machine cannot find
+    out.
+    """
     if opt.too_large(needs, None) is not None:
         return None, None
     if needs.counted and _too_many_to_count(game):
@@ -111,7 +113,7 @@ def _told(game: ace.MarkovGame, how: str | None, feasible: bool | None) -> dict[
 
 
 def _too_many_to_count(game: ace.MarkovGame) -> bool:
-    """Whether there may be more situations, nothing clipped, than can soon be counted."""
+    """Return whether there may be more situations, nothing clipped, than can soon be counted."""
     from acegames.safety.lattice import lattice
     from acegames.safety.space import plan
 
@@ -119,7 +121,7 @@ def _too_many_to_count(game: ace.MarkovGame) -> bool:
 
 
 def _size_words(needs: ace.Estimate, situations: int | None) -> str:
-    """The two counts of a game, and what each of them counts."""
+    """Return the two counts of a game, and what each of them counts."""
     stages = f"{opt.size_words(needs)} to solve after clipping"
     if situations is None:
         return f"{stages}; the situations (time, state, cumulative cost) are too many to count."
@@ -141,7 +143,7 @@ def _effort_words(needs: ace.Estimate) -> str:
 def _rounded(
     game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
 ) -> tuple[ace.MarkovGame, str | None]:
-    """The game with rounded costs and their direction; the game itself and None where exact."""
+    """Return the game with rounded costs and their direction; the game itself and None where exact."""
     from acegames.approximate.within import Within
 
     rounded = Within(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
@@ -229,7 +231,7 @@ def frontier(
 def _curve(
     game: ace.MarkovGame, concept: Concept, asked: bool | None, constraint: list[str] | None, points: int
 ) -> ace.BudgetCurve | None:
-    """The value of budget where it is asked for, or where nothing is said and it is quick."""
+    """Return the value of budget where it is asked for, or where nothing is said and it is quick."""
     if asked is False:
         if constraint:
             raise InvalidOption("--constraint: goes with --curve")
@@ -251,7 +253,7 @@ def _curve(
 
 
 def _quick_curve(game: ace.MarkovGame) -> bool:
-    """Whether the value of budget takes a moment only, and is a line or a grid."""
+    """Return whether the value of budget takes a moment only, and is a line or a grid."""
     bounded = [c for c in zip(*game.budgets, strict=True) if any(b != math.inf for b in c)]
     return (
         len(game.constraints) == len(bounded) in (1, 2)

@@ -30,7 +30,7 @@ NodeMemory = Annotated[str | None, Option("--node-memory", metavar="SIZE", help=
 
 
 def check_asked(nodes: int | None, cores: int | None, node_memory: str | None, memory: str | None) -> None:
-    """InvalidOption for options that do not go together, before the work."""
+    """Raise InvalidOption for options that do not go together, before the work."""
     if nodes is None:
         given = {"--node-cores": cores, "--node-memory": node_memory}
         for option in (option for option, value in given.items() if value is not None):
@@ -42,8 +42,8 @@ def check_asked(nodes: int | None, cores: int | None, node_memory: str | None, m
 
 
 def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory: str | None) -> ClusterNeeds | None:
-    """What a solve would take on the nodes that are asked for; else, where it is too large for this
-    machine, on as many machines like this one as it takes; else None.
+    """Return what a solve would take on the nodes that are asked for; else, where it is too large
+    for this machine, on as many machines like this one as it takes; else None.
 
     Raises:
         TooLarge: the nodes that are asked for have too little memory, and so has this machine.
@@ -61,12 +61,12 @@ def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory
 
 
 def _too_small(there: ClusterNeeds) -> bool:
-    """Whether nodes have too little memory, even if an estimate by sampling is too large."""
+    """Return whether nodes have too little memory, even if an estimate by sampling is too large."""
     return max(there.memory, there.driver) > there.node_memory * (1 if there.counted else opt.SAMPLED)
 
 
 def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
-    """A cluster that would do where this machine would not, or would take very long."""
+    """Return a cluster that would do where this machine would not, or would take very long."""
     if not needs.pairs or (needs.memory <= opt.free_memory() and needs.seconds <= LONG):
         return None
     least = needs.on_cluster(1).least_nodes
@@ -74,7 +74,7 @@ def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
 
 
 def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> str:
-    """What a solve would take there, in a sentence or two."""
+    """Return what a solve would take there, in a sentence or two."""
     kind = f"{counted(there.nodes, 'node')} with {counted(there.cores, 'processor')} and {room(there.node_memory)}"
     if _too_small(there):
         enough = " This machine alone has enough." if needs.memory <= opt.free_memory() else ""
@@ -106,7 +106,7 @@ LIMITS = {
 
 
 def short_words(there: ClusterNeeds) -> str:
-    """What nodes lack."""
+    """Return what nodes lack."""
     each = f"a node has {room(there.node_memory)}"
     if there.driver > there.node_memory:
         return f"{each}, and {room(there.driver)} are needed where the solve is started"

@@ -27,7 +27,9 @@ def solutions(incomplete: str) -> list[str]:
 
 
 def _with_folders(incomplete: str, names: list[str], wanted: tuple[str, ...]) -> list[str]:
-    """Names, files with these endings, and folders beside them. A shell completes lone folders."""
+    """Return names, files with these endings, and folders beside them. A shell completes lone
+    folders.
+    """
     head = incomplete[: incomplete.rfind("/") + 1]
     try:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
@@ -39,14 +41,14 @@ def _with_folders(incomplete: str, names: list[str], wanted: tuple[str, ...]) ->
 
 
 def catalog_names() -> list[str]:
-    """Names of the catalog games: each is a module of its own, which need not be loaded."""
+    """Return names of the catalog games: each is a module of its own, which need not be loaded."""
     found = importlib.util.find_spec("acegames.catalog")
     folders = found.submodule_search_locations if found is not None else None
     return sorted(module.name for module in pkgutil.iter_modules(folders or []) if not module.name.startswith("_"))
 
 
 def offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:
-    """A completion that offers these words."""
+    """Return a completion that offers these words."""
 
     def offer(incomplete: str) -> list[str]:
         return [word for word in map(str.lower, map(str, words())) if word.startswith(incomplete)]

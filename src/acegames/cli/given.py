@@ -58,11 +58,11 @@ class Given:
     until: Annotated[str | None, _of_model("LABEL", _UNTIL)] = None
 
     def of_model(self) -> str | None:
-        """An option that goes with models, as it is typed; None where none is given."""
+        """Return an option that goes with models, as it is typed; None where none is given."""
         return next((f"--{f.name}" for f in fields(self)[1:] if getattr(self, f.name)), None)
 
     def typed(self) -> list[str]:
-        """All that is given, as it is typed."""
+        """Return all that is given, as it is typed."""
         words = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -71,7 +71,7 @@ class Given:
         return words
 
     def options_of_model(self) -> dict[str, Any]:
-        """The options of `adapters.storm.read_model`."""
+        """Return the options of `adapters.storm.read_model`."""
         constants = dict(_parts("-p", word, "N=4") for word in self.param or ())
         if len(constants) < len(self.param or ()):
             raise InvalidOption(f"-p {(self.param or [''])[-1]}: a constant is given twice")
@@ -79,7 +79,7 @@ class Given:
         return options | {"reward": self._rewards(), "budget": self._budget()}
 
     def _rewards(self) -> Any:
-        """Reward structures for all players, or for those who are named."""
+        """Return reward structures for all players, or for those who are named."""
         words = [word.rpartition("=") for word in self.reward or ()]
         named = {player for player, equals, _ in words if equals}
         if not named:
@@ -111,7 +111,7 @@ def _parts(option: str, word: str, example: str) -> tuple[str, str]:
 
 
 def unfolded(function: Callable[..., Any]) -> tuple[inspect.Signature, Callable[..., Any]]:
-    """A verb whose parameter of type `Given`, if it has one, is replaced by its fields."""
+    """Return a verb whose parameter of type `Given`, if it has one, is replaced by its fields."""
     own = inspect.signature(function, eval_str=True)
     folded = next((name for name, p in own.parameters.items() if p.annotation is Given), None)
     if folded is None:

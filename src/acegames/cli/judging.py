@@ -158,7 +158,7 @@ def _show_rollouts(game: ace.MarkovGame, rollouts: ace.Rollouts) -> None:
 
 
 def _broken_words(rollouts: ace.Rollouts) -> str:
-    """How many episodes broke a budget, and how many of them the rounding of costs explains."""
+    """Return how many episodes broke a budget, and how many of them the rounding of costs explains."""
     broke, beyond = counted(rollouts.violations, "episode"), rollouts.beyond
     if not rollouts.violations:
         return "No episode broke a budget."

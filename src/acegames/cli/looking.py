@@ -116,7 +116,7 @@ def report(
 
 
 def _hints(file: Path, game: str | None, output: Path, given: list[str], said: dict[str, Any]) -> Any:
-    """The words that made a page, as far as they differ from what is meant without them."""
+    """Return the words that made a page, as far as they differ from what is meant without them."""
     from acegames.report.hints import InShell
 
     usual = {"--episodes": EPISODES, "--seed": SEED}
@@ -165,7 +165,7 @@ def catalog(
 
 
 def _told(entry: Any) -> dict[str, Any]:
-    """A catalog entry for JSON."""
+    """Return a catalog entry for JSON."""
     return {key: value for key, value in vars(entry).items() if key != "types"}
 
 

@@ -40,7 +40,7 @@ SAMPLED = 3  # an estimate by sampling is right within this factor
 
 
 def concept_words() -> str:
-    """Every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
+    """Return every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
     *others, last = (
         word if word == concept.words.adjective.lower() else f"{word} ({concept.words.adjective})"
         for word, concept in CONCEPTS.items()
@@ -63,7 +63,7 @@ Against = Annotated[str | None, Option("--game", metavar="GAME", help=_AGAINST, 
 
 
 def concept_option(text: str) -> Any:
-    """The option for the kind of equilibrium."""
+    """Return the option for the kind of equilibrium."""
     return Option(metavar="CONCEPT", help=f"{text}: {concept_words()}.", autocompletion=concepts)
 
 
@@ -119,7 +119,9 @@ Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors; 
 
 
 def instead_of_part(words: list[str], *, takes_cost: bool) -> str:
-    """What to type instead of an option for a part of a game, such as --budget, that is none."""
+    """Return what to type instead of an option for a part of a game, such as --budget, that is
+    none.
+    """
     budget = re.search(r"\n--budgets?[=\n](?!-)([^\n]+=[^\n]+)", "\n".join(["", *words]))
     if takes_cost and any(Path(word).suffix.lower() in endings.MODELS for word in words):
         said = budget[1] if budget else "NAME=BUDGET"
@@ -128,12 +130,12 @@ def instead_of_part(words: list[str], *, takes_cost: bool) -> str:
 
 
 def output(text: str, metavar: str = "FILE") -> Any:
-    """The option for the file that a verb writes."""
+    """Return the option for the file that a verb writes."""
     return Option("-o", "--output", metavar=metavar, help=text)
 
 
 def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
-    """A file if there is one of that name, else a catalog game, with parameters where given."""
+    """Return a file if there is one of that name, else a catalog game, with parameters where given."""
     path, param, option = Path(name), given.param, given.of_model()
     if path.is_file():
         options = {}
@@ -175,12 +177,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _games_beside(path: Path) -> list[str]:
-    """Those that may hold a game."""
+    """Return those that may hold a game."""
     return [name for name in _beside(path) if Path(name).suffix.lower() in endings.GAMES]
 
 
 def _beside(path: Path) -> list[str]:
-    """The files in the folder of a path, named as the path names it."""
+    """Return the files in the folder of a path, named as the path names it."""
     with contextlib.suppress(OSError):
         return [os.path.join(path.parent, x.name) if path.parent.name else x.name for x in os.scandir(path.parent)]
     return []
@@ -199,7 +201,7 @@ def read_policy(
 
 
 def refuse_param(given: Given) -> None:
-    """InvalidOption where parameters are given, but no game that could have them."""
+    """Raise InvalidOption where parameters are given, but no game that could have them."""
     if given.param:
         raise InvalidOption(f"-p {given.param[0]}: goes with --game and the name of a catalog game")
     if given.of_model() is not None:
@@ -207,7 +209,9 @@ def refuse_param(given: Given) -> None:
 
 
 def read_solution(file: Path) -> ace.Solution:
-    """The solution in a file; of a policy file, InvalidOption that says how to give the game."""
+    """Return the solution in a file; of a policy file, InvalidOption that says how to give the
+    game.
+    """
     refuse_game(file)
     try:
         return ace.Solution.load(file)
@@ -219,7 +223,7 @@ def read_solution(file: Path) -> ace.Solution:
 
 
 def refuse_game(file: Path) -> None:
-    """InvalidOption where a game is given in place of a solution or a policy, or nothing."""
+    """Raise InvalidOption where a game is given in place of a solution or a policy, or nothing."""
     from acegames.files.formats import holds_game
 
     if not file.exists() and str(file) not in ace.catalog.names():
@@ -244,7 +248,7 @@ def refuse_game(file: Path) -> None:
 
 
 def _code(file: Path) -> str | None:
-    """What a file is that only policies are exported to, such as a C header; else None."""
+    """Return what a file is that only policies are exported to, such as a C header; else None."""
     from acegames.files.formats import POLICY, format_of
 
     found = format_of(file)
@@ -252,7 +256,7 @@ def _code(file: Path) -> str | None:
 
 
 def _is_policy_table(file: Path) -> bool:
-    """Whether a table is that of a policy; a game has its head in a file beside it (CSV)."""
+    """Return whether a table is that of a policy; a game has its head in a file beside it (CSV)."""
     from acegames.files.formats import format_of
 
     found = format_of(file)
@@ -272,7 +276,7 @@ def check_place(output: Path) -> None:
 def read_concept(
     kind: str, objective: str, game: ace.MarkovGame, floor: float | None = None, backend: str | None = None
 ) -> Concept:
-    """The concept; its objective may be a word, the name of a player or weights."""
+    """Return the concept; its objective may be a word, the name of a player or weights."""
     name, (*others, last) = kind.lower(), CONCEPTS
     if name not in CONCEPTS:
         raise InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}{nearest(name, CONCEPTS)}")
@@ -299,7 +303,7 @@ def wanted_concept(
     floor: float | None = None,
     backend: str | None = None,
 ) -> Concept:
-    """The concept that is asked for; what is not said is taken from the solution in a file."""
+    """Return the concept that is asked for; what is not said is taken from the solution in a file."""
     stored: Concept | None = None
     if Path(name).is_file():
         with contextlib.suppress(BadFile):
@@ -319,7 +323,7 @@ def wanted_concept(
 
 
 def _objective_of(text: str, players: dict[str, Any]) -> Any:
-    """A player of that name, else a word of `OBJECTIVES`, else weights."""
+    """Return a player of that name, else a word of `OBJECTIVES`, else weights."""
     words = {str(word).lower(): word for word in OBJECTIVES}
     if text in players:
         return players[text]
@@ -339,7 +343,7 @@ def _objective_of(text: str, players: dict[str, Any]) -> Any:
 def read_engine(
     name: str, threads: int | None, memory: str | None, address: str | None, known: tuple[str, ...] = ENGINES
 ) -> Engine:
-    """The engine of that name; limits are those of the local one or a GPU's host."""
+    """Return the engine of that name; limits are those of the local one or a GPU's host."""
     if name not in known:
         *others, last = known
         raise InvalidOption(f"--engine {name}: must be {', '.join(others)} or {last}{nearest(name, known)}")
@@ -364,7 +368,7 @@ NO_LIMITS = {
 
 
 def read_bytes(option: str, text: str) -> int:
-    """Bytes from 500MB, 4 GiB or a plain number."""
+    """Return bytes from 500MB, 4 GiB or a plain number."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
     if match is None:
         raise InvalidOption(f"{option} {text}: must be a number of bytes such as 500MB or 4GiB")
@@ -372,21 +376,23 @@ def read_bytes(option: str, text: str) -> int:
 
 
 def free_memory() -> int:
-    """Bytes that are free on this machine."""
+    """Return bytes that are free on this machine."""
     from acegames.system.machine import available_memory
 
     return available_memory()
 
 
 def refuse_too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> None:
-    """TooLarge where a solve needs more memory than --memory allows, or far more than is free."""
+    """Raise TooLarge where a solve needs more memory than --memory allows, or far more than is
+    free.
+    """
     said = too_large(needs, memory, on_disk=on_disk)
     if said is not None:
         raise TooLarge(said)
 
 
 def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> str | None:
-    """Why a solve does not fit this machine, or what --memory allows; None where it may.
+    """Return why a solve does not fit this machine, or what --memory allows; None where it may.
 
     An estimate by sampling may be too large; then a third of it must not fit. A number that is
     counted is refused by --memory alone: such a game is small enough to be looked at first.
@@ -410,12 +416,12 @@ def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False)
 
 
 def size_words(needs: ace.Estimate) -> str:
-    """The number of stage games."""
+    """Return the number of stage games."""
     return f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')}"
 
 
 def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
-    """A number, or {constraint: number} from name=number,name=number, 0 for the others."""
+    """Return a number, or {constraint: number} from name=number,name=number, 0 for the others."""
     from acegames.model.budgets import negated
 
     if text is None:
@@ -434,7 +440,7 @@ def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
 def discounted(
     game: ace.MarkovGame, epsilon: str | None, gamma: str | None, cost_gamma: str | None
 ) -> tuple[ace.MarkovGame, Any]:
-    """The game, cut short where it is played forever, and the epsilon for its costs."""
+    """Return the game, cut short where it is played forever, and the epsilon for its costs."""
     small = read_epsilon(epsilon, game)
     if gamma is None:
         if cost_gamma is not None:

@@ -14,7 +14,9 @@ from acegames.model.written import read_bound, show, unknown
 
 
 def build(name: str, given: Sequence[str]) -> ace.MarkovGame:
-    """A catalog game with parameters from the command line; InvalidOption names the wrong one."""
+    """Return a catalog game with parameters from the command line; InvalidOption names the wrong
+    one.
+    """
     entry = ace.catalog.describe(name)
     chosen: dict[str, Any] = {}
     for word in given:
@@ -34,14 +36,14 @@ def build(name: str, given: Sequence[str]) -> ace.MarkovGame:
 
 
 def as_typed(value: Any) -> str:
-    """A value as `-p` takes it."""
+    """Return a value as `-p` takes it."""
     if isinstance(value, (list, tuple)):
         return ",".join(f"[{as_typed(x)}]" if isinstance(x, (list, tuple)) else as_typed(x) for x in value)
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def example(entry: CatalogEntry) -> str:
-    """A parameter with its default, as `-p` takes it; empty where there is none."""
+    """Return a parameter with its default, as `-p` takes it; empty where there is none."""
     return next((f"{name}={as_typed(value)}" for name, value in entry.parameters.items()), "")
 
 
@@ -54,7 +56,7 @@ def _not_one(entry: CatalogEntry, key: str) -> str:
 
 
 def _read(where: str, text: str, wanted: Any) -> Any:
-    """The value of a text for a parameter with this annotation."""
+    """Return the value of a text for a parameter with this annotation."""
     from acegames.files.yaml_json import parse  # brings yaml
 
     if wanted is str:
@@ -86,7 +88,7 @@ def _wrong(where: str, text: str, kind: str) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """A parsed value as a parameter: numbers exactly as written, `none`, lists as tuples."""
+    """Return a parsed value as a parameter: numbers exactly as written, `none`, lists as tuples."""
     if isinstance(value, list):
         return tuple(map(_value, value))
     if value is None or isinstance(value, bool) or value == "none":

@@ -55,14 +55,14 @@ def show_resolved(game: ace.MarkovGame, state: list[str] | None, t: int | None, 
 
 
 def _present(game: ace.MarkovGame, layer: Layer) -> list[int]:
-    """The states that the tables of a time have, those of the beginning first."""
+    """Return the states that the tables of a time have, those of the beginning first."""
     every = np.flatnonzero(np.diff(layer.row_ptr)).tolist()
     first = [s for s, _ in game.initial if layer.row_ptr[s] < layer.row_ptr[s + 1]]
     return [*first, *(s for s in every if s not in first)]
 
 
 def _state(game: ace.MarkovGame, name: str) -> int:
-    """The number of a state from its label as it is shown, in Python or in a table."""
+    """Return the number of a state from its label as it is shown, in Python or in a table."""
     spellings: Any = (str, repr, called, _label, lambda label: called((label,)))  # the last has brackets
     ways = [{spell(s): k for k, s in enumerate(game.states)} for spell in spellings]
     for known in ways:
@@ -150,7 +150,7 @@ def _outcomes(game: ace.MarkovGame, layer: Layer, row: int) -> list[_Outcome]:
 
 
 def _data(game: ace.MarkovGame, layer: Layer, state: int, row: int) -> dict[str, Any]:
-    """A legal joint action for JSON."""
+    """Return a legal joint action for JSON."""
     action = (labels[a] for labels, a in zip(game.actions, layer.action[row].tolist(), strict=True))
     return {
         "state": game.states[state],

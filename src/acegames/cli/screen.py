@@ -83,7 +83,7 @@ def warning_in_words() -> Iterator[None]:
 
 
 def unwatched() -> bool:
-    """Whether nobody would see a bar."""
+    """Return whether nobody would see a bar."""
     return out.quiet or not sys.stderr.isatty()
 
 
@@ -153,7 +153,7 @@ def show_table(
 
 
 def least_width(heads: Sequence[Any], rows: Iterable[Sequence[str]]) -> int:
-    """Columns of the terminal that a table of numbers takes at least."""
+    """Return columns of the terminal that a table of numbers takes at least."""
     return _framed(_widths(heads, [list(map(one_line, row)) for row in rows], (), str.split))
 
 
@@ -164,7 +164,7 @@ def _framed(widths: list[int]) -> int:
 def _widths(
     heads: Sequence[Any], lines: list[list[str]], text: Collection[int], parts: Callable[[str], list[str]]
 ) -> list[int]:
-    """The width of each column if heads and `text` are broken into these parts."""
+    """Return the width of each column if heads and `text` are broken into these parts."""
     found = []
     for k, head in enumerate(heads):
         cells = [part for line in lines for part in (parts(line[k]) if k in text else [line[k]])]
@@ -182,17 +182,19 @@ def _show_cells(heads: Sequence[Any], lines: list[list[str]]) -> None:
 
 
 def filled_bar(share: float, width: int, style: str) -> Text:
-    """A bar that is empty only at nothing and full only at the whole."""
+    """Return a bar that is empty only at nothing and full only at the whole."""
     full, left = ("#", ".") if out.options.ascii_only else ("█", "░")
     drawn = 0 if share <= 0 else max(1, min(width - (share < 1), round(share * width)))
     return Text.assemble((full * drawn, style), (left * (width - drawn), "dim"))
 
 
 def escape(text: str) -> str:
-    """Text that prints as it is: no markup, no control characters that a terminal would obey."""
+    """Return text that prints as it is: no markup, no control characters that a terminal would
+    obey.
+    """
     return markup.escape("\n".join(map(one_line, text.split("\n"))))
 
 
 def one_line(label: Any) -> str:
-    """A label without line breaks and control characters."""
+    """Return a label without line breaks and control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(label))

@@ -101,7 +101,7 @@ def solve(
 
 
 def _refuse_at_once(game: ace.MarkovGame, concept: Any, memory: str | None, options: dict[str, Any]) -> None:
-    """TooLarge, before the situations are found, for a game that is far too large."""
+    """Raise TooLarge, before the situations are found, for a game that is far too large."""
     from acegames.approximate.within import Within
     from acegames.safety.lattice import lattice
     from acegames.safety.space import plan

@@ -35,7 +35,7 @@ PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 
 
 def budget_words(game: ace.MarkovGame) -> str:
-    """All budgets in one line."""
+    """Return all budgets in one line."""
     return budgets_listed({constraint_called(c): budget for c, budget in own_budget(game).items()}, _budget)
 
 
@@ -87,7 +87,7 @@ def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
 
 
 def _amounts(game: ace.MarkovGame) -> list[str]:
-    """What a minimal budget of each constraint is an amount of."""
+    """Return what a minimal budget of each constraint is an amount of."""
     named = zip(game.constraints, game.reservoirs, strict=True)
     return [str(label) if kept is None else f"{label} (capacity)" for label, kept in named]
 
@@ -129,7 +129,8 @@ def show_curve(curve: ace.BudgetCurve) -> None:
 
 
 def _base(total: Any) -> float:
-    """Where bars begin: at zero, unless they would then all look alike, or values are negative.
+    """Return where bars begin: at zero, unless they would then all look alike, or values are
+    negative.
 
     Then it is a round number well below the smallest value, which has a bar too.
     """
@@ -141,7 +142,7 @@ def _base(total: Any) -> float:
 
 
 def _bars(total: Any, low: float, width: int) -> list[str]:
-    """A bar for each number, to an eighth of a character where the terminal can draw that."""
+    """Return a bar for each number, to an eighth of a character where the terminal can draw that."""
     high, steps = float(np.nanmax(total)), 1 if out.options.ascii_only else 8
     drawn = []
     for level in total.tolist():
@@ -180,7 +181,7 @@ def show_summary(solution: ace.Solution, certificate: ace.Certificate | None, to
 
 
 def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
-    """The worst of any possible history; a bar where the budget is one positive number.
+    """Return the worst of any possible history; a bar where the budget is one positive number.
 
     Of a plain budget it is the most that is spent, of a reservoir the lowest level.
     """
@@ -201,7 +202,9 @@ def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
 
 
 def _share(spent: Any, budget: Any) -> float | None:
-    """The part of a budget that is spent, or of a reservoir that is left; None where undefined."""
+    """Return the part of a budget that is spent, or of a reservoir that is left; None where
+    undefined.
+    """
     whole = budget.capacity if isinstance(budget, Holds) else budget
     if isinstance(whole, list) or not 0 < whole < np.inf or spent != spent:
         return None

@@ -38,7 +38,7 @@ class Axis:
 
     @staticmethod
     def over(amounts: Floats, most: int, stretch: int) -> Axis:
-        """An axis of at most `most` characters; a unit takes at most `stretch` of them."""
+        """Return an axis of at most `most` characters; a unit takes at most `stretch` of them."""
         low, high = float(amounts.min()), float(amounts.max())
         if high == low:
             high = low + 1.0
@@ -49,7 +49,7 @@ class Axis:
         return Axis(low, high, cells, whole)
 
     def at(self, amounts: Any) -> Ints:
-        """The characters at which amounts lie."""
+        """Return the characters at which amounts lie."""
         share = (np.asarray(amounts, dtype=np.float64) - self.low) / (self.high - self.low)
         return np.rint(share * (self.cells - 1)).astype(np.int64)
 
@@ -66,7 +66,7 @@ class Axis:
 def plot_frontier(
     names: Sequence[str], points: Floats, own: Sequence[float], *, enough: bool, width: int, ascii_only: bool
 ) -> list[Text]:
-    """Lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
+    """Return lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
     ink = {kind: (look[ascii_only], look[2]) for kind, look in MARKS.items()}
     rise, tick, corner, run = FRAME[ascii_only]
     low, high = points.min(axis=0), points.max(axis=0)
@@ -97,7 +97,7 @@ def plot_frontier(
 
 
 def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> Any:
-    """The mark at each line, from the bottom, and column; empty where budgets are too small."""
+    """Return the mark at each line, from the bottom, and column; empty where budgets are too small."""
     row, column = up.at(points[:, 1]), along.at(points[:, 0])
     field = np.full((up.cells, along.cells), "", dtype=object)
     field[row, column] = "point"
@@ -108,7 +108,7 @@ def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> Any
 
 
 def _written(marks: list[tuple[int, str]], margin: int, width: int) -> str:
-    """One line with each label under its column, where it does not touch another."""
+    """Return one line with each label under its column, where it does not touch another."""
     line = [" "] * width
     for column, label in marks:
         start = max(0, min(margin + column - len(label) // 2, width - len(label)))
@@ -118,5 +118,5 @@ def _written(marks: list[tuple[int, str]], margin: int, width: int) -> str:
 
 
 def _cut(name: str, width: int) -> str:
-    """A name that fits into one line."""
+    """Return a name that fits into one line."""
     return name if cell_len(name) <= width else set_cell_size(name, width - 3) + "..."

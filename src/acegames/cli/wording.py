@@ -30,7 +30,7 @@ OTHERWISE = {"constants": "-p", "budget": "--cost"}
 
 
 def in_option_words(error: Exception, options: Collection[str]) -> Exception:
-    """The error, which names the options of the verb as they are typed."""
+    """Return the error, which names the options of the verb as they are typed."""
     if not isinstance(error, AceError):
         return error
     message = str(error)

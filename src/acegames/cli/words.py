@@ -8,7 +8,7 @@ UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 
 
 def large(number: float) -> str:
-    """A count: in full below a million, then to three digits and a word."""
+    """Return a count: in full below a million, then to three digits and a word."""
     for size, word in UNITS:
         if number >= size:
             return f"{number / size:.3g} {word}"
@@ -16,19 +16,19 @@ def large(number: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A count of things: "1 player", "2 players", "1.76 million stage games"."""
+    """Return a count of things: "1 player", "2 players", "1.76 million stage games"."""
     return f"{large(number)} {noun}{'s' * (number != 1)}"
 
 
 def objective_said(objective: Any) -> str:
-    """An objective as the command line takes it."""
+    """Return an objective as the command line takes it."""
     if isinstance(objective, tuple):
         return ",".join(f"{weight:g}" for weight in objective)
     return "none" if objective is None else str(objective)
 
 
 def duration(seconds: float) -> str:
-    """A time that is not known better than to one digit or two."""
+    """Return a time that is not known better than to one digit or two."""
     for size, word, most in ((1, "second", 100), (60, "minute", 100), (3600, "hour", 48), (86400, "day", 1000)):
         if seconds < size:
             return f"less than a {word}"
@@ -39,6 +39,6 @@ def duration(seconds: float) -> str:
 
 
 def room(number: float) -> str:
-    """An amount of memory in bytes, to two digits."""
+    """Return an amount of memory in bytes, to two digits."""
     size, unit = next((x for x in ((1e12, "TB"), (1e9, "GB")) if number >= x[0]), (1e6, "MB"))
     return f"{float(f'{number / size:.2g}'):g} {unit}"

@@ -61,4 +61,4 @@ class Engine(Protocol):
         progress: OnProgress | None,
         store: LayerStore | None = None,
     ) -> EngineResult | None:
-        """The equilibrium, or None when no policy keeps the budgets; layers go to `store`."""
+        """Return the equilibrium, or None when no policy keeps the budgets; layers go to `store`."""

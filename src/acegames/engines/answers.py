@@ -48,7 +48,7 @@ class Answers:
 
 
 def joined(value: Floats, code: NDArray[Any], parts: Sequence[Answers]) -> Answers:
-    """The answers of all cells from those of several parts, all filed in the same arrays."""
+    """Return the answers of all cells from those of several parts, all filed in the same arrays."""
     if len(parts) == 1:
         return parts[0]
     more = tuple(mixed for x in parts for mixed in (x.mixed, *x.more))

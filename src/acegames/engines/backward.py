@@ -32,30 +32,30 @@ class LayerSolver(Protocol[V]):
         """Cut the times first .. end-1 into runs t0 .. t1-1 that `solve` takes in one step."""
 
     def values_at_end(self) -> V:
-        """The values after the last step: zero."""
+        """Return the values after the last step: zero."""
 
     def values_of(self, solved: SolvedLayer) -> V:
-        """The values of a stored layer, to go on from."""
+        """Return the values of a stored layer, to go on from."""
 
     def solve(self, t0: int, t1: int, after: V) -> tuple[list[Answers], V]:
-        """The answers of t1-1 down to t0 from the values of t1, and the values of t0.
+        """Return the answers of t1-1 down to t0 from the values of t1, and the values of t0.
 
         Only the layer t0 may have open stages.
         """
 
     def mended(self, values: V, cells: Ints, repaired: Floats) -> V:
-        """The values that `solve` returned, with those of cells that were open replaced."""
+        """Return the values that `solve` returned, with those of cells that were open replaced."""
 
 
 class LayerByLayer:
     """What solvers share that take one layer after the other."""
 
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Layer by layer."""
+        """Return layer by layer."""
         return [(t, t + 1) for t in range(first, end)]
 
     def mended(self, values: V, cells: Ints, repaired: Floats) -> V:
-        """The values themselves: those of open stages are written into them."""
+        """Return the values themselves: those of open stages are written into them."""
         return values
 
 
@@ -74,7 +74,7 @@ class ByArray(LayerByLayer):
         return np.zeros((end.total if self.space.dense else end.cells.number, n if n == 1 else 2 * n))
 
     def values_of(self, solved: SolvedLayer) -> Floats:
-        """A copy: kernels would be compiled a second time for arrays that cannot be written."""
+        """Return a copy: kernels would be compiled a second time for arrays that cannot be written."""
         return solved.both(by_cell=bool(self.space.dense))
 
 
@@ -155,7 +155,7 @@ class _Filing:
             self.progress(Progress(self.layers, space.game.horizon, self.done, space.pairs, seconds, self.resumed))
 
     def _file(self, times: Sequence[int], found: Sequence[Answers]) -> list[int]:
-        """How many pairs each layer has."""
+        """Return how many pairs each layer has."""
         pairs = []
         for t, x in zip(times, found, strict=True):
             x = x.coming() if x.coming else x
@@ -180,6 +180,6 @@ def missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
 
 
 def root_values(space: ExploredSpace, first: PolicyLayer) -> Floats:
-    """The players' expected values over the initial states."""
+    """Return the players' expected values over the initial states."""
     roots = first.pairs(*space.roots, None)
     return weighted_sum([p for _, p in space.game.initial], first.values_at(roots))

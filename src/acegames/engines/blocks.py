@@ -64,7 +64,7 @@ def _no_cells() -> Listed:
 
 
 def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:
-    """The data of a whole layer of an explored space."""
+    """Return the data of a whole layer of an explored space."""
     here, after = space.layers[t], space.layers[t + 1]
     assert here.cells is not None and after.cells is not None
     marks = here.cells.marks(here.total) if space.dense else None
@@ -87,7 +87,7 @@ class StageSolver(Protocol):
     """Solves the stage games of cells, and files the answers under them in `room`."""
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
-        """The answers of the cells begin .. end-1."""
+        """Return the answers of the cells begin .. end-1."""
 
 
 def empty_room(data: LayerData) -> Room:
@@ -96,7 +96,7 @@ def empty_room(data: LayerData) -> Room:
 
 
 def code_type(data: LayerData) -> type[np.unsignedinteger[Any]]:
-    """The type of codes. Nearly all games share one, because each is compiled for anew."""
+    """Return the type of codes. Nearly all games share one, because each is compiled for anew."""
     return np.uint16 if data.widest[0] < 65535 else np.uint32
 
 
@@ -119,7 +119,7 @@ def solve_all(data: LayerData, solver: StageSolver) -> Answers:
 
 
 def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:
-    """The stage games of some cells, in ascending order, with room behind; and their number."""
+    """Return the stage games of some cells, in ascending order, with room behind; and their number."""
     length = len(cells)
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
@@ -133,7 +133,7 @@ def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:
 
 
 def needs(data: LayerData, first: int, last: int) -> Ints:
-    """The boxes of the next layer that the boxes first .. last-1 of this one lead to."""
+    """Return the boxes of the next layer that the boxes first .. last-1 of this one lead to."""
     step = data.step
     rows = [slice(step.row_ptr[s], step.row_ptr[s + 1] + 1) for s in data.here.states[first:last].tolist()]
     outs = [step.next_state[step.out_ptr[r][0] : step.out_ptr[r][-1]] for r in rows]
@@ -143,7 +143,7 @@ def needs(data: LayerData, first: int, last: int) -> Ints:
 
 
 def cut(data: LayerData, first: int, last: int) -> LayerData:
-    """The data of the boxes first .. last-1 alone, with what they need of the next layer."""
+    """Return the data of the boxes first .. last-1 alone, with what they need of the next layer."""
     here = data.here
     begin, end = int(here.base[first]), int(here.base[last])
     base, line = here.base[first : last + 1] - begin, here.line[first : last + 1] - here.line[first]
@@ -159,7 +159,7 @@ def cut(data: LayerData, first: int, last: int) -> LayerData:
 
 
 def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, Floats]:
-    """The next layer with some of its boxes only, numbered anew."""
+    """Return the next layer with some of its boxes only, numbered anew."""
     after = data.after
     slot = np.full_like(after.slot, -1)
     state_of = np.argsort(after.slot, kind="stable")[np.count_nonzero(after.slot < 0) :]

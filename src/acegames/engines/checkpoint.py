@@ -164,7 +164,7 @@ class Checkpoint:
         return layers
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """The arrays, mapped from a file without a name, which is gone when they are."""
+        """Return the arrays, mapped from a file without a name, which is gone when they are."""
         shapes = []
         try:
             with tempfile.TemporaryFile(dir=self.folder) as file:
@@ -186,7 +186,7 @@ class Checkpoint:
         return self._digest
 
     def alone(self, t: int) -> str:
-        """The file of its own that a layer may have."""
+        """Return the file of its own that a layer may have."""
         return f"{self.run.removesuffix('.layers')}-{t}.layers"
 
     def adopt(self, t: int) -> None:
@@ -280,7 +280,7 @@ class Checkpoint:
         return found
 
     def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
-        """The layers of a group; BadFile where one does not fit the game."""
+        """Yield the layers of a group; BadFile where one does not fit the game."""
         if block.header.get("run") != self._digest:
             raise BadFile("layers of another solve")
         space, game = self._space, self._space.game
@@ -318,7 +318,7 @@ class Checkpoint:
             log.warning(told, self.folder, other, os.path.join(self.folder, name))
 
     def _unusable(self, error: OSError, needed: int = 2**16) -> CheckpointError:
-        """The error that says what the system refuses, and what helps."""
+        """Return the error that says what the system refuses, and what helps."""
         name, why = error.filename or self.run, error.strerror or error
         good = "The layers stored before are whole;"
         if error.errno == errno.EFBIG:
@@ -363,7 +363,7 @@ def write_alone(path: str, run_digest: str, counted: tuple[int, int, int], shape
 
 
 def unwritable(path: str, error: OSError) -> CheckpointError:
-    """The error for a file of a checkpoint folder that one of the machines cannot write."""
+    """Return the error for a file of a checkpoint folder that one of the machines cannot write."""
     return CheckpointError(
         f"{path}: cannot be written ({error.strerror or error}). The layers stored before are whole; mend that and run the "
         "same again to go on"
@@ -371,7 +371,7 @@ def unwritable(path: str, error: OSError) -> CheckpointError:
 
 
 def _only_block(path: str, named: str, *, check: bool = False) -> Block:
-    """The block of a file that has one, mapped."""
+    """Return the block of a file that has one, mapped."""
     with _reading(path) as file:
         block = read_block(file, 0, named)
         if check:
@@ -394,13 +394,13 @@ def allow_files(number: int) -> None:
 
 
 def other_runs(run: str) -> list[str]:
-    """Names of the solves that are in the same folder as this one."""
+    """Return names of the solves that are in the same folder as this one."""
     folder, own = os.path.split(run)
     return sorted(name for name in os.listdir(folder) if RUN.fullmatch(name) and name != own)
 
 
 def _arrays(solved: SolvedLayer) -> dict[str, NDArray[Any]]:
-    """The arrays that are stored; boxes, cells and joint actions come from the game."""
+    """Return the arrays that are stored; boxes, cells and joint actions come from the game."""
     gross = {} if solved.gross is None else {"gross": solved.gross}
     return {name: getattr(solved.layer, name) for name in LAYER_ARRAYS} | gross
 

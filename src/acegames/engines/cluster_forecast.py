@@ -102,7 +102,7 @@ class ClusterNeeds(Shown):
 
 
 def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNeeds:
-    """What `told` says of one machine, for so many nodes with so many cores and bytes each."""
+    """Return what `told` says of one machine, for so many nodes with so many cores and bytes each."""
     work, workers = told.seconds * told.threads, nodes * cores
     block = block_seconds(work / max(told.horizon, 1), workers)
     tasks = max(round(work / block), told.horizon) if told.pairs else 0
@@ -134,7 +134,8 @@ def on_cluster(told: Estimate, nodes: int, cores: int, memory: int) -> ClusterNe
 
 
 def block_seconds(layer: float, workers: int) -> float:
-    """How long the blocks of a layer should take, of which one core solves all in `layer` seconds.
+    """Return how long the blocks of a layer should take, of which one core solves all in `layer`
+    seconds.
 
     There should be some for each worker, but no more than the driver manages. Where asking for them
     binds, they take `W d / b` seconds of the driver and `H b` of the longest chain, which is least
@@ -153,13 +154,17 @@ def _least_nodes(told: Estimate, cores: int, memory: int) -> int | None:
 
 
 def _memory(told: Estimate, nodes: int, cores: int) -> tuple[int, int, int, int]:
-    """Bytes on each node: working, running, tables, program. With more nodes it is never more."""
+    """Return bytes on each node: working, running, tables, program. With more nodes it is never
+    more.
+    """
     running = min(cores * HELD_BYTES, told.working) + cores * told.buffers
     return -(-told.working // nodes), running, told.prepared, NODE_BYTES + cores * WORKER_BYTES
 
 
 def _driver_bytes(told: Estimate) -> int:
-    """A bit for each cell, or a number for each that is listed, and some layers of the policy."""
+    """Return a bit for each cell, or a number for each that is listed, and some layers of the
+    policy.
+    """
     reached = told.cells // 8 if told.dense else 8 * told.pairs
     filed = min(FILED_LAYERS * told.stored // max(told.horizon, 1), told.stored)
     return WORKER_BYTES + told.prepared + reached + filed

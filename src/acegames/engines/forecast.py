@@ -77,12 +77,12 @@ class Estimate(Shown):
         return self.working + self.tables + self.policy - self.on_disk
 
     def without_values(self) -> Estimate:
-        """The prediction for a policy that does not keep its values."""
+        """Return the prediction for a policy that does not keep its values."""
         less = self.values // RESERVE
         return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
 
     def on_cluster(self, nodes: int, *, cores: int | None = None, memory: int | None = None) -> ClusterNeeds:
-        """The prediction for a cluster of so many nodes, all alike.
+        """Return the prediction for a cluster of so many nodes, all alike.
 
         Args:
             nodes: number of machines.
@@ -164,8 +164,8 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
 
 
 def _table_bytes(space: Space) -> int:
-    """The tables of the game and of the engine, with rewards without their baseline; then all
-    deviations or, once these are gone, tables again to find out exactly which pairs occur.
+    """Return the tables of the game and of the engine, with rewards without their baseline; then
+    all deviations or, once these are gone, tables again to find out exactly which pairs occur.
     """
     tables = space.tables
     arrays = [getattr(tables, x.name) for x in fields(tables)]
@@ -176,18 +176,18 @@ def _table_bytes(space: Space) -> int:
 
 
 def _deviations(space: Space) -> int:
-    """Entries of the table that says for each joint action where a player's switching leads."""
+    """Return entries of the table that says for each joint action where a player's switching leads."""
     actions = sum(len(labels) for labels in space.game.actions)
     return len(space.tables.reward) * actions if len(space.game.players) > 1 else 0
 
 
 def deviation_seconds(space: Space) -> float:
-    """How long making that table takes, about."""
+    """Return how long making that table takes, about."""
     return DEVIATION_SECONDS * _deviations(space)
 
 
 def _buffer_bytes(space: Space, concept: Concept) -> int:
-    """Bytes of one thread: the stage games and answers of a block, and the widest program."""
+    """Return bytes of one thread: the stage games and answers of a block, and the widest program."""
     n, rows = len(space.game.players), space.tables.widest[0]
     if n == 1 and space.dense:
         return 0
@@ -200,17 +200,17 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
 
 
 def block_cells(space: Space) -> int:
-    """How many cells a thread solves at a time: their stage games fit into BLOCK_BYTES."""
+    """Return how many cells a thread solves at a time: their stage games fit into BLOCK_BYTES."""
     return max(min(RUN_CELLS, BLOCK_BYTES // _written_bytes(space)), LEAST_CELLS)
 
 
 def _written_bytes(space: Space) -> int:
-    """Bytes of one written stage game and its answer, at most."""
+    """Return bytes of one written stage game and its answer, at most."""
     return space.tables.widest[0] * 8 * (2 * len(space.game.players) + 3) + 48
 
 
 def _filed(space: Space, cells: int) -> int:
-    """How many answers all layers file; a layer of one player files one for every cell."""
+    """Return how many answers all layers file; a layer of one player files one for every cell."""
     if space.dense and len(space.game.players) == 1:
         return cells
     if space.explored:
@@ -219,7 +219,7 @@ def _filed(space: Space, cells: int) -> int:
 
 
 def on_disk(predicted: Estimate, space: Space) -> Estimate:
-    """The prediction with a checkpoint: memory holds two layers, and those that wait."""
+    """Return the prediction with a checkpoint: memory holds two layers, and those that wait."""
     share = int(space.totals[:-1].max()) / max(space.total, 1)
     held = int(2 * share * predicted.policy) + WAITING_BYTES
     return replace(predicted, on_disk=max(predicted.policy - held, 0))
@@ -268,7 +268,7 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
 
 
 def _advice(space: Space, factor: float) -> str:
-    """How coarse the costs must be to shrink the boxes by a factor, in the user's units."""
+    """Return how coarse the costs must be to shrink the boxes by a factor, in the user's units."""
     game = space.game
     if not space.dims:
         return "No budget binds here: fewer states, actions or steps would help."

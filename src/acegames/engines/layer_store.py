@@ -28,7 +28,7 @@ class SolvedLayer:
     gross: NDArray[np.float64] | None = None
 
     def both(self, *, by_cell: bool) -> NDArray[np.float64]:
-        """Values, then gross ones, by cell or by reached cell; a copy that can be written."""
+        """Return values, then gross ones, by cell or by reached cell; a copy that can be written."""
         layer, total = self.layer, self.layer.space.total
         assert layer.values is not None
         values = np.array(layer.values) if self.gross is None else np.hstack([layer.values, self.gross])
@@ -73,16 +73,16 @@ class LayerStore(Protocol):
     keep_values: bool  # of all layers that `close` returns, or of the first time only
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
-        """The layers that are there already, the last time first; any may be missing."""
+        """Return the layers that are there already, the last time first; any may be missing."""
 
     def put(self, solved: SolvedLayer) -> None:
         """Take a layer that was missing; the last time comes first."""
 
     def close(self) -> list[SolvedLayer]:
-        """All layers, of times H-1 .. 0."""
+        """Return all layers, of times H-1 .. 0."""
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Arrays that belong to the layers, held where these are."""
+        """Return arrays that belong to the layers, held where these are."""
 
 
 def without_values(solved: SolvedLayer) -> SolvedLayer:
@@ -109,7 +109,7 @@ class InMemory:
         self._solved.append(solved if self.keep_values else without_values(solved))
 
     def close(self) -> list[SolvedLayer]:
-        """All of them."""
+        """Return all of them."""
         return self._solved
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

@@ -143,17 +143,18 @@ class LocalEngine:
     def _solver(
         self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
     ) -> LayerSolver[Any]:
-        """What solves the layers."""
+        """Return what solves the layers."""
         return solver_of(space, lattice, concept, base, team)
 
     def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
-        """The pairs themselves, nothing clipped; None where they would take more memory."""
+        """Return the pairs themselves, nothing clipped; None where they would take more memory."""
         return reached_pairs(space, lattice, lambda exact: self._explore(exact, allowed, team))
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
     ) -> tuple[Space, Estimate] | None:
-        """The explored space, within the limits, and what it will take; None if it is infeasible.
+        """Return the explored space, within the limits, and what it will take; None if it is
+        infeasible.
 
         Cells are listed where boxes do not fit.
         """
@@ -185,7 +186,8 @@ class LocalEngine:
 def _timed(
     predicted: Estimate, counted: Counted, took: float, lattice: Lattice, concept: Concept, team: Team
 ) -> Estimate:
-    """The prediction with a time that is measured, where kernels need not be compiled for it.
+    """Return the prediction with a time that is measured, where kernels need not be compiled for
+    it.
 
     Counting took so long.
     """
@@ -213,14 +215,14 @@ def _timed(
 
 
 def predicted_with(store: LayerStore, predicted: Estimate, space: Space) -> Estimate:
-    """The prediction, given what the store keeps in memory."""
+    """Return the prediction, given what the store keeps in memory."""
     if not store.in_memory:
         return on_disk(predicted, space)
     return predicted if store.keep_values else predicted.without_values()
 
 
 def reached_pairs(space: Space, lattice: Lattice, explored: Callable[[Space], Space]) -> Reached | None:
-    """The pairs themselves, nothing clipped; None where exploring them raises TooLarge."""
+    """Return the pairs themselves, nothing clipped; None where exploring them raises TooLarge."""
     try:
         exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
         if exact.same_boxes(space):
@@ -232,7 +234,7 @@ def reached_pairs(space: Space, lattice: Lattice, explored: Callable[[Space], Sp
 
 
 def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
-    """Memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
+    """Return memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
     if predicted.policy <= REACHED_BYTES:
         return REACHED_BYTES
     either = [estimate_space(replace(space, dense=dense), concept, None) for dense in (True, False)]
@@ -241,7 +243,7 @@ def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: La
 
 
 def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
-    """What solves layers on this machine's processors."""
+    """Return what solves layers on this machine's processors."""
     players, run = space.game.players, min(RUN, block_cells(space))
     if _small_alone(space):
         return OnePlayer(space, base)
@@ -258,12 +260,12 @@ def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, 
 
 
 def _small_alone(space: Space) -> bool:
-    """Whether layers of one player are so small that several are solved in one call."""
+    """Return whether layers of one player are so small that several are solved in one call."""
     return len(space.game.players) == 1 and bool(space.dense) and int(space.totals.max()) <= RUN_ALONE
 
 
 def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
-    """The solver of a game's stage games."""
+    """Return the solver of a game's stage games."""
     players = space.game.players
     if len(players) == 1 or not concept.product:
         return Programs(concept, players, choices_of(space, concept), partial(base.above, space.tables))
@@ -298,7 +300,7 @@ class Threads(ByArray):
         return [found], whole.value
 
     def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
-        """The answers of all cells, in parts that several threads make."""
+        """Return the answers of all cells, in parts that several threads make."""
 
         def block(bounds: tuple[int, int]) -> Answers:
             found = solve_block(data, *bounds, self.stages, whole)
@@ -375,7 +377,9 @@ class OnePlayer(ByArray):
         return found, value[: int(cell_start[t0 + 1]), None]
 
     def _rewards(self, t0: int, t1: int) -> tuple[Floats, Ints]:
-        """Rewards without the baseline, and by how much rows are counted from a later one, (H,)."""
+        """Return rewards without the baseline, and by how much rows are counted from a later one,
+        (H,).
+        """
         tables, shift = self.space.tables, np.zeros(self.space.game.horizon, dtype=np.int64)
         if self.base.potential is None:
             return tables.reward, shift

@@ -67,7 +67,7 @@ class Sample:
         return found + pace * (space.pairs - pairs + more)
 
     def _layer(self, t: int, after: Floats, allowed: float) -> tuple[float, Floats]:
-        """Seconds that the whole layer would take, and its values."""
+        """Return seconds that the whole layer would take, and its values."""
         began = working_clock()
         data = layer_data(self.space, t, self.rewards(t), after)
         room, source = empty_room(data), data.source
@@ -99,7 +99,7 @@ class Sample:
         return once + took + repairs + working_clock() - began, room.value
 
     def _block(self, data: LayerData, run: tuple[int, int], room: Room) -> tuple[Answers, float]:
-        """The answers of a run, and how long this thread has worked on them.
+        """Return the answers of a run, and how long this thread has worked on them.
 
         That is not the time that has passed: on a busy machine a thread waits for a processor far
         longer than a run takes. But threads that run Python wait for each other in a solve as well.
@@ -143,7 +143,9 @@ class Sample:
         return evenly(cells, max(most // run, self.team.threads), run)
 
     def _repaired(self, found: Answers, t: int, allowed: float) -> tuple[float, Answers]:
-        """Seconds for stage games that floats could not decide, and answers with some decided."""
+        """Return seconds for stage games that floats could not decide, and answers with some
+        decided.
+        """
         known, opened, players = Known(), found.open, self.space.game.players
         times, done = list[float](), 0
         for done, stage in enumerate(opened, 1):
@@ -197,8 +199,8 @@ def evenly(cells: int, number: int, length: int) -> list[tuple[int, int]]:
 
 
 def _between(solved: Ints, values: Floats) -> Floats:
-    """Values of all cells from those of some, on straight lines: equal ones would be ties, which
-    take long.
+    """Return values of all cells from those of some, on straight lines: equal ones would be ties,
+    which take long.
     """
     if not len(solved) or values.shape[1] == 1:  # how long one player's maximum takes depends on no value
         return values

@@ -54,7 +54,7 @@ def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: i
 
 
 def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Concept) -> NoEquilibrium | TooLarge:
-    """The error for a cell of an explored space."""
+    """Return the error for a cell of an explored space."""
     here, game = space.layers[t], space.game
     assert here.cells is not None
     cell = failure.cell if space.dense else int(here.cells.listed(here.total)[failure.cell])
@@ -64,7 +64,7 @@ def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Co
 
 
 def _place(space: Space, lattice: Lattice, t: int, cell: int) -> tuple[int, Any]:
-    """State and, in the user's units, a reachable cumulative cost of the cell.
+    """Return state and, in the user's units, a reachable cumulative cost of the cell.
 
     What the cell itself says of it, where finding that out would take too much memory.
     """

@@ -88,7 +88,7 @@ class ReferenceEngine:
 
 
 def _played(game: MarkovGame, t: int, nodes: NodeLayer) -> Bytes:
-    """A bit for each row of time t, whether feasible play takes it."""
+    """Return a bit for each row of time t, whether feasible play takes it."""
     rows = np.zeros(len(game.layer(t).reward), dtype=bool)
     rows[nodes.row] = True
     return np.packbits(rows, bitorder="little")
@@ -135,7 +135,7 @@ class OneByOne(ByArray):
     stages: StageSolver
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
-        """The recursion above, at every node of time t0."""
+        """Return the recursion above, at every node of time t0."""
         game, nodes, n = self.space.game, self.space.nodes[t0], len(self.space.game.players)
         table = game.layer(t0)
         future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)

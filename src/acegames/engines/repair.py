@@ -51,7 +51,9 @@ def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], kn
 
 
 def _filed(answers: Answers, stages: list[OpenStage], found: list[Repaired]) -> Mixed:
-    """File the answers of stages, which are in the order of cells; return those that are mixed."""
+    """Return file the answers of stages, which are in the order of cells; return those that are
+    mixed.
+    """
     cell, size = np.array([stage.cell for stage in stages]), np.array([len(x.played) for x in found])
     row = np.concatenate([stage.row[x.played] for stage, x in zip(stages, found, strict=True)])
     prob, several = np.concatenate([x.prob for x in found]), size > 1

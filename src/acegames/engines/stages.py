@@ -28,7 +28,7 @@ _announcing = Lock()
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
-    """The joint actions of all rows, and where each player's switching leads."""
+    """Return the joint actions of all rows, and where each player's switching leads."""
     tables = space.tables
     counts = np.array([len(labels) for labels in space.game.actions], dtype=np.int64)
     deviation = np.zeros((0, 1), dtype=np.int32)
@@ -51,7 +51,7 @@ class Buffers(NamedTuple):
     rest: Written
 
     def answers(self, room: Room) -> records.Answers:
-        """What kernels write to."""
+        """Return what kernels write to."""
         return records.Answers(room.value.T, room.code, *self[1:6])
 
 
@@ -65,7 +65,7 @@ def buffers_for(data: LayerData, games: int) -> Buffers:
 
 
 def lot_of(data: LayerData, games: int) -> int:
-    """How many cells are taken at a time, where there is room for so many games."""
+    """Return how many cells are taken at a time, where there is room for so many games."""
     columns = int(data.reward.shape[1])
     return min(max(LOT // (data.widest[0] * columns), FEWEST_CELLS), games)
 
@@ -85,7 +85,8 @@ class Programs:
         return self.share(data, np.array([begin]), end, room, buffers_for(data, end - begin))
 
     def share(self, data: LayerData, taken: Ints, end: int, room: Room, buffers: Buffers) -> Answers:
-        """The answers of cells from taken[0] to `end` that this thread takes; others may take some.
+        """Return the answers of cells from taken[0] to `end` that this thread takes; others may
+        take some.
 
         The lock of the interpreter is asked for where buffers are full, and at the end. Games that
         are not plain are solved then.
@@ -106,7 +107,7 @@ class Programs:
         return Answers(*room, more=tuple(mixed), open=opened, programs=programs)
 
     def solve_each(self, data: LayerData, written: Written, count: int, answers: records.Answers) -> Answers:
-        """The answers of the first written games, whether they are plain or not."""
+        """Return the answers of the first written games, whether they are plain or not."""
         from acegames.kernels.written import solve_written
 
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
@@ -115,7 +116,7 @@ class Programs:
         return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
     def goal(self, t: int) -> Goal:
-        """The equilibrium that is asked for at time t."""
+        """Return the equilibrium that is asked for at time t."""
         t = t if self.concept.criterion.compares else 0  # else all times have the same goal
         if t not in self.goals:
             self.goals[t] = goal_of(self.concept, self.players, self.above(t))
@@ -134,7 +135,7 @@ class Programs:
         return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy(), above)
 
     def compared(self, goal: Goal, first_row: int) -> Floats:
-        """What is added to utilities before players are compared, (N,)."""
+        """Return what is added to utilities before players are compared, (N,)."""
         if not self.concept.criterion.compares:
             return np.zeros(len(self.players))
         found: Floats = goal.terms[first_row if len(goal.terms) > 1 else 0]

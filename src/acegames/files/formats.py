@@ -98,18 +98,20 @@ def register(new: Format) -> None:
 
 
 def format_of(path: Source) -> Format | None:
-    """The format that the ending of a path stands for."""
+    """Return the format that the ending of a path stands for."""
     ending = Path(path).suffix.lower()
     return next((found for found in FORMATS if ending in found.endings), None)
 
 
 def endings(ability: str = "load") -> list[str]:
-    """The endings of all formats that have this function."""
+    """Return the endings of all formats that have this function."""
     return [e for found in FORMATS if getattr(found, ability) is not None for e in found.endings]
 
 
 def holds_game(path: Source) -> bool:
-    """Whether a path has the ending of a game, not of a solution or of nothing that is known."""
+    """Return whether a path has the ending of a game, not of a solution or of nothing that is
+    known.
+    """
     found = format_of(path)
     return found is not None and found.kind == GAME
 
@@ -160,7 +162,7 @@ def save(game: MarkovGame, path: Source) -> None:
 
 
 def check_saving(path: Source) -> Callable[[MarkovGame, Source], object]:
-    """What writes a game to such a file; InvalidOption for an ending that none has."""
+    """Return what writes a game to such a file; InvalidOption for an ending that none has."""
     found = format_of(path)
     if found is None or found.save is None:
         raise InvalidOption(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
@@ -212,7 +214,8 @@ def exporting(
     name: str | None = None,
     data: bool = False,
 ) -> Exporting:
-    """What is to be written and what writes it; InvalidOption, before anything is read, if nothing.
+    """Return what is to be written and what writes it; InvalidOption, before anything is read, if
+    nothing.
 
     Of a solution, `game` writes the game and not the policy. `outside` is the payoff of infeasible
     joint actions, for formats that cannot leave them out. `name` and `data` are options of code.
@@ -243,7 +246,7 @@ def exporting(
 
 
 def _those_given(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
-    """Those that are given; InvalidOption where the format does not take one."""
+    """Return those that are given; InvalidOption where the format does not take one."""
     given = {option: value for option, value in options.items() if value not in (None, False)}
     for option in given:
         if option not in found.takes:
@@ -253,7 +256,7 @@ def _those_given(found: Format, dashes: str = "", **options: Any) -> dict[str, A
 
 
 def looks_like_archive(path: Source) -> bool:
-    """Whether a file begins as archives do."""
+    """Return whether a file begins as archives do."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
 

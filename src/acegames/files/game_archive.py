@@ -37,7 +37,9 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
 
 
 def version_of(game: MarkovGame) -> int:
-    """The version of an archive or table: an older acegames would overlook what outcomes pay."""
+    """Return the version of an archive or table: an older acegames would overlook what outcomes
+    pay.
+    """
     return FIRST if all(layer.payments is None for layer in game.layers) else VERSION
 
 
@@ -117,7 +119,7 @@ def tables_from_archive(
 
 
 def _named(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a layer, those of its payments after `paid_`."""
+    """Return the arrays of a layer, those of its payments after `paid_`."""
     found = {field: arrays[entry[field]] for field in LAYER_FIELDS}
     if entry.get("payments") is not None:
         found |= {f"paid_{field}": arrays[entry["payments"][field]] for field in PAYMENT_TYPES}
@@ -152,7 +154,7 @@ def _raw_layer(
 
 
 def _owners(name: str, field: dict[str, NDArray[Any]], total: int, known: dict[Any, Ints]) -> Ints:
-    """The owner of each entry, found once for layers that share their pointers."""
+    """Return the owner of each entry, found once for layers that share their pointers."""
     ptr = field[name]
     key = (id(ptr), total)
     if key not in known:
@@ -186,7 +188,8 @@ def game_from_plain(arrays: Mapping[str, NDArray[Any]], size: int, settings: Set
 
 
 def _check_outcomes(tables: Mapping[str, NDArray[Any]], horizon: int, most: int) -> None:
-    """TooLarge where small arrays, applied at many times or to many costs, stand for large tables.
+    """Raise TooLarge where small arrays, applied at many times or to many costs, stand for large
+    tables.
 
     Arrays whose shapes do not fit each other are left for `from_arrays` to report.
     """
@@ -210,7 +213,7 @@ def _check_outcomes(tables: Mapping[str, NDArray[Any]], horizon: int, most: int)
 
 
 def _own_settings(arrays: Mapping[str, NDArray[Any]], own_actions: list[str]) -> Settings:
-    """The settings that a plain numpy file holds itself."""
+    """Return the settings that a plain numpy file holds itself."""
 
     def labels(key: str) -> tuple[Label, ...] | None:
         return check_labels(key, labels_from_data(key, arrays[key].tolist())) if key in arrays else None

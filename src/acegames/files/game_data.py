@@ -122,7 +122,9 @@ def head_from_data(head: Mapping[str, Any]) -> Settings:
 
 
 def reservoirs_to_data(reservoirs: Reservoirs) -> dict[str, Any]:
-    """The entry of a head that says which constraints are reservoirs; none where there is none."""
+    """Return the entry of a head that says which constraints are reservoirs; none where there is
+    none.
+    """
     stored = [None if x is None else [text(x.capacity), text(x.start)] for x in reservoirs]
     return {"reservoirs": stored} if any(reservoirs) else {}
 
@@ -275,7 +277,9 @@ def _budget_to_data(game: MarkovGame) -> Any:
 
 
 def _schedule_to_data(column: tuple[Bound, ...]) -> Any:
-    """One constraint's budget: a number, `at_end` for one on the total alone, or one per time."""
+    """Return one constraint's budget: a number, `at_end` for one on the total alone, or one per
+    time.
+    """
     if len(set(column)) == 1:
         return write_number(column[0])
     if is_almost_sure(column):
@@ -325,13 +329,13 @@ def odd_budget(document: Mapping[str, Any]) -> list[str]:
 
 
 def _labelled(name: Any, data: Mapping[Any, Any]) -> str:
-    """How a budget that lacks the label of its constraint is to be written."""
+    """Return how a budget that lacks the label of its constraint is to be written."""
     inner = ", ".join(f"{key}: {'...' if isinstance(value, (Mapping, list)) else value}" for key, value in data.items())
     return f"write the label of the constraint first: `budget: {{{name}: {{{inner[:100]}}}}}`"
 
 
 def _limit(where: str, data: Any, depth: int) -> Any:
-    """A limit, or one per time; unlike a budget it may be -inf."""
+    """Return a limit, or one per time; unlike a budget it may be -inf."""
     if isinstance(data, list) and depth:
         return [_limit(f"{where}, entry {i}", entry, 0) for i, entry in enumerate(data)]
     return -math.inf if data in ("-inf", -math.inf) else _bounds(where, data, 0)

@@ -132,7 +132,7 @@ def load_text(path: AnyPath) -> MarkovGame:
 
 
 def _version_of(document: Any) -> int:
-    """The version that a document without one should state."""
+    """Return the version that a document without one should state."""
     rules = document.get("rules") if isinstance(document, Mapping) else None
     given = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
     listed = [rule["outcomes"] for rule in given if isinstance(rule.get("outcomes"), list)]

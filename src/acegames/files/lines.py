@@ -25,7 +25,9 @@ _OF = re.compile(r"(.+?) of (?:player )?('.*?'|[^,]*)(?:, .*)?", re.DOTALL)
 
 
 def with_line(message: str, text: str, document: Mapping[Any, Any]) -> str:
-    """The message with the line that it is about in front, where it names a place of the file."""
+    """Return the message with the line that it is about in front, where it names a place of the
+    file.
+    """
     path = _path_of(message, document)
     other = _DUPLICATE.search(message)
     paths = [path, *([_down(document, "rules", int(other[1]) - 1)] if other else [])]
@@ -36,12 +38,12 @@ def with_line(message: str, text: str, document: Mapping[Any, Any]) -> str:
 
 
 def lines_of_rules(text: str, document: Mapping[Any, Any], numbers: Sequence[int]) -> list[int | None]:
-    """The lines in which rules begin; rules are counted from 0."""
+    """Return the lines in which rules begin; rules are counted from 0."""
     return lines_of(text, [_down(document, "rules", k) for k in numbers])
 
 
 def lines_of(text: str, paths: Sequence[Path]) -> list[int | None]:
-    """The line of each path, counted from 1; None for the empty one and where there is none."""
+    """Return the line of each path, counted from 1; None for the empty one and where there is none."""
     found: dict[Path, int] = {}
     wanted = {path[:k] for path in paths for k in range(1, len(path) + 1)}
     if wanted:
@@ -82,7 +84,7 @@ def _skip(node: Any, event: Callable[[], Any]) -> None:
 
 
 def _path_of(message: str, document: Mapping[Any, Any]) -> Path:
-    """The way to what a message names, as far as it can be followed."""
+    """Return the way to what a message names, as far as it can be followed."""
     here: Any = document
     found: list[int] = []
 

@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 
 def doubts_about(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """Sentences about the rules, each with the lines that it is about."""
+    """Return sentences about the rules, each with the lines that it is about."""
     return [
         *_overlapping(tables, text, document),
         *_never_entered(tables, text, document),
@@ -29,7 +29,7 @@ def doubts_about(tables: RuleTables, text: str, document: Document) -> list[str]
 
 
 def _named(text: str, document: Document, rules: Sequence[int]) -> list[str]:
-    """Rules, counted from 0, as people call them."""
+    """Return rules, counted from 0, as people call them."""
     lines = lines_of_rules(text, document, rules)
     return [f"rule {k + 1}" + (f" (line {line})" if line else "") for k, line in zip(rules, lines, strict=True)]
 
@@ -55,7 +55,7 @@ def _overlap_sentence(tables: RuleTables, overlap: Overlap, lost: str, counts: s
 
 
 def _never_entered(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """States that play cannot enter, with the rule that names each first.
+    """Return states that play cannot enter, with the rule that names each first.
 
     A file that lists its states means those it lists: games from arrays have such states.
     """
@@ -81,7 +81,7 @@ def _line_of_state(tables: RuleTables, text: str, document: Document, state: int
 
 
 def _adding_nothing(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """Rules that add to no outcome, but for those of states that play cannot enter."""
+    """Return rules that add to no outcome, but for those of states that play cannot enter."""
     idle = [k for k in sorted(tables.adding_nothing) if not _speaks_of(tables.rules[k], tables.never_entered)]
     named = _named(text, document, idle[:SHOWN])
     more = [f"{len(idle)} rules add to nothing in all; {SHOWN} of them were named"] if len(idle) > SHOWN else []

@@ -58,20 +58,22 @@ class Overlaps:
                 return
 
     def _same(self, part: str, a: int, b: int) -> bool:
-        """Whether nothing is lost: both say the same, and it is nothing that adds up."""
+        """Return whether nothing is lost: both say the same, and it is nothing that adds up."""
         own, other = (getattr(self.rules[k], part) for k in (a, b))
         amounts = [x for o in own for x in (*o.cost, *(o.reward or ()))] if part == "outcomes" else own
         return own == other and (part == "legal" or not any(x != 0 for x in amounts))
 
     def _within(self, inner: int, outer: int) -> bool:
-        """Whether a rule holds only where another one does."""
+        """Return whether a rule holds only where another one does."""
         a, b = self.rules[inner], self.rules[outer]
         if b.times is not None and not _inside(a.times or ((0, self.horizon - 1),), b.times):
             return False
         return all(own <= other for own, other in self._sides(a, b))
 
     def _sides(self, a: Rule, b: Rule) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """States and actions of two rules, where the second one names them; lengths decide most."""
+        """Yield states and actions of two rules, where the second one names them; lengths decide
+        most.
+        """
         for own, other, size in zip((a.states, *a.actions), (b.states, *b.actions), self.shape, strict=True):
             if other is None:
                 continue
@@ -85,7 +87,7 @@ class Overlaps:
 
 
 def _inside(inner: Intervals, outer: Intervals) -> bool:
-    """Whether each of some intervals lies in one of others; both are sorted and apart."""
+    """Return whether each of some intervals lies in one of others; both are sorted and apart."""
     lows = [low for low, _ in outer]
     at = np.searchsorted(lows, [low for low, _ in inner], side="right") - 1
     return all(k >= 0 and high <= outer[k][1] for (_, high), k in zip(inner, at.tolist(), strict=True))

@@ -31,7 +31,7 @@ class Sums:
         self.found: dict[tuple[int, int], int] = {}  # {(a sum, the rule that adds to it): the new sum}
 
     def add(self, rule: int, sums: Ints) -> Ints:
-        """The numbers of these sums with what a rule adds."""
+        """Return the numbers of these sums with what a rule adds."""
         before, which = np.unique(sums, return_inverse=True)
         after = [self.found.setdefault((k, rule), self.bases + len(self.found)) for k in before.tolist()]
         if len(self.found) > SUMS:
@@ -41,7 +41,8 @@ class Sums:
     def vectors(
         self, bases: Sequence[Sequence[Any]], rules: Sequence[Rule], used: Iterable[Ints]
     ) -> list[tuple[Cost, ...]]:
-        """The vector of each sum that is not a base, in their order; zeros where no place has it.
+        """Return the vector of each sum that is not a base, in their order; zeros where no place
+        has it.
 
         `used`: the sums that places have when every rule has been counted.
         """
@@ -60,7 +61,9 @@ class Sums:
 
 
 def summed_floats(sums: Sums, bases: Floats, rules: Sequence[Rule], used: Iterable[Ints]) -> Floats:
-    """The bases, and below them the nearest floats of all sums, as `Sums.vectors` gives them."""
+    """Return the bases, and below them the nearest floats of all sums, as `Sums.vectors` gives
+    them.
+    """
     if not sums.found:
         return bases
     vectors: Any = sums.vectors(bases.tolist(), rules, used)
@@ -88,7 +91,7 @@ class _Part(NamedTuple):
         return _Part(self.number + added, math.lcm(self.denominator, added.denominator), self.drawn, rule)
 
     def settled(self, kind: str) -> Cost:
-        """The complete sum; InvalidGame where there is none."""
+        """Return the complete sum; InvalidGame where there is none."""
         try:
             if self.drawn and (self.number or len(self.drawn) > 1):
                 raise ValueError(

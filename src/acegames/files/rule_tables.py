@@ -100,7 +100,7 @@ class RuleTables:
         return list(self.found.found.values())
 
     def described(self, overlap: Overlap) -> str:
-        """The place of an overlap, for people."""
+        """Return the place of an overlap, for people."""
         return self._place(overlap.time, overlap.place)
 
     def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
@@ -144,12 +144,12 @@ class RuleTables:
         return set(np.flatnonzero(~entered).tolist())
 
     def _sides(self, rule: Rule) -> list[Sequence[int]]:
-        """The states and each player's actions that a rule speaks of."""
+        """Return the states and each player's actions that a rule speaks of."""
         chosen = (rule.states, *rule.actions)
         return [range(size) if own is None else own for own, size in zip(chosen, self.shape, strict=True)]
 
     def _count(self) -> list[int]:
-        """How many numbers each rule puts into a table; InvalidGame where they are too many."""
+        """Return how many numbers each rule puts into a table; InvalidGame where they are too many."""
         wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
         found = []
         for rule in self.rules:
@@ -259,7 +259,7 @@ class RuleTables:
         )
 
     def _split(self, codes: Ints) -> list[Ints]:
-        """State and actions of places; numpy does it for at most 64 players."""
+        """Return state and actions of places; numpy does it for at most 64 players."""
         found = []
         for size in reversed(self.shape):
             codes, part = np.divmod(codes, size)

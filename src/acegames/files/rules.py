@@ -126,7 +126,7 @@ def mentioned_states(rules: Any) -> list[Label]:
 
 
 def _named(spec: Any) -> list[Any]:
-    """The labels that a condition names, as far as it is well formed."""
+    """Return the labels that a condition names, as far as it is well formed."""
     found = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
     return found if isinstance(found, list) else []
 
@@ -277,7 +277,9 @@ def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
 
 
 def _reward(where: str, given: Any, words: Vocabulary, rest: int | None = None) -> tuple[float, ...]:
-    """One number per player. A mapping may leave players out where there is a `rest` for them."""
+    """Return one number per player. A mapping may leave players out where there is a `rest` for
+    them.
+    """
     entries = [rest if entry is None else entry for entry in _vector(where, given, "player", words.players)]
     if None in entries:
         who = words.names.players[entries.index(None)]

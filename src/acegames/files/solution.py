@@ -82,7 +82,9 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
 
 
 def _check_ending(path: str | PathLike[str], what: str) -> None:
-    """InvalidOption where a file's name says that it holds a game, code, or something to read."""
+    """Raise InvalidOption where a file's name says that it holds a game, code, or something to
+    read.
+    """
     ending = Path(path).suffix.lower()
     if holds_game(path) or ending in READABLE:
         other = f"not a {ending} file" if ending in READABLE else "not a game file"
@@ -98,7 +100,7 @@ def _check_ending(path: str | PathLike[str], what: str) -> None:
 
 
 def _check_source(path: str | PathLike[str], what: str) -> None:
-    """BadFile where a file is text, as games are."""
+    """Raise BadFile where a file is text, as games are."""
     if Path(path).suffix.lower() in TEXT and not looks_like_archive(path):
         name = fspath(path)
         solve = f"solve it and save the solution: solve(load({name!r})).save('solution.ace')"
@@ -135,9 +137,9 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 
 def _format_version(policy: Policy, game: MarkovGame | None = None) -> int:
-    """An older acegames would count a reservoir like a plain budget, would take totals that do not
-    follow from others for reached ones, and would overlook what the outcomes of the game pay, so it
-    must refuse the file.
+    """Return an older acegames would count a reservoir like a plain budget, would take totals that
+    do not follow from others for reached ones, and would overlook what the outcomes of the game
+    pay, so it must refuse the file.
     """
     sums = policy.reached is not None and policy.reached.sums is not None
     pays = game is not None and any(layer.payments is not None for layer in game.layers)
@@ -207,7 +209,7 @@ def _boxes_to_archive(prefix: str, space: LayerSpace) -> dict[str, NDArray[Any]]
 def _policy_from_archive(
     header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str], game: MarkovGame | None = None
 ) -> Policy:
-    """The policy, held against its game if given.
+    """Return the policy, held against its game if given.
 
     The layers of a mapped file are checked when they are first used, others here.
     """
@@ -275,7 +277,7 @@ def _policy_from_archive(
 
 
 def _layer_arrays(arrays: Arrays, space: LayerSpace, *, values: bool) -> dict[str, Any]:
-    """The arrays of a layer besides boxes and joint actions; earlier ones in today's form."""
+    """Return the arrays of a layer besides boxes and joint actions; earlier ones in today's form."""
     other: dict[str, Any] = {} if values else {"values": None}
     if "mixed_action" in arrays:  # so called in version 1, where records are by player
         other["mixed_row"] = arrays["mixed_action"]
@@ -285,7 +287,9 @@ def _layer_arrays(arrays: Arrays, space: LayerSpace, *, values: bool) -> dict[st
 
 
 def _earlier_records(arrays: Arrays, space: LayerSpace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The codes and the sizes of records, from the list of mixed pairs and pointers to records."""
+    """Return the codes and the sizes of records, from the list of mixed pairs and pointers to
+    records.
+    """
     code, pair, ptr = (arrays[name] for name in ("code", "mixed_pair", "mixed_ptr"))
     if (
         code.dtype.kind != "u"
@@ -320,7 +324,7 @@ def _check_fit(policy: Policy) -> None:
 
 
 def _table_digests(tables: Sequence[Table]) -> list[bytes]:
-    """What tells the table of each time from others: digests of both of its arrays."""
+    """Return what tells the table of each time from others: digests of both of its arrays."""
     known: dict[int, bytes] = {}  # by identity, of single arrays, which the caller keeps alive
 
     def of(array: NDArray[Any]) -> bytes:
@@ -372,7 +376,7 @@ def _check_early_tables(table_at: Sequence[int], tables: Mapping[int, Table]) ->
 
 
 def _only_way(row_ptr: NDArray[Any], action: NDArray[Any]) -> bool:
-    """Whether the joint actions can be divided among the states in no other way.
+    """Return whether the joint actions can be divided among the states in no other way.
 
     Those of one state ascend, so a new state begins wherever they do not. Where this happens once
     less than there are states, every state begins at such a place.
@@ -447,14 +451,14 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:
-    """The name of a concept and its fields, but for those that are None by default and now."""
+    """Return the name of a concept and its fields, but for those that are None by default and now."""
     given = {field: _plain_option(getattr(concept, field.name)) for field in fields(concept)}
     written = {f.name: label_to_data(f.name, x) for f, x in given.items() if not f.default is x is None}
     return {"kind": type(concept).__name__, **written}
 
 
 def _plain_option(option: Any) -> Any:
-    """Numbers may be of any type; a file holds floats."""
+    """Return numbers may be of any type; a file holds floats."""
     if isinstance(option, float):
         return float(option)
     if isinstance(option, tuple) and all(isinstance(w, (Real, np.number)) for w in option):

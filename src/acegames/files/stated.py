@@ -56,7 +56,7 @@ def check_stated(solution: Solution) -> None:
 
 
 def _at_start(policy: Policy) -> Ints:
-    """The pair of each initial state, found without compiled code; BadFile where one lacks."""
+    """Return the pair of each initial state, found without compiled code; BadFile where one lacks."""
     layer, space = policy.layers[0], policy.layers[0].space
     cells = layer.cells.listed(space.total)
     state, kept = space.spent(cells)
@@ -74,7 +74,9 @@ def _at_start(policy: Policy) -> Ints:
 
 
 def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
-    """The certificate, with a problem for each player whose value is not what the file states."""
+    """Return the certificate, with a problem for each player whose value is not what the file
+    states.
+    """
     rounding = np.nan_to_num(certificate.rounding)
     problems = [
         f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."

@@ -61,7 +61,7 @@ def _length(rules: list[dict[str, Any]]) -> float:
 
 
 def _paid(layer: Layer, row: int) -> list[Any] | None:
-    """What each outcome of a row pays; None where that is the reward of the row."""
+    """Return what each outcome of a row pays; None where that is the reward of the row."""
     paid = layer.paid(row, layer.outcomes(row))
     return None if (paid == layer.reward[row]).all() else list(map(tuple, paid.tolist()))
 
@@ -73,7 +73,7 @@ def _outcome_key(layer: Layer, row: int, paid: list[Any] | None) -> Any:
 
 
 def _all_legal(game: MarkovGame) -> bool:
-    """Whether every state allows all joint actions, but for states that cannot occur."""
+    """Return whether every state allows all joint actions, but for states that cannot occur."""
     joint = math.prod(len(labels) for labels in game.actions)
     return all(np.isin(np.diff(layer.row_ptr), (0, joint)).all() for layer in game.layers)
 
@@ -85,14 +85,16 @@ class _Writer:
         self.costs = [[write_cost(c, write_number) for c in values] for values in game.cost_values]
 
     def explicit(self, place: Place, parts: Parts) -> list[dict[str, Any]]:
-        """The rules of one state and joint action."""
+        """Return the rules of one state and joint action."""
         by_layers: dict[LayerSet, dict[str, Any]] = {}
         for (part, key), layers in parts.items():
             by_layers.setdefault(tuple(layers), {}).update(self.told(part, key))
         return [{"when": self.when(place, layers), **told} for layers, told in sorted(by_layers.items())]
 
     def together(self, here: dict[Acts, tuple[Place, Parts]]) -> list[dict[str, Any]]:
-        """Rules of a state with all joint actions, for each part in one; none where that fails."""
+        """Return rules of a state with all joint actions, for each part in one; none where that
+        fails.
+        """
         if len(here) < math.prod(map(len, self.game.actions)):
             return []
         tables: dict[tuple[str, int], dict[Acts, Any]] = {}
@@ -127,7 +129,7 @@ class _Writer:
         return rules
 
     def _acting(self, player: int, action: int) -> Any:
-        """A condition on the action of one player."""
+        """Return a condition on the action of one player."""
         label = self.game.players[player]
         entry = _condition(self.game.actions[player][action])
         if isinstance(label, str) and len(label) <= LONGEST_KEY:
@@ -135,7 +137,7 @@ class _Writer:
         return [entry if i == player else "*" for i in range(len(self.game.players))]
 
     def _common(self, part: str, table: dict[Acts, Any]) -> tuple[Any, dict[tuple[int, int], Any], dict[Acts, Any]]:
-        """What holds for all joint actions, what single actions add, and exceptions."""
+        """Return what holds for all joint actions, what single actions add, and exceptions."""
         base = Counter(table.values()).most_common(1)[0][0]
         others = {acts: key for acts, key in table.items() if key != base}
         vectors = self._vectors(part, table) if others else None
@@ -151,7 +153,9 @@ class _Writer:
         return table[start], {who: {"reward": self._amounts(self.game.players, x)} for who, x in changes.items()}, {}
 
     def _vectors(self, part: str, table: dict[Acts, Any]) -> dict[Acts, tuple[Fraction, ...]] | None:
-        """The costs of the first outcome, where all others differ by as much, or the rewards."""
+        """Return the costs of the first outcome, where all others differ by as much, or the
+        rewards.
+        """
         if part == "reward":
             signed_zero = any(x == 0 and math.copysign(1, x) < 0 for key in table.values() for x in key)
             return None if signed_zero else {acts: tuple(map(exact, key)) for acts, key in table.items()}
@@ -179,7 +183,7 @@ class _Writer:
         return {label: x for label, x in zip(labels, written, strict=True) if x != 0}
 
     def told(self, part: str, key: Any) -> dict[str, Any]:
-        """What a rule says of a part."""
+        """Return what a rule says of a part."""
         return self.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
 
     def when(self, place: Place, layers: LayerSet) -> dict[str, Any]:
@@ -210,7 +214,8 @@ class _Writer:
 def additive(
     table: Mapping[Acts, tuple[Fraction, ...]], actions: Sequence[Sequence[Any]]
 ) -> tuple[Acts, dict[tuple[int, int], tuple[Fraction, ...]]] | None:
-    """A joint action, and what each player's other actions add to its vector, wherever they do.
+    """Return a joint action, and what each player's other actions add to its vector, wherever they
+    do.
 
     None where the vectors of some joint action are not such a sum.
     """
@@ -239,7 +244,7 @@ def additive(
 
 
 def _condition(label: Label) -> Any:
-    """How a label is written in a condition, where a bare `*` would mean any."""
+    """Return how a label is written in a condition, where a bare `*` would mean any."""
     return {"any": ["*"]} if label == "*" else label_to_data("states", label)
 
 

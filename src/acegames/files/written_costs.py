@@ -36,12 +36,12 @@ LARGEST_COST = 10**300
 
 
 def is_written_distribution(value: Any) -> bool:
-    """Whether a parsed value is meant as a distribution."""
+    """Return whether a parsed value is meant as a distribution."""
     return isinstance(value, Mapping) and NAME in value
 
 
 def read_written_cost(value: Any) -> Cost:
-    """The cost that a parsed value stands for; ValueError when it is none."""
+    """Return the cost that a parsed value stands for; ValueError when it is none."""
     if not is_written_distribution(value):
         return read_exact(value)
     name = value[NAME]
@@ -85,7 +85,7 @@ def _cost(name: str, given: tuple[tuple[str, float], ...]) -> RandomCost:
 
 
 def _look_up(name: str) -> Any:
-    """The scipy distribution of a name that may stand in a file."""
+    """Return the scipy distribution of a name that may stand in a file."""
     if name in CONTINUOUS or name in DISCRETE or name in UNBOUNDED:
         return named(name)
     known = [*CONTINUOUS, *DISCRETE]
@@ -94,7 +94,7 @@ def _look_up(name: str) -> Any:
 
 
 def _parameter(where: str, value: Any) -> float:
-    """A parameter as a float; "inf" and "-inf" stand for infinity, which JSON does not have."""
+    """Return a parameter as a float; "inf" and "-inf" stand for infinity, which JSON does not have."""
     if value in ("inf", "-inf", math.inf, -math.inf):
         return float(value)
     if not isinstance(value, (int, float)) or isinstance(value, bool):

@@ -9,7 +9,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def ones(context, word):
-    """How many bits of a 64-bit number are set."""
+    """Return how many bits of a 64-bit number are set."""
     if not isinstance(word, types.Integer) or word.bitwidth != 64:
         return None
 

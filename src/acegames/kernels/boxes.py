@@ -122,7 +122,7 @@ def number_boxes(start, size, base, line):
 
 @making
 def boxes_at(boxes, t):
-    """The boxes of one layer."""
+    """Return the boxes of one layer."""
     a, b = boxes.start[t], boxes.start[t + 1]
     base, line = boxes.base[a + t : b + t + 1], boxes.line[a + t : b + t + 1]
     return Boxes(boxes.states[a:b], boxes.lo[a:b], boxes.size[a:b], base, line)
@@ -130,7 +130,7 @@ def boxes_at(boxes, t):
 
 @making
 def following_at(boxes, t, slot):
-    """The boxes of the layer of time t as a step into it finds them; fills slot."""
+    """Return the boxes of the layer of time t as a step into it finds them; fills slot."""
     here = boxes_at(boxes, t)
     height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
     for a in range(len(here.states)):
@@ -147,14 +147,15 @@ def leave(slot, boxes, t):
 
 @making
 def steps_at(steps, t):
-    """The steps of one time."""
+    """Return the steps of one time."""
     row_ptr = steps.row_ptr[steps.layer_at[t]]
     return Steps(row_ptr, steps.out_ptr, steps.next_state, steps.cost, steps.prob, steps.budget[t])
 
 
 @inner
 def leads_to(o, c, count, step, after):
-    """The box of the next layer that outcome o leads to from the totals c, and the place there.
+    """Return the box of the next layer that outcome o leads to from the totals c, and the place
+    there.
 
     Places are lines or cells of the box, by the first `count` constraints; -1: a budget breaks.
     """
@@ -173,7 +174,9 @@ def leads_to(o, c, count, step, after):
 
 @inner
 def threshold(r, c, step, after):
-    """Largest total of the last constraint at which row r is feasible, the other totals being c."""
+    """Return largest total of the last constraint at which row r is feasible, the other totals
+    being c.
+    """
     last = step.cost.shape[1] - 1
     found = np.int64(2**62)
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
@@ -187,7 +190,7 @@ def threshold(r, c, step, after):
 
 @inner
 def box_of(number, first):
-    """The box of a cell, or of a line: `first` (B+1,) are those of each box."""
+    """Return the box of a cell, or of a line: `first` (B+1,) are those of each box."""
     low, high = np.int64(0), np.int64(len(first) - 1)
     while high - low > 1:
         middle = (low + high) // 2
@@ -270,7 +273,7 @@ def reach(begin, end, here, mark, step, after, next_mark, played, c):
 
 @inner
 def any_marked(marks):
-    """Whether any is set."""
+    """Return whether any is set."""
     found = np.uint8(0)
     for k in range(len(marks)):
         found |= marks[k]
@@ -298,7 +301,7 @@ def heights_range(t0, t1, begin, end, boxes, steps):
 
 @kernel
 def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows):
-    """`reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1.
+    """Return `reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1.
 
     rows: the rows that are played, as bits; those of time t begin at row_start[t].
     """

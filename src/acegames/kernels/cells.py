@@ -94,7 +94,7 @@ def _copy_left(before, left, written, answers, rest):
 
 @inner
 def _write_runs(cells, source, lines, places, written):
-    """Cells that follow each other are written together."""
+    """Return cells that follow each other are written together."""
     count = first = np.int64(0)
     written.ptr[0] = 0
     for k in range(len(cells)):

@@ -61,7 +61,7 @@ def line_row(r, first_row, c, low, step, after, line):
 
 @inner
 def _enter_line(cell, end, here, a, c):
-    """The box of a cell, its place on its line, and where the line or the run of cells ends.
+    """Return the box of a cell, its place on its line, and where the line or the run of cells ends.
 
     Boxes are looked through from `a` on. Fills the totals c of all but the last constraint.
     """

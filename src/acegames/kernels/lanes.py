@@ -55,7 +55,7 @@ ALONE = ((LanesType, ir.DoubleType()), (ChoiceType, ir.IntType(1)))  # what they
 
 
 def on_gpu(context: Any) -> bool:
-    """Whether this is compiled for a GPU, where lanes are single numbers."""
+    """Return whether this is compiled for a GPU, where lanes are single numbers."""
     return not isinstance(context.get_value_type(lanes), ir.VectorType)
 
 
@@ -63,7 +63,7 @@ def on_gpu(context: Any) -> bool:
 
 
 def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    """A number in all lanes; lanes as they are."""
+    """Return a number in all lanes; lanes as they are."""
     if kind is lanes:
         return value
     number = context.cast(builder, value, kind, types.float64)
@@ -97,13 +97,15 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
 
 
 def _quotient(builder: Any, a: Any, b: Any) -> Any:
-    """a / b on a GPU, which divides zero in a long way around; b is positive where a is zero."""
+    """Return a / b on a GPU, which divides zero in a long way around; b is positive where a is
+    zero.
+    """
     one, zero = ir.Constant(a.type, 1.0), builder.fcmp_ordered("==", a, ir.Constant(a.type, 0.0))
     return builder.select(zero, a, builder.fdiv(_again(builder, builder.select(zero, one, a)), b))
 
 
 def _again(builder: Any, x: Any) -> Any:
-    """A copy on a GPU, of which the compiler knows nothing."""
+    """Return a copy on a GPU, of which the compiler knows nothing."""
     copy = ir.InlineAsm(ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), "mov.f64 $0, $1;", "=d,d", True)
     return builder.call(copy, [x])
 
@@ -149,7 +151,7 @@ _define_logical(operator.invert, "not_", 1)
 
 @intrinsic
 def spread(context, x):
-    """A number in all lanes."""
+    """Return a number in all lanes."""
     return lanes(x), lambda context, builder, signature, values: _spread(context, builder, values[0], signature.args[0])
 
 
@@ -192,7 +194,7 @@ def again(context, x):
 
 @intrinsic
 def anywhere(context, chosen):
-    """Whether any lane is chosen."""
+    """Return whether any lane is chosen."""
 
     def emit(context, builder, signature, values):
         if on_gpu(context):
@@ -204,7 +206,7 @@ def anywhere(context, chosen):
 
 @intrinsic
 def lane_count(context, memory):
-    """How many lanes there are; known when it is compiled."""
+    """Return how many lanes there are; known when it is compiled."""
 
     def emit(context, builder, signature, values):
         return WHOLE(1 if on_gpu(context) else LANES)
@@ -216,7 +218,9 @@ def lane_count(context, memory):
 
 
 def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[Any, Any]) -> Any:
-    """Where a place of a memory begins: the sum of the counts, which are given with their types."""
+    """Return where a place of a memory begins: the sum of the counts, which are given with their
+    types.
+    """
     place = WHOLE(0)
     for value, kind in counts:
         place = builder.add(place, context.cast(builder, value, kind, types.int64))
@@ -238,7 +242,7 @@ def _several(values: Any, signature: Any) -> list[tuple[Any, Any]]:
 
 @intrinsic
 def get(context, memory, place):
-    """The lanes at a place; whole numbers become floats."""
+    """Return the lanes at a place; whole numbers become floats."""
 
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature))
@@ -272,7 +276,7 @@ def put(context, memory, place, x):
 
 @intrinsic
 def gather(context, memory, where_to, row, begin):
-    """Each lane from a place of its own: memory[where_to[row, lane] + begin, lane]."""
+    """Return each lane from a place of its own: memory[where_to[row, lane] + begin, lane]."""
 
     def emit(context, builder, signature, values):
         source, table, row, begin = _several(values, signature)

@@ -116,7 +116,7 @@ def group_room(n, N, actions, correlated, lanes=LANES, team=None, kept=True):
 
 @inlined
 def has_room(group):
-    """Whether there is room for games in a group."""
+    """Return whether there is room for games in a group."""
     return len(group.row) > 1
 
 
@@ -147,7 +147,7 @@ def solve_group(first, choices, goal, n, group):
 
 @inlined
 def _undoubted(group):
-    """Where no seat has found anything that is not plain."""
+    """Return where no seat has found anything that is not plain."""
     doubts = phase.sum_of_seats(group.doubt, group)
     return doubts <= 0.0
 
@@ -179,7 +179,7 @@ def _program(first, choices, goal, n, rows, group):
 
 @inner
 def _objective_range(terms, n, group):
-    """Where the objective is plain, its unit and its best."""
+    """Return where the objective is plain, its unit and its best."""
     m = group.memory
     largest = noise = spread(0.0)
     for i in range(group.N):
@@ -204,7 +204,7 @@ def _objective_range(terms, n, group):
 
 @inner
 def _best_action(n, group):
-    """The joint action where the objective is best, and what it is there."""
+    """Return the joint action where the objective is best, and what it is there."""
     a, most = spread(0.0), spread(-np.inf)
     for j in range(n):
         c = get(group.fixed, group.c + j)
@@ -249,7 +249,7 @@ def _dual_simplex(n, count, plain, group):
 
 @inner
 def _certified(kind, first, choices, n, rows, plain, group):
-    """Where weak duality holds and no other level is open; and the objective."""
+    """Return where weak duality holds and no other level is open; and the objective."""
     team = group.team
     for k in range(seats(team)):
         phase.take_again(seat_of(k, team), n, group)

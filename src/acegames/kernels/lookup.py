@@ -69,7 +69,8 @@ def find_pairs(table, state, total, found):
 
 @kernel
 def count_entries(code, size, first_record, first_entry, entries, together, pair, ptr, begin):
-    """Pointers (Q+1,) to the entries of each pair, and where those of mixed pairs begin, else -1.
+    """Return pointers (Q+1,) to the entries of each pair, and where those of mixed pairs begin,
+    else -1.
 
     Pairs b * together .. have the records first_record[b] .. and the entries first_entry[b] .. What
     lies between is counted, from there or from the pair asked for before, if that comes later.

@@ -209,7 +209,7 @@ def height_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _enter_piece(piece, layer):
-    """The box of a piece, the line in the box, and the place on the line where it begins."""
+    """Return the box of a piece, the line in the box, and the place on the line where it begins."""
     a = box_of(piece, layer.pieces)
     width = layer.here.size[a, layer.here.size.shape[1] - 1]
     per_line = (width + SEGMENT - 1) // SEGMENT
@@ -312,14 +312,14 @@ def cell_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _answers(at, own, given):
-    """Where the answer of a game goes, mixed or not; its cell goes where nobody looks."""
+    """Return where the answer of a game goes, mixed or not; its cell goes where nobody looks."""
     row, prob, nowhere = given.waiting.row[:, at], given.waiting.prob[:, at], own.mixed_ptr[2:]
     return Answers(given.value, given.code, nowhere, own.mixed_ptr, row, prob, nowhere)
 
 
 @inlined
 def _write_game(cell, k, s, line, written, given):
-    """The feasible rows at place k of a line, and their utilities; returns the rows as bits."""
+    """Return the feasible rows at place k of a line, and their utilities; returns the rows as bits."""
     step = given.layer.step
     first_row = step.row_ptr[s]
     feasible, R = np.int64(0), np.int64(0)
@@ -354,7 +354,7 @@ def _let_wait(cell, feasible, written, waiting):
 
 @inlined
 def _enter_waiting(at, written, mixed_ptr, waiting):
-    """The rows of a waiting game; returns how many there are."""
+    """Return the rows of a waiting game; returns how many there are."""
     first, feasible, R = waiting.first_row[at], waiting.feasible[at], np.int64(0)
     for row in range(len(written.row)):
         if (feasible >> row) & 1:
@@ -491,7 +491,7 @@ def strip_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _share(thread, threads, given):
-    """The strips of one of the threads that number them."""
+    """Return the strips of one of the threads that number them."""
     strips = (given.cells + STRIP - 1) // STRIP
     each = (strips + threads - 1) // threads
     return thread * each, min((thread + 1) * each, strips)
@@ -552,7 +552,7 @@ def file_cell_phase(thread, block, threads, blocks, shared, own, given):
 
 @inlined
 def _number_of(cell, words, numbers):
-    """The number of a cell among those that are reached; -2**62: it is not."""
+    """Return the number of a cell among those that are reached; -2**62: it is not."""
     own = words[cell >> 6]
     if (own >> np.uint64(cell & 63)) & np.uint64(1) == np.uint64(0):
         return -np.int64(2**62)

@@ -22,7 +22,7 @@ ALWAYS = -1  # what is told before a deviation of CCE
 
 @inlined
 def is_feasible(j, group):
-    """Where joint action j is feasible."""
+    """Return where joint action j is feasible."""
     return get(group.fixed, group.feasible + j) > 0.0
 
 
@@ -35,7 +35,7 @@ def _doubt(unclear, seat, group):
 
 @inlined
 def sum_of_seats(place, group):
-    """The sum of whole numbers that all seats have left."""
+    """Return the sum of whole numbers that all seats have left."""
     total = get(group.fixed, place)
     for k in range(1, size_of(group.team)):
         total = total + get(group.fixed, place + k)
@@ -81,7 +81,7 @@ def enter_bits(seat, bits, utility, n, group):
 
 @inlined
 def _adds(x, group):
-    """Whether a weight adds to a sum, in which all else is finite; weights are not negative.
+    """Return whether a weight adds to a sum, in which all else is finite; weights are not negative.
 
     A thread that is alone does not ask: its warp goes along.
     """
@@ -90,7 +90,7 @@ def _adds(x, group):
 
 @inlined
 def _utilities(i, n, group):
-    """Where those of a player begin; the gross ones are counted behind all others."""
+    """Return where those of a player begin; the gross ones are counted behind all others."""
     return group.utility + i * n if i < group.N else group.gross + (i - group.N) * n
 
 
@@ -130,7 +130,7 @@ def measure_players(seat, floor, n, group):
 
 @inlined
 def _unit(i, group):
-    """What a player's utilities are divided by."""
+    """Return what a player's utilities are divided by."""
     unit = get(group.memory, group.player + 5 * i + UNIT)
     return where(unit > 0.0, unit, 1.0)
 
@@ -152,7 +152,7 @@ def count_in_units(seat, terms, n, group):
 
 @inlined
 def _objective(j, terms, n, group):
-    """What a joint action is worth below the players' best."""
+    """Return what a joint action is worth below the players' best."""
     m = group.memory
     total = spread(0.0)
     for i in range(group.N):
@@ -184,14 +184,16 @@ def weigh(seat, terms, span, n, group):
 
 @inlined
 def _speaks(r, j, first, choices, group):
-    """Whether row r is about joint action j; of rows that are kept all are, with zeros."""
+    """Return whether row r is about joint action j; of rows that are kept all are, with zeros."""
     told = group.told[r]
     return len(group.A) > 0 or told == ALWAYS or choices.action[first + j, group.owner[r]] == told
 
 
 @inlined
 def _gain(r, j, first, choices, n, group):
-    """What deviation r gains at j: anything where j is not feasible, so not played, or it is 0."""
+    """Return what deviation r gains at j: anything where j is not feasible, so not played, or it is
+    0.
+    """
     if len(group.A) > 0:
         return get(group.A, r * n + j)
     return _gained(r, j, first, choices, n, group)
@@ -265,7 +267,7 @@ def find_lowest(seat, n, count, group):
 
 @inlined
 def lowest_of_seats(group):
-    """The row of the lowest of all; -1: there is none."""
+    """Return the row of the lowest of all; -1: there is none."""
     m, place = group.fixed, group.lowest
     lowest, r = get(m, place), get(m, place + 1)
     for k in range(1, scanners(group.team)):
@@ -327,7 +329,7 @@ def find_largest(seat, n, group):
 
 @inlined
 def largest_of_seats(group):
-    """The column of the largest pivot of all, -1: there is none; and what it is divided by."""
+    """Return the column of the largest pivot of all, -1: there is none; and what it is divided by."""
     m, place = group.fixed, group.largest
     size, j, inverse = get(m, place), get(m, place + 1), get(m, place + 2)
     for k in range(1, scanners(group.team)):
@@ -401,7 +403,7 @@ def _eliminate_four(seat, k, n, count, group):
 
 @inlined
 def _column(k, nth, n):
-    """The nth column of a seat after k; k itself, once more, where there is none."""
+    """Return the nth column of a seat after k; k itself, once more, where there is none."""
     return k + nth * ACROSS if k + nth * ACROSS <= n else k
 
 
@@ -438,7 +440,7 @@ def read_weights(seat, n, rows, group):
 
 @inlined
 def price_of(k, n, rows, group):
-    """The price of a variable."""
+    """Return the price of a variable."""
     return get(group.point, n + rows + 1 + k)
 
 
@@ -474,7 +476,7 @@ def check_prices(seat, accepted, first, choices, n, rows, group):
 
 @inlined
 def highest_of_seats(group):
-    """The highest price."""
+    """Return the highest price."""
     highest = get(group.fixed, group.bound)
     for k in range(1, size_of(group.team)):
         highest = max(highest, get(group.fixed, group.bound + k))
@@ -508,7 +510,7 @@ def check_levels(seat, level, high, n, rows, group):
 
 @inlined
 def total_weight(n, group):
-    """The sum of the weights."""
+    """Return the sum of the weights."""
     total = spread(0.0)
     for j in range(n):
         total = total + get(group.point, j)
@@ -655,7 +657,7 @@ def find_values(seat, played, n, group):
 
 @inlined
 def file_lane(seat, lane, cell, n, group, value, code, row, prob):
-    """File the answer of a lane; returns how many joint actions are played, 0: it has none.
+    """Return file the answer of a lane; returns how many joint actions are played, 0: it has none.
 
     Where several are, they and their weights are filled into row and prob.
     """

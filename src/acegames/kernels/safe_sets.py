@@ -72,7 +72,7 @@ def _set_bit(bits, k):
 
 @inner
 def _line_set(bits, stop, rows, k):
-    """The feasible rows at place k of a line, as bits; and how far they stay the same."""
+    """Return the feasible rows at place k of a line, as bits; and how far they stay the same."""
     bits[:] = 0
     end = np.int64(2**62)
     for r in range(rows):
@@ -93,8 +93,8 @@ def _fill_marked(code, pair, mark, number):
 
 @kernel
 def dense_sets(a, nth, k, pair, here, mark, step, after, widest, block, sets, count, code):
-    """The number of each marked cell's set of feasible rows, into code, from place `k` of line
-    `nth` of box `a` on; the first gets code[pair].
+    """Return the number of each marked cell's set of feasible rows, into code, from place `k` of
+    line `nth` of box `a` on; the first gets code[pair].
 
     Along a line a row is feasible up to its threshold, so that sets change at few places. Returns
     the box, line, place and pair to go on from and the number of sets: before the end where there

@@ -20,7 +20,7 @@ _ONE = np.uint64(1)
 
 @inlined
 def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
-    """The last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
+    """Return the last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
     while begin < end:
         middle = (begin + end) >> 1
         if values[middle] <= wanted:
@@ -32,14 +32,14 @@ def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
 
 @inlined
 def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
-    """The place of a value among begin .. end-1, -1 where it is not there."""
+    """Return the place of a value among begin .. end-1, -1 where it is not there."""
     at = _last_at_most(values, begin, end, wanted)
     return at if at >= begin and values[at] == wanted else np.int64(-1)
 
 
 @inlined
 def _number(t: Int, cell: Int, place: Place) -> Int:
-    """The number of a cell of time t, -1 where it has none."""
+    """Return the number of a cell of time t, -1 where it has none."""
     first, word, words, counts, keys = place.first, place.word, place.words, place.counts, place.keys
     if not len(words):
         return _place_of(keys, first[t], first[t + 1], cell)
@@ -55,7 +55,7 @@ def _number(t: Int, cell: Int, place: Place) -> Int:
 
 @inlined
 def _cell_of(t: Int, number: Int, place: Place) -> Int:
-    """The cell with a number of time t."""
+    """Return the cell with a number of time t."""
     word, words, counts, keys = place.word, place.words, place.counts, place.keys
     if not len(words):
         return keys[number]
@@ -75,7 +75,7 @@ def _cell_of(t: Int, number: Int, place: Place) -> Int:
 
 @inlined
 def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
-    """The cell of a box with the totals spent, -1 outside."""
+    """Return the cell of a box with the totals spent, -1 outside."""
     lo, size, base = place.lo, place.size, place.base
     cell = np.int64(0)
     for m in range(lo.shape[1]):

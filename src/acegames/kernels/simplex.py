@@ -88,7 +88,7 @@ def pivot(table, r, j):
 
 @inner
 def lowest(values, count, bound, first):
-    """The place of the lowest value, or of the first, below a bound; -1: there is none."""
+    """Return the place of the lowest value, or of the first, below a bound; -1: there is none."""
     at = -1
     for k in range(count):
         if values[k] < bound:
@@ -253,7 +253,7 @@ def is_certified(program, x, y, barred):
 
 @inner
 def _price(j, program, y):
-    """What a column is worth after it has paid for its part in the rows."""
+    """Return what a column is worth after it has paid for its part in the rows."""
     price = program.c[j]
     for r in range(program.rows):
         if y[r] != 0.0:
@@ -263,7 +263,7 @@ def _price(j, program, y):
 
 @inner
 def prices_agree(table, program, x, y):
-    """Whether reduced costs agree with the program's own numbers, where prices are high."""
+    """Return whether reduced costs agree with the program's own numbers, where prices are high."""
     apart()
     high = 0.0
     for r in range(program.rows):

@@ -10,7 +10,7 @@ from acegames.system.compiled import inner, kernel, making
 
 @inner
 def _slot_of(key, size):
-    """Where a key starts looking in a table of `size` (a power of two)."""
+    """Return where a key starts looking in a table of `size` (a power of two)."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
 
@@ -41,7 +41,9 @@ def find(key, listed):
 
 @inner
 def _exceeds(o, c, to, step, after):
-    """Whether a sum of totals is over the limit of box `to`, to which outcome o leads from c."""
+    """Return whether a sum of totals is over the limit of box `to`, to which outcome o leads from
+    c.
+    """
     for e in range(len(after.weight)):
         total = np.int64(0)
         for m in range(len(c)):

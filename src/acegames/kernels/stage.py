@@ -137,7 +137,7 @@ def leave_stage(stage):
 
 @inner
 def is_pure(g, written, choices, goal, work):
-    """Whether the best joint action of stage game g, work.chosen[0], is its answer."""
+    """Return whether the best joint action of stage game g, work.chosen[0], is its answer."""
     begin, end = written.ptr[g], written.ptr[g + 1]
     u = written.utility[begin:end]
     work.chosen[0] = 0
@@ -157,7 +157,7 @@ def is_pure(g, written, choices, goal, work):
 
 @inner
 def solve_by_programs(g, written, choices, goal, work):
-    """What becomes of stage game g.
+    """Return what becomes of stage game g.
 
     PURE: the joint action is work.chosen[0]; MIXED: the distribution is work.sigma; or UNCERTIFIED.
     """
@@ -173,7 +173,7 @@ def solve_by_programs(g, written, choices, goal, work):
 
 @inner
 def best_row(u):
-    """The only player's best joint action; the first of several."""
+    """Return the only player's best joint action; the first of several."""
     best = 0
     for j in range(len(u)):
         if u[j, 0] > u[best, 0]:
@@ -183,7 +183,8 @@ def best_row(u):
 
 @inlined
 def _best_pure(stage, terms, work):
-    """The joint action with the best linear objective; ties go to the first player, and so on.
+    """Return the joint action with the best linear objective; ties go to the first player, and so
+    on.
 
     What counts as a tie is a share TIE of how far the players are from their best there, and
     rounding.
@@ -232,7 +233,7 @@ def _best_pure(stage, terms, work):
 
 @inlined
 def _pure_is_stable(a, stage, unit):
-    """Whether no player gains by a feasible deviation from joint action a."""
+    """Return whether no player gains by a feasible deviation from joint action a."""
     stable = True
     for i in range(len(unit)):
         stable = stable and (unit[i] == 0.0 or not gains_alone(a, i, stage))
@@ -241,7 +242,7 @@ def _pure_is_stable(a, stage, unit):
 
 @inlined
 def gains_alone(a, i, stage):
-    """Whether player i gains, beyond rounding, by a feasible deviation from a."""
+    """Return whether player i gains, beyond rounding, by a feasible deviation from a."""
     u, gross = stage.utility, len(stage.first_action) - 1 + i
     for target in range(stage.first_action[i], stage.first_action[i + 1]):
         to = stage.deviation[stage.row[a], target]
@@ -257,7 +258,7 @@ def gains_alone(a, i, stage):
 
 @inlined
 def terms_line(g, written, goal):
-    """The line of goal.terms that holds those of stage game g."""
+    """Return the line of goal.terms that holds those of stage game g."""
     return written.first_row[g] if len(goal.terms) > 1 else np.int64(0)
 
 
@@ -299,7 +300,7 @@ def _by_programs(stage, goal, terms, work):
 
 @inner
 def _attempt(stage, goal, terms, span, deep, work):
-    """One program in the present units; players are compared `deep` units below their best."""
+    """Return one program in the present units; players are compared `deep` units below their best."""
     apart()
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
@@ -462,7 +463,7 @@ def _comparison_rows(R, incentives, kind, span, work):
 
 @inner
 def _best_of(worth, depth, careful):
-    """The joint action that is worth most; of those that are no outliers, if one is careful."""
+    """Return the joint action that is worth most; of those that are no outliers, if one is careful."""
     a = -1
     for j in range(len(worth)):
         if not (careful and depth[j] > 1.0) and (a < 0 or worth[j] > worth[a]):
@@ -472,7 +473,7 @@ def _best_of(worth, depth, careful):
 
 @inner
 def _start(program, a, careful, work):
-    """The dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
+    """Return the dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
 
     Outliers are weighed by their depth, so that their columns are of unit size. To begin with, an
     objective may be as good at an outlier as elsewhere; that would make small pivots, so a careful
@@ -572,7 +573,7 @@ def _read_certified(program, table, work):
 
 @inner
 def _within(program, work):
-    """Whether the assumed bounds on values do not bind: then nothing beyond is better."""
+    """Return whether the assumed bounds on values do not bind: then nothing beyond is better."""
     for r in range(program.incentives, program.rows):
         if work.owner[r] and work.y[r] > 0.0:
             return False
@@ -584,7 +585,7 @@ def _within(program, work):
 
 @inner
 def _accepted(stage, program, table, work, sigma):
-    """The distribution of the point, without weights that are rounding, unless they deter."""
+    """Return the distribution of the point, without weights that are rounding, unless they deter."""
     for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
         count, tiny = _strip(program, work.x, least, sigma)
         if count > 0 and _residuals_hold(stage.utility, program, work, sigma, tiny):
@@ -615,7 +616,7 @@ def _strip(program, x, least, sigma):
 
 @inner
 def _residuals_hold(u, program, work, sigma, tiny):
-    """Whether the rows hold in their own numbers: no gain beyond what is accepted.
+    """Return whether the rows hold in their own numbers: no gain beyond what is accepted.
 
     Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would
     deter as well.

@@ -43,7 +43,7 @@ class Team(NamedTuple):
 
 
 def _is_shared(kind: Any) -> bool:
-    """Whether a team, or a seat, is one of a warp."""
+    """Return whether a team, or a seat, is one of a warp."""
     return isinstance(kind, (types.BaseTuple, types.Integer))
 
 
@@ -60,7 +60,7 @@ def _called(builder: Any, name: str, result: Any, *values: Any) -> Any:
 
 @intrinsic
 def seats(context, team):
-    """How many seats this thread goes through."""
+    """Return how many seats this thread goes through."""
 
     def emit(context, builder, signature, values):
         return WHOLE(WARP if _is_shared(team) and not on_gpu(context) else 1)
@@ -70,7 +70,7 @@ def seats(context, team):
 
 @intrinsic
 def seat_of(context, k, team):
-    """The k-th of these."""
+    """Return the k-th of these."""
 
     def emit(context, builder, signature, values):
         if not _is_shared(team):
@@ -84,7 +84,7 @@ def seat_of(context, k, team):
 
 @intrinsic
 def meet(context, team):
-    """Where each thread works by itself: go on once all threads of the block are here.
+    """Return where each thread works by itself: go on once all threads of the block are here.
 
     They need nothing of each other, but then they read the same code at about the same time, and a
     GPU keeps little of it at hand. All threads must come here equally often.
@@ -116,7 +116,7 @@ def wait(context, team):
 
 
 def _number(alone: int, shared: Callable[..., Any]) -> Any:
-    """A number of a seat or a team, known beforehand where there is only one seat."""
+    """Return a number of a seat or a team, known beforehand where there is only one seat."""
 
     def typed(context, seat):
         def emit(context, builder, signature, values):
@@ -137,23 +137,25 @@ _down = _number(1, lambda builder, seat: WHOLE(WARP // ACROSS))
 
 @inlined
 def mine(seat, count):
-    """The share of a seat in `count` things."""
+    """Return the share of a seat in `count` things."""
     return range(rank(seat), count, size_of(seat))
 
 
 @inlined
 def leads(seat):
-    """Whether a seat does what one alone must do."""
+    """Return whether a seat does what one alone must do."""
     return rank(seat) == 0
 
 
 @inlined
 def my_rows(seat, count):
-    """The rows of a table of which a seat has some columns."""
+    """Return the rows of a table of which a seat has some columns."""
     return range(_row(seat), count, _down(seat))
 
 
 @inlined
 def my_fours(seat, count):
-    """The columns that it has of these, the first of each four; the others follow ACROSS apart."""
+    """Return the columns that it has of these, the first of each four; the others follow ACROSS
+    apart.
+    """
     return range(_column(seat), count, 4 * ACROSS)

@@ -67,7 +67,7 @@ def merge_equal(v, blur, values, order):
 
 @inner
 def core_range(values, R, noise, shortfall):
-    """The range of values without outliers, which lie OUTLIER times below a quarter of them."""
+    """Return the range of values without outliers, which lie OUTLIER times below a quarter of them."""
     apart()
     top = values[0]
     low = values[0]
@@ -113,7 +113,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 
 @inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
-    """The unit of the objective: its range over joint actions that are no outliers."""
+    """Return the unit of the objective: its range over joint actions that are no outliers."""
     apart()
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
@@ -181,7 +181,7 @@ def finer(u, R, N, sigma, top, core, unit):
 
 @inner
 def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
-    """A finer unit of the objective, where the answer leaves far less to gain than `goal`."""
+    """Return a finer unit of the objective, where the answer leaves far less to gain than `goal`."""
     apart()
     comparing = kind in (EGALITARIAN, FAIR)
     gross = 0.0

@@ -89,7 +89,9 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
 
 @inner
 def _is_alike(g, other, written, choices):
-    """Whether the rows of game g are in the other's tables too: the same actions and deviations."""
+    """Return whether the rows of game g are in the other's tables too: the same actions and
+    deviations.
+    """
     first, at = written.first_row[g], written.first_row[other]
     if first == at:
         return True

@@ -34,7 +34,8 @@ from acegames.model.checks import check_count
 
 
 def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
-    """Smallest probability that samples rule out for an outcome never seen; 1 without samples.
+    """Return smallest probability that samples rule out for an outcome never seen; 1 without
+    samples.
 
     Args:
         samples: number of samples.
@@ -71,7 +72,7 @@ def samples_needed(probability: float, confidence: float = 0.95, *, among: int =
 
 
 def _log_rest(confidence: float, among: int) -> float:
-    """The logarithm of the part of 1 - confidence that one of `among` pairs has."""
+    """Return the logarithm of the part of 1 - confidence that one of `among` pairs has."""
     check_share("confidence", confidence)
     return math.log((1 - confidence) / check_count("among", among))
 

@@ -74,7 +74,7 @@ class Empirical(Shown):
     caution: Known = field(default_factory=Known)
 
     def __post_init__(self) -> None:
-        """InvalidGame when the samples contradict the bounds given."""
+        """Raise InvalidGame when the samples contradict the bounds given."""
         if self.caution.bounds:
             _ = self._reached
 
@@ -152,11 +152,11 @@ class Empirical(Shown):
         return safe_policy(solution, self.game)
 
     def support_of(self, solution: Any) -> PolicySupport:
-        """What the data says about the joint actions that a solution (or policy) can play."""
+        """Return what the data says about the joint actions that a solution (or policy) can play."""
         return policy_support(self, self.policy(solution))
 
     def table(self) -> dict[str, list[Any]]:
-        """`support` as columns, for a data frame."""
+        """Return `support` as columns, for a data frame."""
         support, players = self.support, self.facts.players
         columns: dict[str, list[Any]] = {name: [getattr(p, name) for p in support] for name in ("t", "state")}
         columns |= {str(player): [p.action[i] for p in support] for i, player in enumerate(players)}
@@ -168,7 +168,7 @@ class Empirical(Shown):
         return columns
 
     def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
-        """What the estimated game holds possible at a pair; None where nothing is known."""
+        """Return what the estimated game holds possible at a pair; None where nothing is known."""
         if state == END:
             free: Cost = (Fraction(0),) * len(self.facts.constraints)
             return Possible(((1.0, END, free),), (0.0,) * len(self.facts.players), 0)
@@ -186,11 +186,12 @@ class Empirical(Shown):
         return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing))
 
     def guarded(self, samples: int) -> bool:
-        """Whether the worst cost is held possible at a pair with this number of samples."""
+        """Return whether the worst cost is held possible at a pair with this number of samples."""
         return self.caution.conservative and ruled_out(samples, self.confidence) > self.caution.negligible
 
     def among(self, t: int | None) -> int:
-        """The parts into which 1 - confidence is divided for a statement about all pairs at once.
+        """Return the parts into which 1 - confidence is divided for a statement about all pairs at
+        once.
 
         Which pairs of a time are sampled may depend on what earlier times showed. So each time has
         a part of its own, which its pairs share.
@@ -207,7 +208,7 @@ class Empirical(Shown):
         return Counter(key.t for key in self.tally.pairs)
 
     def _not_excluded(self, key: Place, seen: set[tuple[Label, Cost]], samples: int) -> list[tuple[Label, Cost]]:
-        """The outcomes of worst cost that were not seen and that the data does not exclude.
+        """Return the outcomes of worst cost that were not seen and that the data does not exclude.
 
         Raises InvalidGame where what was seen contradicts the bounds given.
         """

@@ -154,7 +154,9 @@ class _Plan:
         return (found.count < self.needed) + ahead / found.count
 
     def choose(self, t: int, state: Label, legal: tuple[JointAction, ...]) -> JointAction:
-        """The most useful joint action; of equally useful ones the least sampled, of these any."""
+        """Return the most useful joint action; of equally useful ones the least sampled, of these
+        any.
+        """
         use = [(self._worth(t, state, a), -self.tally.count(t, state, a)) for a in legal]
         best = max(use)
         alike = [a for a, worth in zip(legal, use, strict=True) if worth == best]

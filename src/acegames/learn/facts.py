@@ -54,7 +54,7 @@ class Facts:
     )
 
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
-        """The legal joint actions; None when they are not known."""
+        """Return the legal joint actions; None when they are not known."""
         if state == END:
             return ((NO_ACTION,) * len(self.players),)
         if self.actions is None:
@@ -64,7 +64,7 @@ class Facts:
         return self._listed[t, state]
 
     def to_sample(self, t: int, state: Label) -> tuple[JointAction, ...]:
-        """The legal joint actions that are known, none once the episode is over."""
+        """Return the legal joint actions that are known, none once the episode is over."""
         return () if state == END else self.joint_actions(t, state) or ()
 
     def offer(self, t: int | None, state: Label, offers: Sequence[Offer]) -> None:
@@ -85,15 +85,17 @@ class Facts:
         return self.may_start if self.initial is None else tuple(self.initial)
 
     def read_action(self, given: Any, spot: str) -> JointAction:
-        """A joint action from one label per player, {player: label}, or a single player's label."""
+        """Return a joint action from one label per player, {player: label}, or a single player's
+        label.
+        """
         return read_vector(given, self.players, lambda x: plain_label("label", x), spot, "action", "player")
 
     def read_cost(self, given: Any, spot: str) -> Cost:
-        """A cost in the exact numbers of the constraints; None is no cost."""
+        """Return a cost in the exact numbers of the constraints; None is no cost."""
         return read_vector({} if given is None else given, self.constraints, exact, spot, "cost", "constraint")
 
     def read_reward(self, given: Any, spot: str) -> tuple[float, ...]:
-        """One reward per player."""
+        """Return one reward per player."""
         return read_vector(given, self.players, float, spot, "reward", "player")
 
     def _list(self, given: Any, t: int, state: Label) -> tuple[JointAction, ...]:
@@ -113,7 +115,7 @@ class Facts:
         return found
 
     def _among(self, sets: Sequence[Sequence[Label]], offers: Sequence[Offer], spot: str) -> Iterable[JointAction]:
-        """The joint actions that are offered at once."""
+        """Return the joint actions that are offered at once."""
         found = []
         for player, own, offer in zip(self.players, sets, offers, strict=True):
             found.append(own if offer is None else [a for a in (*own, NO_ACTION) if a in offer])
@@ -124,7 +126,7 @@ class Facts:
 
 
 def facts_of(game: MarkovGame) -> Facts:
-    """The facts of a known game."""
+    """Return the facts of a known game."""
     tables = [{s: game.legal(times[0], s) for s in game.states} for times in game.times]
 
     def here(t: int, state: Label) -> dict[JointAction, int]:
@@ -141,12 +143,12 @@ def facts_of(game: MarkovGame) -> Facts:
 
 
 def per_player(actions: Iterable[JointAction]) -> list[tuple[Label, ...]]:
-    """Each player's own actions among joint ones, in order of appearance."""
+    """Return each player's own actions among joint ones, in order of appearance."""
     return [tuple(dict.fromkeys(column)) for column in zip(*actions, strict=True)]
 
 
 def dominated(cost: Cost, by: Cost) -> bool:
-    """Whether a cost is at most another one in every constraint."""
+    """Return whether a cost is at most another one in every constraint."""
     return all(c <= w for c, w in zip(cost, by, strict=True))
 
 

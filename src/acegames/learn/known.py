@@ -20,7 +20,8 @@ from acegames.model.written import show, unknown
 
 
 def read_known(function: str, own: Sequence[str], given: Mapping[str, Any]) -> Known:
-    """The options of a call, checked; a TypeError about one that there is not has the public name.
+    """Return the options of a call, checked; a TypeError about one that there is not has the public
+    name.
 
     Args:
         function: the public name of what was called.
@@ -118,7 +119,7 @@ class Known:
         return self.worst_cost is not None or self.possible_next is not None
 
     def facts(self, source: Any) -> Facts:
-        """The facts of a source: as the user gives them, else as the source says itself."""
+        """Return the facts of a source: as the user gives them, else as the source says itself."""
         own, actions, starts = conventions(source), self.actions, self.initial
         check_optional("actions", actions if callable(actions) else None, ("t", "state"), InvalidGame)
         check_optional("legal", self.legal, ("t", "state", "action"), InvalidGame)
@@ -154,7 +155,7 @@ class Known:
         return replace(facts, constraints=constraints, budgets=budgets)
 
     def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:
-        """Costs such that each that can occur is at most one of them; None when not known."""
+        """Return costs such that each that can occur is at most one of them; None when not known."""
         if self.worst_cost is None:
             return None
         given = self.worst_cost(t, state, action) if callable(self.worst_cost) else self.worst_cost
@@ -163,7 +164,7 @@ class Known:
         return tuple(dict.fromkeys(facts.read_cost(c, spot) for c in (given if several else [given])))
 
     def next_states(self, t: int, state: Label, action: JointAction, seen: set[Label]) -> list[Label]:
-        """The states that can follow: those that the user lists, else those seen."""
+        """Return the states that can follow: those that the user lists, else those seen."""
         if self.possible_next is None:
             return sorted(seen, key=repr)
         spot = place(t, state, action)
@@ -179,14 +180,14 @@ class Known:
         return listed
 
     def reward_unseen(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        """The rewards of a pair that was never sampled."""
+        """Return the rewards of a pair that was never sampled."""
         given = self.unseen_reward(t, state, action) if callable(self.unseen_reward) else self.unseen_reward
         given = [given] * len(facts.players) if is_scalar(given) and not isinstance(given, Mapping) else given
         return facts.read_reward(given, f"{place(t, state, action)}: unseen_reward")
 
 
 def _both(first: Legal | None, second: Legal | None) -> Legal | None:
-    """What both rules allow; the second is asked only about what the first allows."""
+    """Return what both rules allow; the second is asked only about what the first allows."""
     if first is None or second is None:
         return first or second
     return lambda t, state, action: first(t, state, action) and second(t, state, action)

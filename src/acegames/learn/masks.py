@@ -19,7 +19,7 @@ MASK = "action_mask"
 
 
 def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.bool_]:
-    """`action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
+    """Return `action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
     mask = np.ones(n, dtype=bool)
     for where, told in (("observation", observation), ("infos", info)):
         if _tells(told):
@@ -32,12 +32,12 @@ def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.b
 
 
 def told_to(agent: Label, told: Any) -> Any:
-    """What a mapping by agent says to one of them."""
+    """Return what a mapping by agent says to one of them."""
     return told.get(agent) if isinstance(told, Mapping) else None
 
 
 def offer_of(agent: Label, numbers: range | None, there: bool, observations: Any, infos: Any) -> Offer:
-    """The actions that an agent is offered now; None for all of them.
+    """Return the actions that an agent is offered now; None for all of them.
 
     Args:
         agent: the agent.

@@ -117,7 +117,7 @@ def _excess(empirical: Empirical, key: Place, found: Possible) -> float:
 
 
 def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
-    """The counts of the kinds that no other kind with the same next state covers."""
+    """Return the counts of the kinds that no other kind with the same next state covers."""
     kept: dict[Label, list[Cost]] = {}
     counts = []
     for (following, cost), n in sorted(kinds.items(), key=lambda item: item[0][1], reverse=True):
@@ -129,7 +129,9 @@ def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
 
 
 def _played(policy: SafePolicy, t: int, state: Label) -> list[JointAction]:
-    """The joint actions that the policy may play in a state, at any feasible cumulative cost."""
+    """Return the joint actions that the policy may play in a state, at any feasible cumulative
+    cost.
+    """
     known = policy.known(t).get(state)
     spent = map(policy.feasibility.lattice.spent, [] if known is None else known.tolist())
     drawn = (policy.inner.distribution(t, state, c) for c in spent)

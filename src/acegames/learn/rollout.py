@@ -74,7 +74,7 @@ def rollout(
 def _play(
     world: World, policy: SafePolicy, facts: Facts, rng: np.random.Generator
 ) -> tuple[list[float], list[float], bool, str | None]:
-    """One episode: returns, costs, whether a budget was exceeded, and what was not foreseen."""
+    """Return one episode: returns, costs, whether a budget was exceeded, and what was not foreseen."""
     total, broken, surprise = np.zeros(len(facts.players)), False, None
     runner = SafeRunner(policy, rng, world.reset(rng))
     try:

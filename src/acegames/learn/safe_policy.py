@@ -68,16 +68,18 @@ class SafePolicy(Shown):
         return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding, self.game.reservoirs)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action, as `Policy`; UnknownPair if no safe action is known."""
+        """Return probability of each joint action, as `Policy`; UnknownPair if no safe action is
+        known.
+        """
         found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
         return found
 
     def values(self, t: int, state: Label, spent: Any) -> Any:
-        """Each player's expected reward from here on, as estimated."""
+        """Return each player's expected reward from here on, as estimated."""
         return self.inner.values(t, state, self.counted(t, state, spent))
 
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
-        """What `spent` is read as: itself if it is feasible, else a larger cumulative cost."""
+        """Return what `spent` is read as: itself if it is feasible, else a larger cumulative cost."""
         units = self.feasibility.lattice.units
         where = f"t={t!r}, state {state!r}, spent {spent!r}"
         amounts = read_at(where, partial(read_amounts, self.game.constraints), spent, error=UnknownPair)
@@ -105,7 +107,9 @@ class SafePolicy(Shown):
         return SafeRunner(self, generator, first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
-        """The feasible cumulative costs of each state at t, in whole units, lexicographically."""
+        """Return the feasible cumulative costs of each state at t, in whole units,
+        lexicographically.
+        """
         if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t < self.game.horizon:
             raise UnknownPair(f"t={t!r}: must be a whole number between 0 and {self.game.horizon - 1}")
         if t not in self._cache:

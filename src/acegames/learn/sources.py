@@ -56,7 +56,7 @@ class ModelWorld:
         return self.state, cost, rewards
 
     def ask(self, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> Drawn:
-        """One draw from the model; InvalidGame when the answer has another form."""
+        """Return one draw from the model; InvalidGame when the answer has another form."""
         answer: Any = self.model(t, state, action, rng)
         if not isinstance(answer, (tuple, list)) or len(answer) != 3:
             rule = "must be (next_state, cost, rewards)"
@@ -94,7 +94,7 @@ class EnvWorld:
         return next_state, self._cost(answer), answer.rewards_of(self.facts.players)
 
     def _look(self, where: str, observations: Any, infos: Any) -> Label:
-        """The state, and what each agent is offered in it."""
+        """Return the state, and what each agent is offered in it."""
         there = agents_of(self.env, self.facts.players)
         each = zip(self.facts.players, self.numbers, strict=True)
         self.offers: tuple[Offer, ...] = tuple(offer_of(p, own, p in there, observations, infos) for p, own in each)
@@ -102,7 +102,7 @@ class EnvWorld:
         return self.state
 
     def _cost(self, answer: EnvAnswer) -> Any:
-        """The cost of a step, by the user's function or by a key."""
+        """Return the cost of a step, by the user's function or by a key."""
         if not callable(self.rule):
             return cost_from_infos(answer, self.rule, self.facts.players, self.facts.constraints)
         try:
@@ -113,14 +113,14 @@ class EnvWorld:
 
 
 def _numbers(env: Any, player: Label) -> range | None:
-    """The numbers of a player's action space; None where it is not discrete."""
+    """Return the numbers of a player's action space; None where it is not discrete."""
     space: Any = env.action_space(player) if callable(getattr(env, "action_space", None)) else None
     start = int(getattr(space, "start", 0))
     return range(start, start + int(space.n)) if hasattr(space, "n") else None
 
 
 def _given(action: Label, numbers: range | None) -> Any:
-    """What the environment is given; the first action from one who has nothing to do."""
+    """Return what the environment is given; the first action from one who has nothing to do."""
     return numbers[0] if action == NO_ACTION and numbers else action
 
 
@@ -129,7 +129,7 @@ World = ModelWorld | EnvWorld
 
 
 def world_of(source: Any, facts: Facts, state: Any, cost: Any) -> World:
-    """What plays episodes of a source; InvalidOption for one that cannot be played."""
+    """Return what plays episodes of a source; InvalidOption for one that cannot be played."""
     if is_env(source):
         return EnvWorld(source, facts, state, cost)
     if not callable(source):
@@ -139,12 +139,13 @@ def world_of(source: Any, facts: Facts, state: Any, cost: Any) -> World:
 
 
 def is_env(source: Any) -> bool:
-    """Whether a source is an environment."""
+    """Return whether a source is an environment."""
     return callable(getattr(source, "reset", None)) and callable(getattr(source, "step", None))
 
 
 def conventions(source: Any) -> Facts:
-    """What a source says itself: a known game everything, an environment perhaps `possible_agents`.
+    """Return what a source says itself: a known game everything, an environment perhaps
+    `possible_agents`.
 
     Then also the numbers of its action spaces, if these are discrete.
     """
@@ -218,7 +219,7 @@ class GameEnv:
         return self._all(self.state()), {p: {} for p in self.agents}
 
     def state(self) -> Label:
-        """The state of the game."""
+        """Return the state of the game."""
         return self._world.state
 
     def step(self, actions: Mapping[Label, Label]) -> tuple[dict[Label, Any], ...]:

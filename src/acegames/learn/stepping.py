@@ -30,12 +30,12 @@ class EnvAnswer:
     cut: bool  # over because all were truncated, none of them terminated
 
     def rewards_of(self, players: Sequence[Label]) -> tuple[float, ...]:
-        """One reward per player; zero for those who are gone."""
+        """Return one reward per player; zero for those who are gone."""
         return tuple(float(self.rewards.get(p, 0.0)) for p in players)
 
 
 def check_parallel(env: Any) -> None:
-    """InvalidOption for a Gymnasium environment, which has one agent and none of their names."""
+    """Raise InvalidOption for a Gymnasium environment, which has one agent and none of their names."""
     listed = any(getattr(env, name, None) is not None for name in ("possible_agents", "agents"))
     space = getattr(env, "action_space", None)
     if not listed and space is not None and not callable(space):
@@ -46,13 +46,13 @@ def check_parallel(env: Any) -> None:
 
 
 def agents_of(env: Any, players: Sequence[Label]) -> Sequence[Label]:
-    """Who plays now; all players where the environment does not say."""
+    """Return who plays now; all players where the environment does not say."""
     listed = getattr(env, "agents", None)
     return players if listed is None else list(listed)
 
 
 def check_env(env: Any, state: Any, cost: Any, takes: str) -> None:
-    """InvalidOption where reset, step, `state` or `cost` cannot be called as they will be."""
+    """Raise InvalidOption where reset, step, `state` or `cost` cannot be called as they will be."""
     check_function("env.reset", env.reset, keywords=("seed",))
     check_function("env.step", env.step, ("actions",))
     check_optional("state", state, ("env", "observations"))
@@ -90,7 +90,7 @@ def step_env(env: Any, actions: Mapping[Label, Any], t: int) -> EnvAnswer:
 def cost_from_infos(
     answer: EnvAnswer, key: str, players: Sequence[Label], constraints: Sequence[Label], takes: str = "infos"
 ) -> Any:
-    """The cost that `infos[agent][key]` of all who acted give together.
+    """Return the cost that `infos[agent][key]` of all who acted give together.
 
     Each agent gives {constraint: number}, and agents must agree; or a number, one for each
     constraint. `takes` names the argument of a user's own `cost=`, for messages: "infos", or what
@@ -116,12 +116,12 @@ def cost_from_infos(
 
 
 def _in_turn(answer: EnvAnswer) -> bool:
-    """Whether infos are there of agents that did not act: they are of earlier turns."""
+    """Return whether infos are there of agents that did not act: they are of earlier turns."""
     return isinstance(answer.infos, Mapping) and any(p not in answer.playing for p in answer.infos)
 
 
 def _of_turn(key: str, players: Sequence[Label], takes: str) -> str:
-    """How to say that the cost of the agent whose turn it was counts for all."""
+    """Return how to say that the cost of the agent whose turn it was counts for all."""
     if takes == "infos":
         return f'{{constraint: number}} in infos[agent]["{key}"] of the agent that acts'
     acted = f'for p, a in zip({list(players)!r}, {takes}.action) if a != "(none)"'
@@ -129,7 +129,7 @@ def _of_turn(key: str, players: Sequence[Label], takes: str) -> str:
 
 
 def _together(found: Mapping[Label, Mapping[Label, Any]], summed: str) -> dict[Label, Any]:
-    """One cost from what each agent reports; InvalidOption where two of them disagree."""
+    """Return one cost from what each agent reports; InvalidOption where two of them disagree."""
     cost: dict[Label, Any] = {}
     for agent, part in found.items():
         for constraint, amount in part.items():
@@ -142,7 +142,7 @@ def _together(found: Mapping[Label, Mapping[Label, Any]], summed: str) -> dict[L
 
 
 def joint_state(env: Any, observations: Any) -> Label:
-    """The state by convention: `env.state()`, else the tuple of all observations."""
+    """Return the state by convention: `env.state()`, else the tuple of all observations."""
     inner = getattr(env, "unwrapped", env)  # wrappers have a method `state` whatever is below them
     if callable(getattr(env, "state", None)) and callable(getattr(inner, "state", None)):
         with contextlib.suppress(NotImplementedError):
@@ -151,7 +151,7 @@ def joint_state(env: Any, observations: Any) -> Label:
 
 
 def hashable(value: Any) -> Label:
-    """Arrays and lists as tuples, mappings as tuples of items."""
+    """Return arrays and lists as tuples, mappings as tuples of items."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):

@@ -77,15 +77,15 @@ class Tally:
         self.starts: dict[Label, int] = {}  # how often episodes were seen to start in each state
 
     def key(self, t: int | None, state: Label, action: JointAction) -> Key:
-        """The key under which samples of this time, state and joint action are counted."""
+        """Return the key under which samples of this time, state and joint action are counted."""
         return Key(None if self.stationary else t, state, action)
 
     def at(self, t: int | None, state: Label, action: JointAction) -> PairCounts | None:
-        """The counted samples of a pair; None when there are none."""
+        """Return the counted samples of a pair; None when there are none."""
         return self.pairs.get(self.key(t, state, action))
 
     def count(self, t: int | None, state: Label, action: JointAction) -> int:
-        """How often the pair was sampled."""
+        """Return how often the pair was sampled."""
         found = self.at(t, state, action)
         return 0 if found is None else found.count
 
@@ -112,7 +112,9 @@ class Tally:
         }
 
     def initial(self) -> dict[Label, float]:
-        """The initial distribution: as given, else as seen; listed but unseen states count once."""
+        """Return the initial distribution: as given, else as seen; listed but unseen states count
+        once.
+        """
         if self.facts.initial is not None:
             return self.facts.initial
         if not self.starts:

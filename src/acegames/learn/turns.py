@@ -21,12 +21,12 @@ TURN_INTERFACE = ("agent_iter", "observe", "last", "reset", "step", "action_spac
 
 
 def takes_turns(env: Any) -> bool:
-    """Whether an environment, or its class, has the interface of agents who take turns."""
+    """Return whether an environment, or its class, has the interface of agents who take turns."""
     return all(callable(getattr(env, what, None)) for what in TURN_INTERFACE)
 
 
 def chosen_at_once(env: Any) -> bool:
-    """Whether an AEC environment only lines up agents who in truth choose at once."""
+    """Return whether an AEC environment only lines up agents who in truth choose at once."""
     metadata = getattr(env, "metadata", None)
     return isinstance(metadata, Mapping) and bool(metadata.get("is_parallelizable"))
 
@@ -52,7 +52,7 @@ class Turns:
         return [self.aec_env.agent_selection] if self.aec_env.agents else []
 
     def action_space(self, agent: Label) -> Any:
-        """The actions of an agent."""
+        """Return the actions of an agent."""
         return self.aec_env.action_space(agent)
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Any], dict[Label, Any]]:
@@ -71,7 +71,7 @@ class Turns:
         return self._observed(), *answer
 
     def _observed(self) -> dict[Label, Any]:
-        """What each agent that is still there sees."""
+        """Return what each agent that is still there sees."""
         return {agent: self.aec_env.observe(agent) for agent in self.aec_env.agents}
 
     def _leave(self) -> None:
@@ -82,12 +82,12 @@ class Turns:
 
 
 def in_turns(env: Any) -> Any:
-    """An AEC environment as `Turns`; every other as it is."""
+    """Return an AEC environment as `Turns`; every other as it is."""
     return Turns(env) if takes_turns(env) else env
 
 
 def user_env(env: Any) -> Any:
-    """What the user's functions are given: of `Turns`, the AEC environment itself."""
+    """Return what the user's functions are given: of `Turns`, the AEC environment itself."""
     return env.aec_env if isinstance(env, Turns) else env
 
 
@@ -97,5 +97,5 @@ def turn_state(env: Any, observations: Any) -> Label:
 
 
 def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
-    """The function of the user's environment and the observations that gives the state."""
+    """Return the function of the user's environment and the observations that gives the state."""
     return turn_state if isinstance(env, Turns) else joint_state

@@ -29,7 +29,8 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
 
 
 def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
-    """Exact amounts, one per constraint, from a number, numbers, or {constraint: number} (else 0).
+    """Return exact amounts, one per constraint, from a number, numbers, or {constraint: number}
+    (else 0).
 
     Those of a constraint that limits another one from below may be left out (`between`).
 
@@ -56,7 +57,7 @@ def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, 
 
 
 def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
-    """Whole units of amounts as in `read_amounts`; ValueError where there are none."""
+    """Return whole units of amounts as in `read_amounts`; ValueError where there are none."""
     if _whole(units, amounts) and len(amounts) == len(constraints):
         return tuple(amounts)
     whole = []
@@ -72,7 +73,9 @@ def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: A
 
 
 def _whole(units: Sequence[Fraction], amounts: Any) -> bool:
-    """Whether amounts, plain ints, are whole units as they stand: then there is nothing to read."""
+    """Return whether amounts, plain ints, are whole units as they stand: then there is nothing to
+    read.
+    """
     return (
         type(amounts) is tuple
         and all(type(amount) is int and -LARGEST < amount < LARGEST for amount in amounts)
@@ -81,7 +84,7 @@ def _whole(units: Sequence[Fraction], amounts: Any) -> bool:
 
 
 def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:
-    """Exact numbers in the user's units from whole units."""
+    """Return exact numbers in the user's units from whole units."""
     return tuple(plain(int(w) * u) for w, u in zip(whole, units, strict=True))
 
 
@@ -98,7 +101,7 @@ def rows_from_units(units: Sequence[Fraction], whole: NDArray[np.int64]) -> list
 def read_pair(
     t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
 ) -> tuple[int, NDArray[np.int64]]:
-    """State index and whole units spent, (1, M), of a pair; UnknownPair says what is wrong."""
+    """Return state index and whole units spent, (1, M), of a pair; UnknownPair says what is wrong."""
     number, total = read_total(t, last, state, index, spent, to_whole)
     try:
         return number, np.array([total], dtype=np.int64).reshape(1, len(total))
@@ -121,7 +124,7 @@ def read_total(
 
 
 def unreachable(t: int, state: Label, spent: Any, *, occurs: bool, hint: str = "") -> UnknownPair:
-    """The error for a situation that does not occur; `occurs`: its state does at this time."""
+    """Return the error for a situation that does not occur; `occurs`: its state does at this time."""
     if occurs:
         wrong = f"spent is wrong: the state occurs at t={t}, but never with this cumulative cost{hint}"
     else:

@@ -23,7 +23,7 @@ _SAMPLE, _FEW = 2**16, 2**10
 
 
 def frozen(array: Any) -> NDArray[Any]:
-    """A read-only view, as the arrays of a game are: kernels are compiled for those only."""
+    """Return a read-only view, as the arrays of a game are: kernels are compiled for those only."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
@@ -38,7 +38,7 @@ def seal(record: Any) -> None:
 
 
 def pointers(lengths: ArrayLike) -> Ints:
-    """Where each list begins, and where the last one ends."""
+    """Return where each list begins, and where the last one ends."""
     lengths = np.asarray(lengths)
     ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ptr[1:])
@@ -46,28 +46,30 @@ def pointers(lengths: ArrayLike) -> Ints:
 
 
 def pointer_type(end: int) -> type[np.signedinteger[Any]]:
-    """The type of a game's pointers to so many places."""
+    """Return the type of a game's pointers to so many places."""
     return np.int32 if end < 2**31 else np.int64
 
 
 def code_type(count: int) -> type[np.signedinteger[Any]]:
-    """The smallest type in which the codes 0 .. count-1, and one more, can be counted."""
+    """Return the smallest type in which the codes 0 .. count-1, and one more, can be counted."""
     return np.int8 if count < 2**7 else np.int16 if count < 2**15 else np.int32
 
 
 def owners(ptr: NDArray[Any]) -> Ints:
-    """The number of the list that each place belongs to."""
+    """Return the number of the list that each place belongs to."""
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
 def spans(start: NDArray[Any], stop: NDArray[Any]) -> tuple[Ints, Ints]:
-    """The numbers start[k] .. stop[k] - 1 of every k, end to end, and the pointers to them."""
+    """Return the numbers start[k] .. stop[k] - 1 of every k, end to end, and the pointers to them."""
     ptr = pointers(stop - start)
     return np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr
 
 
 def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
-    """The lexicographic order of rows, given by columns, and which rows so ordered occur first."""
+    """Return the lexicographic order of rows, given by columns, and which rows so ordered occur
+    first.
+    """
     key = _one_number(columns)
     order = np.lexsort(tuple(columns)[::-1]) if key is None else np.argsort(key, kind="stable")
     new = np.zeros(len(order), dtype=bool)
@@ -78,7 +80,7 @@ def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
 
 
 def in_pair_order(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
-    """States (Q,) and what is spent in them (Q, M), in lexicographic order."""
+    """Return states (Q,) and what is spent in them (Q, M), in lexicographic order."""
     order = np.lexsort((*spent.T[::-1], state))
     return state[order], spent[order]
 
@@ -92,7 +94,9 @@ def alike(columns: Sequence[NDArray[Any]]) -> Ints:
 
 
 def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
-    """Whether rows are in lexicographic order, each once. False where that takes long to say."""
+    """Return whether rows are in lexicographic order, each once. False where that takes long to
+    say.
+    """
     for begin in range(0, len(columns[0]), _SAMPLE):  # the last row of a block is the first of the next
         key = _one_number([column[begin : begin + _SAMPLE + 1] for column in columns])
         if key is None or not (key[1:] > key[:-1]).all():
@@ -101,7 +105,7 @@ def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
 
 
 def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
-    """A number per row in the same order; None where numbers of 62 bits do not suffice."""
+    """Return a number per row in the same order; None where numbers of 62 bits do not suffice."""
     spans = [(int(column.min(initial=0)), int(column.max(initial=0)) + 1) for column in columns]
     if min(low for low, _ in spans) < 0 or math.prod(high for _, high in spans) >= 2**62:
         return None
@@ -113,7 +117,9 @@ def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
-    """`np.unique(column, return_inverse=True)`, faster where there are few different numbers."""
+    """Return `np.unique(column, return_inverse=True)`, faster where there are few different
+    numbers.
+    """
     known = np.unique(column[:_SAMPLE])
     if len(column) <= _SAMPLE or len(known) > _FEW or (column != column).any():
         return np.unique(column, return_inverse=True)
@@ -126,7 +132,7 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written."""
+    """Return a view that cannot be written."""
     view = array.view()
     view.setflags(write=False)
     return view
@@ -154,7 +160,7 @@ class Growing:
         self.array = wide
 
     def whole(self) -> NDArray[Any]:
-        """The array; nothing may be added any more."""
+        """Return the array; nothing may be added any more."""
         self._resize(self.length)
         return self.array
 
@@ -163,7 +169,7 @@ class Growing:
 
 
 def look_up(tables: Sequence[NDArray[Any]], codes: NDArray[Any]) -> Ints:
-    """`tables[m][codes[:, m]]` for each column m of codes (K, M)."""
+    """Return `tables[m][codes[:, m]]` for each column m of codes (K, M)."""
     found = np.empty(codes.shape, dtype=np.int64)
     for m, table in enumerate(tables):
         found[:, m] = table[codes[:, m]]

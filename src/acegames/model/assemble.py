@@ -105,7 +105,7 @@ def rebuilt(
     initial: Any = None,
     budgets: Budgets | None = None,
 ) -> MarkovGame:
-    """The game with other layers and costs; by default the last budgets hold later on, too."""
+    """Return the game with other layers and costs; by default the last budgets hold later on, too."""
     rows = (*game.budgets, *[game.budgets[-1]] * horizon)[:horizon]
     return assemble(
         Names(game.players, game.states, game.actions, game.constraints),
@@ -122,7 +122,7 @@ def rebuilt(
 def _both_sides(
     names: Names, layers: Sequence[RawLayer | OrderedLayer], cost_values: Sequence[Sequence[Cost]], budgets: Budgets
 ) -> tuple[Names, list[RawLayer | OrderedLayer], list[Sequence[Cost]], Budgets]:
-    """A further constraint, with the negated costs, for each lower limit."""
+    """Return a further constraint, with the negated costs, for each lower limit."""
     limited = [m for m, least in enumerate(budgets.lower) if least is not None]
     values, labels = list(cost_values), list(names.constraints)
     for m in limited:
@@ -189,14 +189,14 @@ class _Shared:
         self.known: dict[bytes, NDArray[Any]] = {}
 
     def layer(self, given: Layer) -> Layer:
-        """The layer with such arrays."""
+        """Return the layer with such arrays."""
         paid = given.payments
         payments = paid and Payments(*(self.one(getattr(paid, f)) for f in PAYMENT_TYPES))
         fields: dict[str, Any] = {f: self.one(getattr(given, f)) for f in LAYER_FIELDS}
         return Layer(**fields, payments=payments)
 
     def one(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The array itself, or the one before that is equal."""
+        """Return the array itself, or the one before that is equal."""
         array = np.ascontiguousarray(array)
         if not array.flags.owndata:
             array = array.copy()  # a file that is mapped may change
@@ -227,7 +227,7 @@ def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list
 
 
 def read_costs(given: Any, wrong: Callable[[int, str], InvalidGame]) -> tuple[list[Cost], Ints]:
-    """The distinct costs of a list or an array, and which of them each entry is.
+    """Return the distinct costs of a list or an array, and which of them each entry is.
 
     `wrong` makes the error for the number of an entry and what is wrong with it.
     """
@@ -246,7 +246,7 @@ def read_costs(given: Any, wrong: Callable[[int, str], InvalidGame]) -> tuple[li
 
 
 def _distinct(costs: list[Any]) -> tuple[list[Any], Ints]:
-    """The distinct costs in order of appearance, and which of them each one is."""
+    """Return the distinct costs in order of appearance, and which of them each one is."""
     keys = list(map(_key, costs))
     numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     codes = np.fromiter(map(numbers.__getitem__, keys), dtype=np.int64, count=len(keys))
@@ -254,7 +254,9 @@ def _distinct(costs: list[Any]) -> tuple[list[Any], Ints]:
 
 
 def _key(cost: Any) -> Hashable:
-    """The key of a cost in a dict: numbers by their text, since a file can choose their hashes."""
+    """Return the key of a cost in a dict: numbers by their text, since a file can choose their
+    hashes.
+    """
     if isinstance(cost, (Fraction, Decimal)):
         return ("exact", str(cost))
     return cost if isinstance(cost, (int, float, np.number, RandomCost)) else ("object", id(cost))

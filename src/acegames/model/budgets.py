@@ -48,12 +48,12 @@ Amount = TypeVar("Amount", int, Fraction)
 
 
 def spent_at_start(reservoirs: Reservoirs) -> tuple[Fraction, ...]:
-    """The cumulative costs at the beginning: zero, or what is missing in a reservoir."""
+    """Return the cumulative costs at the beginning: zero, or what is missing in a reservoir."""
     return tuple(Fraction(0) if x is None else x.missing for x in reservoirs)
 
 
 def spent_after(reservoirs: Reservoirs, spent: tuple[Amount, ...], cost: tuple[Amount, ...]) -> tuple[Amount, ...]:
-    """The cumulative costs after one more, in any unit: a reservoir is never more than full."""
+    """Return the cumulative costs after one more, in any unit: a reservoir is never more than full."""
     found = tuple(map(add, spent, cost))
     if not any(reservoirs):
         return found
@@ -145,12 +145,12 @@ def between(low: Any, high: Any) -> Between:
 
 
 def negated(label: Label) -> Label:
-    """The label of the constraint that limits another one from below."""
+    """Return the label of the constraint that limits another one from below."""
     return f"-{label}" if isinstance(label, str) else ("-", label)
 
 
 def own_names(constraints: Sequence[Label]) -> list[Label]:
-    """The constraints but for those that limit another one from below, which share its name."""
+    """Return the constraints but for those that limit another one from below, which share its name."""
     lower = set(map(negated, constraints))
     return [c for c in constraints if c not in lower]
 
@@ -166,7 +166,7 @@ def almost_sure(bound: Any) -> AtEnd:
 
 
 def is_almost_sure(schedule: Sequence[Bound]) -> bool:
-    """Whether a schedule bounds only the total at the end, and is not constant."""
+    """Return whether a schedule bounds only the total at the end, and is not constant."""
     return len(schedule) > 1 and all(b == math.inf for b in schedule[:-1]) and schedule[-1] != math.inf
 
 
@@ -240,7 +240,7 @@ def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
 
 
 def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
-    """The bounds on the negated cumulative cost, and on the cumulative cost."""
+    """Return the bounds on the negated cumulative cost, and on the cumulative cost."""
     what = f"budget of {label!r}: the"
     high = _schedule(f"{what} upper limit", given.high, horizon)
     low = [given.low] * horizon if is_scalar(given.low) else list(given.low)
@@ -261,7 +261,7 @@ def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bou
 
 
 def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:
-    """The capacity and the level at the beginning, and the bounds on what is missing."""
+    """Return the capacity and the level at the beginning, and the bounds on what is missing."""
     what = f"budget of {label!r}: the"
     capacity = read_at(f"{what} capacity", exact, given.capacity, "; must be a finite number")
     if capacity < 0:
@@ -285,7 +285,9 @@ def _bound(what: str, value: Any) -> Bound:
 
 
 def own_budget(game: MarkovGame) -> dict[Label, Any]:
-    """The budget of each constraint as a builder takes it: a number, one per time, a reservoir."""
+    """Return the budget of each constraint as a builder takes it: a number, one per time, a
+    reservoir.
+    """
     columns = zip(game.constraints, zip(*game.budgets, strict=True), game.reservoirs, strict=True)
     return {label: _own(column, kept) for label, column, kept in columns}
 
@@ -298,7 +300,9 @@ def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
 
 
 def has_schedule(game: MarkovGame) -> bool:
-    """Whether a plain budget changes with time; a larger one is then the whole schedule shifted."""
+    """Return whether a plain budget changes with time; a larger one is then the whole schedule
+    shifted.
+    """
     columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
     return any(len(set(column)) > 1 for column, kept in columns if kept is None)
 
@@ -313,7 +317,7 @@ def costless(game: MarkovGame) -> list[Label]:
 
 
 def costless_sentence(label: Label) -> str:
-    """The warning about such a constraint."""
+    """Return the warning about such a constraint."""
     return f"no outcome of the game has a cost of {label!r}, so its budget never binds"
 
 

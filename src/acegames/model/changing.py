@@ -28,12 +28,14 @@ Column = tuple[Bound, ...]
 
 
 def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
-    """The game under another name. The digest is the same: a name is for people."""
+    """Return the game under another name. The digest is the same: a name is for people."""
     return with_fields(game, name=check_name(name))
 
 
 def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]]) -> MarkovGame:
-    """The game with each player's actions numbered as in `order`; those not listed come last."""
+    """Return the game with each player's actions numbered as in `order`; those not listed come
+    last.
+    """
     sorting = []
     for own, wanted in zip(game.actions, order, strict=True):
         rank = {label: k for k, label in enumerate(wanted)}
@@ -54,7 +56,7 @@ def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]
 
 
 def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
-    """The game with other budgets.
+    """Return the game with other budgets.
 
     Args:
         budget: as in the builders: {constraint: number, one per time, `reservoir`, `between` or
@@ -77,7 +79,7 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
 
 
 def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> MarkovGame:
-    """The game with fewer steps, or with more where every step is alike.
+    """Return the game with fewer steps, or with more where every step is alike.
 
     A budget that is the same at all times stays so, and one that holds at the end alone holds at
     the new end. Of a schedule with one entry per time the first ones are kept; for a longer horizon
@@ -149,7 +151,7 @@ def _columns(rows: Sequence[tuple[Bound, ...]], width: int) -> list[Column]:
 
 
 def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
-    """The budgets of the changed game; `lower` are those that need a further constraint."""
+    """Return the budgets of the changed game; `lower` are those that need a further constraint."""
     labels, own = game.constraints, _columns(game.budgets, len(game.constraints))
     changed: dict[int, Column] = {}
     reservoirs: list[Reservoir | None] = list(game.reservoirs)
@@ -169,7 +171,7 @@ def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
 
 
 def _fitted(label: Label, column: Column, steps: int, kept: Reservoir | None) -> Column:
-    """The bounds of a constraint for another horizon."""
+    """Return the bounds of a constraint for another horizon."""
     if len(set(column)) == 1:
         return (column[0],) * steps
     if is_almost_sure(column):
@@ -186,7 +188,7 @@ def _fitted(label: Label, column: Column, steps: int, kept: Reservoir | None) ->
 
 
 def _opposite(game: MarkovGame, m: int) -> int:
-    """The constraint that limits constraint m from below: its costs are the negated ones."""
+    """Return the constraint that limits constraint m from below: its costs are the negated ones."""
     label = game.constraints[m]
     other = game.constraints.index(negated(label))
     if not _negates(game, m, other):
@@ -197,7 +199,9 @@ def _opposite(game: MarkovGame, m: int) -> int:
 
 
 def _negates(game: MarkovGame, m: int, other: int) -> bool:
-    """Whether the costs of one constraint are the negated costs of another, wherever they occur."""
+    """Return whether the costs of one constraint are the negated costs of another, wherever they
+    occur.
+    """
     values, negative = game.cost_values[m], game.cost_values[other]
     return not any(
         isinstance(values[one], RandomCost) or values[one] != -negative[two]
@@ -232,7 +236,7 @@ def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
 
 
 def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> MarkovGame:
-    """The game, assembled and checked again."""
+    """Return the game, assembled and checked again."""
     if any(limits.lower):
         game, limits = _one_sided(game, limits)
     times: dict[int, list[int]] = {}

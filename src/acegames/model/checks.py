@@ -62,7 +62,7 @@ def check_flag(what: str, value: Any, error: type[AceError] = InvalidOption) -> 
 
 
 def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
-    """InvalidOption for a word that is not among the known ones."""
+    """Raise InvalidOption for a word that is not among the known ones."""
     if not isinstance(given, (str, type(None))) or given not in known:
         raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
@@ -106,7 +106,7 @@ def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
 
 
 def is_iterable(given: Any) -> bool:
-    """Whether a value can be gone through."""
+    """Return whether a value can be gone through."""
     try:
         iter(given)
     except TypeError:
@@ -174,7 +174,7 @@ def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[i
 
 
 def first_state(states: Sequence[Label], initial: Iterable[tuple[int, float]], said: Label) -> Label:
-    """The initial state that was said to have occurred, or the only one there is."""
+    """Return the initial state that was said to have occurred, or the only one there is."""
     starts = [states[s] for s, _ in initial]
     if said is UNSAID:
         if len(starts) > 1:

@@ -152,7 +152,7 @@ def _read_agents(given: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
 
 
 def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
-    """The constraints of all agents, then those that only `budget` names; and their bounds."""
+    """Return the constraints of all agents, then those that only `budget` names; and their bounds."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidGame(f"budget: got {given!r}, must be {{constraint: budget}}")
     horizon = agents[0].horizon
@@ -181,12 +181,12 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
 
 
 def _columns(budgets: Budgets) -> Iterator[tuple[Any, ...]]:
-    """What each constraint has: its bounds over time, its reservoir, its lower limits."""
+    """Return what each constraint has: its bounds over time, its reservoir, its lower limits."""
     return zip(zip(*budgets.rows, strict=True), budgets.reservoirs, budgets.lower, strict=True)
 
 
 def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
-    """The times, and the agents' layers, that occur together."""
+    """Yield the times, and the agents' layers, that occur together."""
     times: dict[tuple[int, ...], list[int]] = {}
     for t, numbers in enumerate(zip(*(agent.layer_at for agent in agents), strict=True)):
         times.setdefault(numbers, []).append(t)
@@ -195,7 +195,7 @@ def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...
 
 
 def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
-    """Labels as rules get them: numbers, texts, tuples of numbers as rows, else objects."""
+    """Return labels as rules get them: numbers, texts, tuples of numbers as rows, else objects."""
     plain = {type(x) for x in labels}
     if plain == {tuple}:
         parts = {type(x) for label in labels for x in label}  # type: ignore[attr-defined]
@@ -267,7 +267,7 @@ class _ByPlayer(dict[Label, NDArray[Any]]):
 def _masked(
     what: str, masks: Mapping[Any, Any], players: list[Label], labels: list[list[tuple[Label, ...]]]
 ) -> Callable[..., Bools]:
-    """A rule that holds where every mask is True."""
+    """Return a rule that holds where every mask is True."""
     read = {}
     for pair, given in masks.items():
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(player in players for player in pair)):
@@ -306,7 +306,7 @@ class _Coder:
         return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
 
     def codes(self, local: list[Layer], out: list[Ints], joint: Any, where: Callable[[int], str]) -> NDArray[np.int32]:
-        """The code of each outcome, from the agents' codes and the numbers of the rule.
+        """Return the code of each outcome, from the agents' codes and the numbers of the rule.
 
         `where` names the place of an outcome.
         """
@@ -357,7 +357,7 @@ class _Product:
         self.number[self.states] = np.arange(len(self.states), dtype=np.int32)
 
     def _possible_states(self) -> Ints:
-        """The tuples of states, as numbers in mixed radix, that are possible."""
+        """Return the tuples of states, as numbers in mixed radix, that are possible."""
         total = math.prod(self.sizes)
         if self.rules.possible is None:
             return np.arange(total)
@@ -368,16 +368,16 @@ class _Product:
         return np.concatenate(found)
 
     def local(self, tuples: Ints) -> list[Ints]:
-        """Each agent's state."""
+        """Return each agent's state."""
         return list(np.unravel_index(tuples, self.sizes))
 
     def labels(self) -> tuple[Label, ...]:
-        """The labels of the possible states."""
+        """Return the labels of the possible states."""
         every = itertools.product(*(agent.states for agent in self.agents))
         return tuple(every) if self.rules.possible is None else tuple(itertools.compress(every, self.number >= 0))
 
     def initial(self, labels: tuple[Label, ...]) -> dict[Label, float]:
-        """The agents begin independently."""
+        """Return the agents begin independently."""
         found: dict[Label, float] = {}
         for start in itertools.product(*(agent.initial for agent in self.agents)):
             at = int(self.number[np.ravel_multi_index([s for s, _ in start], self.sizes)])
@@ -394,7 +394,7 @@ class _Product:
         coders: list[_Coder],
         tell: Callable[[int, int], None],
     ) -> OrderedLayer:
-        """What can happen at these times. Agents' rows are in order, so joint rows are."""
+        """Return what can happen at these times. Agents' rows are in order, so joint rows are."""
         local = [layer.apart() for layer in local]
         rows = self._at_most([layer.row_ptr for layer in local])[-1]
         work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
@@ -434,7 +434,9 @@ class _Product:
         return OrderedLayer(times, **{name: grown.whole() for name, grown in fields.items()})
 
     def _at_most(self, ptrs: list[Ints]) -> NDArray[np.float64]:
-        """How many tuples of entries the joint states have, up to each one, if all are allowed."""
+        """Return how many tuples of entries the joint states have, up to each one, if all are
+        allowed.
+        """
         found, after = np.ones(len(self.states)), math.prod(self.sizes)
         for ptr, size in zip(ptrs, self.sizes, strict=True):
             after //= size
@@ -470,14 +472,14 @@ class _Block:
         self.states = [s[kept] for s in self.states]
 
     def actions(self) -> list[NDArray[np.int32]]:
-        """Each agent's action in every row."""
+        """Return each agent's action in every row."""
         return [layer.action[row, 0] for layer, row in zip(self.layers, self.row, strict=True)]
 
     def _following(self) -> list[NDArray[np.int32]]:
         return [layer.next_state[out] for layer, out in zip(self.layers, self.out, strict=True)]
 
     def _next_states(self) -> NDArray[np.int32]:
-        """The number of the next joint state of each outcome; -1 where it is not possible."""
+        """Return the number of the next joint state of each outcome; -1 where it is not possible."""
         tuples = np.zeros(len(self.owner), dtype=np.int64)
         for size, after in zip(self.product.sizes, self._following(), strict=True):
             tuples *= size
@@ -485,7 +487,7 @@ class _Block:
         return self.product.number[tuples]
 
     def arrays(self, times: tuple[int, ...], coders: list[_Coder]) -> dict[str, NDArray[Any]]:
-        """The arrays of `OrderedLayer`, without the zeros that pointers begin with."""
+        """Return the arrays of `OrderedLayer`, without the zeros that pointers begin with."""
         prob = np.ones(len(self.owner))
         for layer, out in zip(self.layers, self.out, strict=True):
             prob *= layer.prob[out]
@@ -504,14 +506,14 @@ class _Block:
         }
 
     def _place(self, times: tuple[int, ...], outcome: int) -> str:
-        """Where an outcome belongs, for an error message."""
+        """Return where an outcome belongs, for an error message."""
         row, agents = self.owner[outcome], self.product.agents
         state = tuple(agent.states[s[row]] for agent, s in zip(agents, self.states, strict=True))
         action = [agent.actions[0][a[row]] for agent, a in zip(agents, self.actions(), strict=True)]
         return place(times[0], state, action, every_t=len(times) == agents[0].horizon)
 
     def _joint_rewards(self) -> NDArray[np.float64] | None:
-        """What the joint rule adds to the agents' own rewards, (R, N)."""
+        """Return what the joint rule adds to the agents' own rewards, (R, N)."""
         if self.product.rules.reward is None or not len(self.state):
             return None
         found = np.zeros((len(self.state), len(self.layers)))
@@ -525,7 +527,9 @@ class _Block:
         return found
 
     def _paid(self, joint: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """What each outcome pays: to every agent what its own outcome does, and the joint rule."""
+        """Return what each outcome pays: to every agent what its own outcome does, and the joint
+        rule.
+        """
         agents = zip(self.layers, self.row, self.out, strict=True)
         own = np.stack([layer.paid(row[self.owner], out)[:, 0] for layer, row, out in agents], axis=1)
         return own if joint is None else own + joint[self.owner]
@@ -544,7 +548,7 @@ class _Block:
 
 
 def _occurring(numbers: Ints, below: int) -> tuple[Ints, Ints]:
-    """The distinct numbers, in order, and which of them each one is."""
+    """Return the distinct numbers, in order, and which of them each one is."""
     if below > _BLOCK:  # too many to list them
         return distinct(numbers)
     occurs = np.zeros(below, dtype=bool)

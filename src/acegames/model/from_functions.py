@@ -224,7 +224,7 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
 
 
 def _paid(blocks: dict[Label, Block]) -> Floats:
-    """What each outcome pays, (K, N)."""
+    """Return what each outcome pays, (K, N)."""
     rows = ((b, a, r) for b in blocks.values() for a, r in b.rewards.items())
     return np.array([own for b, a, r in rows for own in b.paid.get(a) or (r,) * len(b.outcomes[a])], dtype=np.float64)
 
@@ -240,7 +240,7 @@ def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Blo
 
 
 def _agree(one: Block, two: Block) -> bool:
-    """Whether two answers are the same; what does not depend on time is one object."""
+    """Return whether two answers are the same; what does not depend on time is one object."""
     return all(x is y or x == y for x, y in zip(one, two, strict=True))
 
 
@@ -255,12 +255,12 @@ ANSWERS = {
 
 
 def everything(*_: Any) -> bool:
-    """The rule of a game in which every joint action is legal."""
+    """Return the rule of a game in which every joint action is legal."""
     return True
 
 
 def nothing(*_: Any) -> int:
-    """The reward of a game in which outcomes alone pay."""
+    """Return the reward of a game in which outcomes alone pay."""
     return 0
 
 
@@ -269,7 +269,7 @@ ABSENT: dict[str, Callable[..., Any]] = {"legal": everything, "reward": nothing}
 
 
 def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
-    """The place that a function was asked about."""
+    """Return the place that a function was asked about."""
     return ", ".join([place(t, state, action), *(f"next state {s!r}" for s in following)])
 
 
@@ -291,7 +291,9 @@ class _Asked(NamedTuple):
         return _Asked(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
 
     def ask(self, t: int, *where: Any) -> Any:
-        """The user's answer; an error of the function gets a note that says where it was raised."""
+        """Return the user's answer; an error of the function gets a note that says where it was
+        raised.
+        """
         try:
             found = self.function(t, *where) if self.takes_t else self.function(*where)
             if type(found) in LAZY:
@@ -323,7 +325,7 @@ class _Questions:
     costs: dict[Any, tuple[Cost, ...]] = field(default_factory=dict)  # costs as given, made exact
 
     def block(self, t: int, state: Label) -> Block:
-        """What happens at one (t, state)."""
+        """Return what happens at one (t, state)."""
         if self.depends_on_t:
             return self._block(t, state)
         if state not in self.blocks:
@@ -356,7 +358,7 @@ class _Questions:
         return Block(rewards, found, paid, tuple(following))
 
     def _once(self, asked: _Asked, read: Callable[..., Any], t: int, *place: Any) -> Any:
-        """An answer, which is remembered where it does not depend on time but others do."""
+        """Return an answer, which is remembered where it does not depend on time but others do."""
         if asked.depends_on_t or not self.depends_on_t:
             return read(t, *place)
         key = asked.what, place
@@ -365,7 +367,7 @@ class _Questions:
         return self.known[key]
 
     def _choices(self, t: int, state: Label) -> list[tuple[Label, ...]]:
-        """The actions of each player."""
+        """Return the actions of each player."""
         spot = place(t, state)
         given, choices = self.actions.ask(t, state), []
         if isinstance(given, Mapping):
@@ -387,7 +389,7 @@ class _Questions:
     def _paid(
         self, t: int, state: Label, action: JointAction, reward: Rewards, outcomes: tuple[Outcome, ...]
     ) -> tuple[Rewards, ...]:
-        """What each outcome pays; each next state is asked about once."""
+        """Return what each outcome pays; each next state is asked about once."""
         by_next: dict[Label, Rewards] = {}
         if self.reward.takes_next:
             following = dict.fromkeys(out[1] for out in outcomes)
@@ -451,7 +453,7 @@ class _Questions:
         return tuple(found)
 
     def _label(self, given: Any, *where: Any) -> Label:
-        """A next state, made plain once."""
+        """Return a next state, made plain once."""
         try:
             return self.labels[given]
         except (KeyError, TypeError):
@@ -461,7 +463,9 @@ class _Questions:
             return self.labels.setdefault(label, label)
 
     def _cost(self, given: Any, *where: Any) -> tuple[Cost, ...]:
-        """A cost vector, made exact once. (Equal numbers of different types may be read apart.)"""
+        """Return a cost vector, made exact once. (Equal numbers of different types may be read
+        apart.)
+        """
         entries = given.items() if type(given) is dict else given if type(given) is tuple else (given,)
         key: Any
         try:

@@ -106,7 +106,7 @@ def game_from_sparse(
 
 
 def _paid(given: ArrayLike, shape: tuple[int, int], rewards: Floats, owner: NDArray[Any]) -> Floats:
-    """What outcomes pay in all."""
+    """Return what outcomes pay in all."""
     own = float_array("out_reward", given)
     if own.shape != shape:
         raise InvalidGame(f"out_reward has shape {own.shape}, must be {shape} (outcomes, players)")
@@ -162,7 +162,7 @@ def _times(given: ArrayLike, rows: int, horizon: int) -> NDArray[Any]:
 
 
 def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLayer]:
-    """A layer for each time, from rows that hold at one time each."""
+    """Return a layer for each time, from rows that hold at one time each."""
     order = np.argsort(times, kind="stable")
     begin = np.searchsorted(times[order], np.arange(horizon + 1))
     rank = np.empty(len(order), dtype=np.int64)
@@ -190,7 +190,7 @@ def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLaye
 
 
 def _costs(given: Any, outcomes: int, limits: tuple[Label, ...]) -> tuple[list[list[Cost]], NDArray[np.int32]]:
-    """The exact values of each constraint, and the codes of each outcome."""
+    """Return the exact values of each constraint, and the codes of each outcome."""
     if given is None:
         if limits:
             raise InvalidGame(f"cost: missing, but there are budgets for {list(limits)!r}")

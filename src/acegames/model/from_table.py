@@ -125,7 +125,9 @@ class _Lines:
 
 
 def _once(lines: _Lines, reward: Floats) -> tuple[_Lines, Floats, Floats | None]:
-    """The first line of each joint action, and what each line pays where others pay differently."""
+    """Return the first line of each joint action, and what each line pays where others pay
+    differently.
+    """
     key = lines.joint if lines.t is None else lines.t * (int(lines.joint.max(initial=0)) + 1) + lines.joint
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     before = reward[first[which.reshape(-1)]]

@@ -105,7 +105,7 @@ class MarkovGame(Shown):
         save(self, path)
 
     def layer(self, t: int) -> Layer:
-        """Rewards and outcomes at time t."""
+        """Return rewards and outcomes at time t."""
         return self.layers[self.layer_at[t]]
 
     def state_index(self, state: Label) -> int:
@@ -113,16 +113,20 @@ class MarkovGame(Shown):
         return _number("state", state, self.state_numbers)
 
     def joint_action(self, indices: Iterable[int]) -> JointAction:
-        """Labels of a joint action given by one index per player."""
+        """Return labels of a joint action given by one index per player."""
         return tuple(labels[int(i)] for labels, i in zip(self.actions, indices, strict=True))
 
     def legal(self, t: int, state: Label) -> dict[JointAction, int]:
-        """The legal joint actions of a state, with their rows; KeyError for an unknown state."""
+        """Return the legal joint actions of a state, with their rows; KeyError for an unknown
+        state.
+        """
         layer = self.layer(t)
         return {self.joint_action(layer.action[row]): row for row in layer.rows(self.state_index(state))}
 
     def outcomes(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...]]]:
-        """Probability, next state and cost of each outcome of a row (`legal` gives its number)."""
+        """Return probability, next state and cost of each outcome of a row (`legal` gives its
+        number).
+        """
         try:
             row = index(row)
         except TypeError:
@@ -139,7 +143,8 @@ class MarkovGame(Shown):
         return list(zip(layer.prob[outs].tolist(), following, costs, strict=True))
 
     def payments(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...], tuple[float, ...]]]:
-        """What can be drawn in a row: probability, next state, cost, and what it pays each player.
+        """Return what can be drawn in a row: probability, next state, cost, and what it pays each
+        player.
 
         As `outcomes`, but an outcome that may pay different amounts stands here once for each.
         """
@@ -154,7 +159,7 @@ class MarkovGame(Shown):
         ]
 
     def place(self, t: int, row: int) -> str:
-        """Time, state and joint action of a row for an error message."""
+        """Return time, state and joint action of a row for an error message."""
         state = int(np.searchsorted(self.layer(t).row_ptr, row, "right")) - 1
         return place(t, self.states[state], self.joint_action(self.layer(t).action[row]))
 
@@ -189,7 +194,7 @@ class MarkovGame(Shown):
         return tuple({a: i for i, a in enumerate(labels)} for labels in self.actions)
 
     def content(self) -> dict[str, Any]:
-        """The texts and numbers that the digest covers besides the arrays of the layers."""
+        """Return the texts and numbers that the digest covers besides the arrays of the layers."""
         content: dict[str, Any] = {
             "players": [_label_text(x) for x in self.players],
             "states": [_label_text(x) for x in self.states],
@@ -259,14 +264,18 @@ def _hashes(records: Sequence[Any], types: Mapping[str, str]) -> list[list[str] 
 
 
 def _label_text(label: Any) -> str:
-    """The text of a label for the digest; for a set, in an order that does not depend on Python."""
+    """Return the text of a label for the digest; for a set, in an order that does not depend on
+    Python.
+    """
     if isinstance(label, (set, frozenset)):
         return "{" + ",".join(sorted(map(_label_text, label))) + "}"
     return "(" + ",".join(map(_label_text, label)) + ")" if type(label) is tuple else repr(label)
 
 
 def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
-    """The cost values of a game without random costs; InvalidOption naming a place that has one."""
+    """Return the cost values of a game without random costs; InvalidOption naming a place that has
+    one.
+    """
     for m, values in enumerate(game.cost_values):
         drawn = [k for k, cost in enumerate(values) if isinstance(cost, RandomCost)]
         if drawn:

@@ -78,21 +78,23 @@ class Layer:
     payments: Payments | None = None  # None where every outcome pays the reward of its row
 
     def rows(self, state: int) -> range:
-        """Rows (legal joint actions) of a state."""
+        """Return rows (legal joint actions) of a state."""
         return range(int(self.row_ptr[state]), int(self.row_ptr[state + 1]))
 
     def row_of(self, state: int, action: ArrayLike) -> int | None:
-        """The row of a joint action, given by indices; None where it is not legal."""
+        """Return the row of a joint action, given by indices; None where it is not legal."""
         rows = self.rows(state)
         found = np.flatnonzero((self.action[rows.start : rows.stop] == action).all(axis=1))
         return rows[found[0]] if len(found) else None
 
     def outcomes(self, row: int) -> slice:
-        """Outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
+        """Return outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
         return slice(int(self.out_ptr[row]), int(self.out_ptr[row + 1]))
 
     def apart(self) -> Layer:
-        """The layer from which play is drawn: each outcome stands once for every payment of it."""
+        """Return the layer from which play is drawn: each outcome stands once for every payment of
+        it.
+        """
         paid = self.payments
         if paid is None or len(paid.prob) == len(self.prob):
             return self
@@ -101,7 +103,7 @@ class Layer:
         return replace(drawn, cost=self.cost[out], payments=replace(paid, ptr=own))
 
     def paid(self, row: Any, out: Any) -> NDArray[np.float64]:
-        """What outcomes that were drawn from `apart` pay, (..., N), given with their rows."""
+        """Return what outcomes that were drawn from `apart` pay, (..., N), given with their rows."""
         if self.payments is None:
             return np.asarray(self.reward[row])
         assert len(self.payments.reward) == len(self.prob), "outcomes are drawn from layer.apart()"
@@ -109,7 +111,7 @@ class Layer:
 
 
 def arrays_of(layer: Layer) -> list[NDArray[Any]]:
-    """The arrays of a layer, those of its payments last."""
+    """Return the arrays of a layer, those of its payments last."""
     own = [getattr(layer, field) for field in LAYER_FIELDS]
     return own if layer.payments is None else own + [getattr(layer.payments, field) for field in PAYMENT_TYPES]
 
@@ -120,7 +122,7 @@ def reachable_states(game: MarkovGame) -> list[Bools]:
 
 
 def each_reachable(game: MarkovGame) -> Iterator[Bools]:
-    """`reachable_states`, one time after the other."""
+    """Return `reachable_states`, one time after the other."""
     here = np.zeros(len(game.states), dtype=bool)
     here[[s for s, _ in game.initial]] = True
 
@@ -176,7 +178,9 @@ def _step(here: Bools, there: Bools, ptr: NDArray[Any], to: NDArray[Any]) -> Non
 
 
 def changes(reach: Iterable[Bools], layer_at: Sequence[int]) -> Iterator[tuple[int, int, Bools]]:
-    """(t, layer, states) of what `follow` gives, for the times at which layer or states change."""
+    """Yield (t, layer, states) of what `follow` gives, for the times at which layer or states
+    change.
+    """
     before: tuple[int, Any] = (-1, None)
     for t, (k, here) in enumerate(zip(layer_at, reach, strict=False)):
         if k != before[0] or here is not before[1]:

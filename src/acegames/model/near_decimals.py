@@ -33,7 +33,9 @@ MANY = 1000
 
 
 def near_decimal(value: Any) -> float | None:
-    """The short decimal that a number misses by rounding errors of floats; None where none is."""
+    """Return the short decimal that a number misses by rounding errors of floats; None where none
+    is.
+    """
     if isinstance(value, RandomCost):
         return None
     if isinstance(value, Fraction):

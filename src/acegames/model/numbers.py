@@ -55,7 +55,7 @@ def exact_or_inf(value: Any) -> Bound:
 
 
 def common_denominator(values: Iterable[Fraction]) -> int:
-    """The least common denominator; TooLarge where it is absurdly long."""
+    """Return the least common denominator; TooLarge where it is absurdly long."""
     found = 1
     for value in values:
         found = math.lcm(found, value.denominator)
@@ -68,7 +68,7 @@ def common_denominator(values: Iterable[Fraction]) -> int:
 
 
 def nearest_float(x: Bound) -> float:
-    """The finite float that is nearest."""
+    """Return the finite float that is nearest."""
     try:
         return float(x)
     except OverflowError:
@@ -76,14 +76,14 @@ def nearest_float(x: Bound) -> float:
 
 
 def largest_float(x: Fraction, *, itself: bool) -> float:
-    """The largest float that stands for a number below x, or for x itself where it may."""
+    """Return the largest float that stands for a number below x, or for x itself where it may."""
     nearest = nearest_float(x)
     stands_for = exact(nearest)
     return nearest if stands_for < x or (itself and stands_for == x) else math.nextafter(nearest, -math.inf)
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is no sequence. (`np.ndim` alone fails on ragged lists.)"""
+    """Return whether a value is no sequence. (`np.ndim` alone fails on ragged lists.)"""
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 

@@ -20,7 +20,8 @@ from acegames.model.layers import Layer, Payments
 
 
 def settled_payments(layer: Layer, paid: Floats) -> Layer:
-    """A layer in which each (next state, cost) is one outcome, from one with one per payment.
+    """Return a layer in which each (next state, cost) is one outcome, from one with one per
+    payment.
 
     Outcomes are in order of row, next state, cost and what they pay, (K, N). Where every outcome
     pays the reward of its row, there are no payments: the game is the one without them.
@@ -41,7 +42,7 @@ def settled_payments(layer: Layer, paid: Floats) -> Layer:
 
 
 def _new(*columns: NDArray[Any]) -> Bools:
-    """Where some column differs from the entry before."""
+    """Return where some column differs from the entry before."""
     found = np.ones(len(columns[0]), dtype=bool)
     found[1:] = False
     for column in columns:
@@ -50,7 +51,7 @@ def _new(*columns: NDArray[Any]) -> Bools:
 
 
 def _means(layer: Layer, row: Ints, paid: Floats) -> Floats:
-    """The mean of what the outcomes of each row pay, (R, N)."""
+    """Return the mean of what the outcomes of each row pay, (R, N)."""
     prob, following = layer.prob, layer.next_state.astype(np.int64)
     if not _new(row, following).all():  # several costs or payments: those that pay the same are one
         number = alike([row, following, *(distinct(column)[1] for column in paid.T)])
@@ -69,12 +70,12 @@ def _means(layer: Layer, row: Ints, paid: Floats) -> Floats:
 
 
 def _added(number: Ints, prob: Floats) -> Floats:
-    """The sum of the probabilities of each number, added up in their order."""
+    """Return the sum of the probabilities of each number, added up in their order."""
     return np.bincount(number, weights=prob).astype(np.float64, copy=False)
 
 
 def _sums(terms: Floats, ptr: Ints) -> tuple[Floats, Floats]:
-    """The sums of terms (K, C) over each list, (R, C), and what rounding took from them."""
+    """Return the sums of terms (K, C) over each list, (R, C), and what rounding took from them."""
     many = np.diff(ptr)
     order = np.argsort(-many, kind="stable")
     longer = np.searchsorted(-many[order], -np.arange(int(many.max(initial=0))))  # lists with a k-th term

@@ -37,7 +37,9 @@ class Names(NamedTuple):
     constraints: tuple[Label, ...]
 
     def place(self, t: int | None, state: Any, action: Iterable[Any] | None = None, *, every_t: bool = False) -> str:
-        """The place of a state and of a joint action, given by numbers, for an error message."""
+        """Return the place of a state and of a joint action, given by numbers, for an error
+        message.
+        """
         labels = None if action is None else [own[int(a)] for own, a in zip(self.actions, action, strict=True)]
         return place(t, self.states[int(state)], labels, every_t=every_t)
 
@@ -58,7 +60,7 @@ class RawLayer:
 
     @staticmethod
     def of(layer: Layer, times: tuple[int, ...]) -> RawLayer:
-        """A layer of a game, to be changed."""
+        """Return a layer of a game, to be changed."""
         drawn = layer.apart()
         rows, outcomes = (layer.action, layer.reward), (drawn.prob, drawn.next_state, drawn.cost)
         paid = None if drawn.payments is None else drawn.payments.reward
@@ -147,7 +149,9 @@ def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], s
 def _in_order(
     layer: OrderedLayer, recode: Sequence[NDArray[Any] | None], row: NDArray[Any], part: slice
 ) -> tuple[list[NDArray[Any]], list[NDArray[Any]], NDArray[Any]]:
-    """Rows, next states and codes of some outcomes, in order; what they pay; how likely it is."""
+    """Return rows, next states and codes of some outcomes, in order; what they pay; how likely it
+    is.
+    """
     prob = layer.prob[part]
     costs = (layer.cost[part, m] if code is None else code[layer.cost[part, m]] for m, code in enumerate(recode))
     columns = [row, layer.next_state[part], *costs]
@@ -164,7 +168,7 @@ def _in_order(
 
 
 def _ordered(raw: RawLayer, names: Names, codes: Codes, *, every_t: bool) -> OrderedLayer:
-    """A copy with rows in order and outcomes in the order of their rows."""
+    """Return a copy with rows in order and outcomes in the order of their rows."""
     state, action, reward, out_row = raw.row_state, raw.row_action, raw.reward, raw.out_row
     if not are_in_order([state, *action.T]):
         order, new = in_order([state, *action.T])

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def game_of(kind: type[MarkovGame], **given: Any) -> MarkovGame:
-    """A game that has these fields, all of them. Nothing is checked."""
+    """Return a game that has these fields, all of them. Nothing is checked."""
     game = object.__new__(kind)
     for field in fields(kind):
         object.__setattr__(game, field.name, given[field.name])
@@ -18,5 +18,7 @@ def game_of(kind: type[MarkovGame], **given: Any) -> MarkovGame:
 
 
 def with_fields(game: MarkovGame, **changed: Any) -> MarkovGame:
-    """The game with other fields. Nothing is checked; what was found out about it is forgotten."""
+    """Return the game with other fields. Nothing is checked; what was found out about it is
+    forgotten.
+    """
     return game_of(type(game), **{field.name: getattr(game, field.name) for field in fields(game)} | changed)

@@ -19,7 +19,7 @@ from acegames.model.written import show, unknown
 
 
 def check_columns(names: list[str]) -> list[str]:
-    """The names; InvalidGame where one occurs twice."""
+    """Return the names; InvalidGame where one occurs twice."""
     twice = [name for k, name in enumerate(names) if name in names[:k]]
     if twice:
         raise InvalidGame(f"the column {twice[0]!r} would have two meanings; rename the player or constraint")
@@ -27,7 +27,7 @@ def check_columns(names: list[str]) -> list[str]:
 
 
 def columns_of(table: Any) -> dict[Any, Any] | None:
-    """The columns of a pyarrow table, a data frame or a mapping; None for anything else."""
+    """Return the columns of a pyarrow table, a data frame or a mapping; None for anything else."""
     if hasattr(table, "to_pydict"):
         return dict(table.to_pydict())
     if hasattr(table, "columns"):
@@ -36,7 +36,7 @@ def columns_of(table: Any) -> dict[Any, Any] | None:
 
 
 def column_lists(columns: Mapping[Any, Any]) -> dict[Any, list[Any]]:
-    """Columns as lists of one length; ValueError for others.
+    """Return columns as lists of one length; ValueError for others.
 
     The floats of arrays keep their type, so that 0.1 is one tenth in float32 too.
     """
@@ -63,7 +63,9 @@ class NumberedTable(dict[str, Any]):
 
 
 def cost_columns(others: Sequence[Label], constraints: Sequence[Label]) -> list[Label]:
-    """The names of the cost columns: the constraint's, after `cost_` where that name is taken."""
+    """Return the names of the cost columns: the constraint's, after `cost_` where that name is
+    taken.
+    """
     taken = {"t", *map(str, others)}
     return [f"cost_{c}" if str(c) in taken else c for c in constraints]
 
@@ -149,7 +151,7 @@ class Columns:
         return read_costs(given if is_array else list(given), partial(self.wrong, column))
 
     def line(self, line: int) -> int:
-        """The number of a line in messages."""
+        """Return the number of a line in messages."""
         return line if self.lines is None else self.lines[line]
 
     def wrong(self, column: Label, line: int, problem: str) -> InvalidGame:

@@ -24,7 +24,7 @@ class Tails:
         return [self.epsilon - tail for tail in self.cost]
 
     def text(self, horizon: int) -> str:
-        """The bounds in a sentence."""
+        """Return the bounds in a sentence."""
         return (
             f"Infinite play, discounted by {float(self.gamma):.6g} (costs by {float(self.cost_gamma):.6g}), was cut after {horizon} steps; "
             f"whatever is played later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "

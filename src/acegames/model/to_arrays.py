@@ -23,7 +23,8 @@ LARGEST = 2**30
 
 
 def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
-    """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
+    """Return the game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same
+    game.
 
     Where next state and cost are both random, probabilities may differ in the last bit. Rewards are
     (S, A1..An, N), and (S, A1..An, S, N) where they come with the next state; of a game that
@@ -66,14 +67,14 @@ def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
 
 
 def _ranks(layer: Layer) -> Ints:
-    """The number of each outcome's cost vector among the distinct ones of its row."""
+    """Return the number of each outcome's cost vector among the distinct ones of its row."""
     row = owners(layer.out_ptr)
     distinct, which = np.unique(np.column_stack([row, layer.cost]), axis=0, return_inverse=True)
     return which.reshape(-1) - np.searchsorted(distinct[:, 0], row)
 
 
 def _by_next(game: MarkovGame, k: int) -> NDArray[Any]:
-    """What layer k pays by next state, (S, A1..An, S, N)."""
+    """Return what layer k pays by next state, (S, A1..An, S, N)."""
     layer, n = game.layers[k].apart(), len(game.states)
     row = owners(layer.out_ptr)
     paid, found = layer.paid(row, slice(None)), np.zeros((len(layer.reward), n, len(game.players)))
@@ -90,7 +91,7 @@ def _by_next(game: MarkovGame, k: int) -> NDArray[Any]:
 
 
 def _dense(game: MarkovGame, k: int, rank: Ints, widest: int) -> dict[str, NDArray[Any]]:
-    """The arrays of layer k, without a time axis; next state and cost must be independent."""
+    """Return the arrays of layer k, without a time axis; next state and cost must be independent."""
     layer = game.layers[k]
     row, rows = owners(layer.out_ptr), len(layer.reward)
     moves, chances = np.zeros((rows, len(game.states))), np.zeros((rows, widest))

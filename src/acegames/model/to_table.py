@@ -22,7 +22,7 @@ CHUNK = 2**16  # lines that are looked at together
 
 
 def game_to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The game as one long table {column: values}, and the other arguments of `from_table`.
+    """Return the game as one long table {column: values}, and the other arguments of `from_table`.
 
     With `table, rest = game.to_table()`, `MarkovGame.from_table(table, **rest)` is the same
     game. There is a line for each outcome, with the columns `t` (where the game depends on
@@ -40,7 +40,8 @@ def game_to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
 def table_pieces(
     game: MarkovGame, states: NDArray[Any], actions: list[NDArray[Any]], costs: list[NDArray[Any]]
 ) -> Iterator[list[NDArray[Any]]]:
-    """The columns in order, some lines at a time, with what stands for states, actions and costs.
+    """Yield the columns in order, some lines at a time, with what stands for states, actions and
+    costs.
 
     A layer that holds at every time comes once.
     """
@@ -63,14 +64,14 @@ def table_pieces(
 
 
 def column_names(game: MarkovGame) -> list[str]:
-    """The columns in order; InvalidGame where two would have the same name."""
+    """Return the columns in order; InvalidGame where two would have the same name."""
     names = ["t", "state", *map(str, game.players), "next_state", "probability", *(f"reward_{p}" for p in game.players)]
     names += map(str, cost_columns(names, game.constraints))
     return check_columns(names)[len(game.layers) == 1 :]
 
 
 def rest_of(game: MarkovGame) -> dict[str, Any]:
-    """The rest of the game, as arguments of `from_table` and `from_arrays`."""
+    """Return the rest of the game, as arguments of `from_table` and `from_arrays`."""
     found: dict[str, Any] = {
         "players": game.players,
         "horizon": game.horizon,
@@ -89,12 +90,12 @@ def check_no_tails(game: MarkovGame) -> None:
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of the very objects, tuples too."""
+    """Return an array of the very objects, tuples too."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
 def numbers(costs: Sequence[Cost]) -> NDArray[Any]:
-    """An array of costs: whole numbers, or floats where these are exact, else objects."""
+    """Return an array of costs: whole numbers, or floats where these are exact, else objects."""
     values = [plain(c) if isinstance(c, Fraction) else c for c in costs]
     if all(type(v) is int and abs(v) < 2**63 for v in values):
         return np.array(values, dtype=np.int64)

@@ -29,7 +29,8 @@ TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
 def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for a public function: a TypeError about its arguments has the public name.
+    """Return a decorator for a public function: a TypeError about its arguments has the public
+    name.
 
     `instead` says what to write in place of an argument that it does not have. An object that has a
     method of this name is said to have it.
@@ -62,7 +63,7 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 def policy_of(given: Any) -> Any:
-    """A policy, which has a `distribution`; or the policy of a solution."""
+    """Return a policy, which has a `distribution`; or the policy of a solution."""
     return given if hasattr(given, "distribution") else getattr(given, "policy", given)
 
 
@@ -117,7 +118,8 @@ def check_optional(name: str, function: Any, takes: Sequence[str], error: type[A
 
 
 def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
-    """What a function that describes a game gets: some of (t, state, action, next_state), in order.
+    """Return what a function that describes a game gets: some of (t, state, action, next_state), in
+    order.
 
     How many arguments it needs decides. For a reward of three their names do; if they are those of
     `outcomes`, they mean the same.
@@ -154,7 +156,7 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
 
 
 def _forms(what: str) -> str:
-    """How such a function may be written."""
+    """Return how such a function may be written."""
     takes = ROLES[:2] if what == "actions" else ROLES[:3]
     ways = [f"{what}({', '.join(some)})" for some in (takes, takes[1:])]
     if what == "reward":
@@ -175,7 +177,8 @@ _NEXT = re.compile(
 
 
 def _is_given_next(own: str, names: list[str]) -> bool:
-    """Whether a reward of three arguments is one of (state, action, next_state), by their names.
+    """Return whether a reward of three arguments is one of (state, action, next_state), by their
+    names.
 
     It is one of (t, state, action) where names do not decide, and a GameWarning says so.
     """
@@ -198,7 +201,7 @@ def _is_given_next(own: str, names: list[str]) -> bool:
 
 
 def _names(function: Any) -> tuple[list[str], bool]:
-    """The arguments by position that have no default, and whether any number may follow.
+    """Return the arguments by position that have no default, and whether any number may follow.
 
     None, and any number, where Python does not say.
     """

@@ -16,7 +16,7 @@ from acegames.numerics import SHOWN_AS_ZERO
 
 
 def shown(x: Any) -> Any:
-    """A number to nine digits or three decimals, exact ones in full; None if not finite."""
+    """Return a number to nine digits or three decimals, exact ones in full; None if not finite."""
     exact = not isinstance(x, float) and isinstance(x, Fraction)  # the second takes far longer to say no
     rounded = float(plain(x) if exact else x)
     if not math.isfinite(rounded):
@@ -27,7 +27,7 @@ def shown(x: Any) -> Any:
 
 
 def spelled(x: Any, size: float = 0.0) -> str:
-    """A number as the page's scripts write it; 0 for a rounding error of numbers of `size`."""
+    """Return a number as the page's scripts write it; 0 for a rounding error of numbers of `size`."""
     number = nearest_float(x) if isinstance(x, Fraction) else float(x)
     if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
         return "0"
@@ -38,7 +38,9 @@ def spelled(x: Any, size: float = 0.0) -> str:
 
 
 def number(x: Any) -> str:
-    """A number to ten digits, an exact one in full; of a long schedule, both ends; a reservoir."""
+    """Return a number to ten digits, an exact one in full; of a long schedule, both ends; a
+    reservoir.
+    """
     if isinstance(x, Holds):
         return ", ".join(reservoir_parts(x, number))
     if not isinstance(x, list):
@@ -50,20 +52,22 @@ def number(x: Any) -> str:
 
 
 def number_beside(x: Any, other: Any) -> str:
-    """A number that is compared with another one: in full where it would look like that one."""
+    """Return a number that is compared with another one: in full where it would look like that one."""
     said = number(x)
     return repr(x) if isinstance(x, float) and x != other and said == number(other) else said
 
 
 def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
-    """What there is to say of a reservoir: its capacity, and a start or a reserve of its own."""
+    """Return what there is to say of a reservoir: its capacity, and a start or a reserve of its
+    own.
+    """
     started = [] if kept.start in (None, kept.capacity) else [f"starts at {spell(kept.start)}"]
     reserve = [] if kept.reserve == 0 else [f"reserve {spell(kept.reserve)}"]
     return [f"reservoir of {spell(kept.capacity)}", *started, *reserve]
 
 
 def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
-    """Budgets in one line: "0 <= risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
+    """Return budgets in one line: "0 <= risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
     said = []
     for name, budget in budgets.items():
         least = budgets.get(f"-{name}")  # the other side of `between`
@@ -76,7 +80,7 @@ def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = num
 
 
 def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
-    """A budget after the name of its constraint, which may end in a digit: "battery 1 <= 6"."""
+    """Return a budget after the name of its constraint, which may end in a digit: "battery 1 <= 6"."""
     if isinstance(budget, Holds):
         return f": {spell(budget)}"
     if _is_schedule(budget):
@@ -86,22 +90,24 @@ def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
 
 
 def _is_bound(budget: Any) -> bool:
-    """Whether a budget is one finite number."""
+    """Return whether a budget is one finite number."""
     return isinstance(budget, (int, float, Fraction)) and -math.inf < budget < math.inf
 
 
 def _is_schedule(budget: Any) -> bool:
-    """Whether a plain budget changes with time in another way than to hold at the end only."""
+    """Return whether a plain budget changes with time in another way than to hold at the end only."""
     return isinstance(budget, list) and not is_almost_sure(budget)
 
 
 def _ends(schedule: list[Any]) -> list[Any]:
-    """A schedule, or the first four and the last three entries of a long one."""
+    """Return a schedule, or the first four and the last three entries of a long one."""
     return schedule if len(schedule) <= 8 else [*schedule[:4], *schedule[-3:]]
 
 
 def rounded_up(x: Any) -> str:
-    """A number that is exact where that is short, else to six digits, never below the true one."""
+    """Return a number that is exact where that is short, else to six digits, never below the true
+    one.
+    """
     exactly = number(plain(x) if isinstance(x, Fraction) else x)
     if x in (math.inf, -math.inf) or (len(exactly) <= 8 and Fraction(exactly) == exact(x)):
         return exactly
@@ -112,29 +118,29 @@ def rounded_up(x: Any) -> str:
 
 
 def to_digits(value: int | Fraction, digits: int = 3) -> str:
-    """A number to some digits, however large or small it is."""
+    """Return a number to some digits, however large or small it is."""
     with localcontext(prec=digits):
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
 
 
 def called(label: Label, between: str = " · ") -> str:
-    """A label; the parts of a tuple stand side by side, those of a tuple inside in brackets."""
+    """Return a label; the parts of a tuple stand side by side, those of a tuple inside in brackets."""
     return between.join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
 
 
 def named(kind: str, label: Label) -> str:
-    """A label before a number; a colon keeps the two apart where the label ends in a digit."""
+    """Return a label before a number; a colon keeps the two apart where the label ends in a digit."""
     name = label if isinstance(label, str) else f"{kind} {label!r}"
     return f"{name}:" if name[-1:].isdigit() else name
 
 
 def constraint_called(label: Label, between: str = " · ") -> str:
-    """The label of a constraint; one that is no text is said to be a constraint."""
+    """Return the label of a constraint; one that is no text is said to be a constraint."""
     return label if isinstance(label, str) else f"constraint {called(label, between)}"
 
 
 def listed(labels: Sequence[Label], most: int = 8) -> str:
-    """Labels in one line; of many, how many there are and some of them.
+    """Return labels in one line; of many, how many there are and some of them.
 
     Where two would look alike, such as 1 and "1", all are as Python writes them.
     """

@@ -42,7 +42,7 @@ class WrittenFloat(float):
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file; BadFile, without its name, where it is not UTF-8 or too long."""
+    """Return the text of a file; BadFile, without its name, where it is not UTF-8 or too long."""
     with open(path, "rb") as file:
         raw = file.read(TEXT_BYTES + 1)
     if len(raw) > TEXT_BYTES:
@@ -77,13 +77,13 @@ def did_you_mean(value: Any, by_text: Mapping[str, Any]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, as `1 entry` or `2 entries`."""
+    """Return a number of things, as `1 entry` or `2 entries`."""
     several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else several}"
 
 
 def are(number: int, noun: str) -> str:
-    """A number of things after `there`, as `is 1 player` or `are 2 players`."""
+    """Return a number of things after `there`, as `is 1 player` or `are 2 players`."""
     return f"{'is' if number == 1 else 'are'} {counted(number, noun)}"
 
 

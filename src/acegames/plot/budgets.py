@@ -63,7 +63,7 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
 
 
 def _own(schedule: tuple[Bound, ...]) -> float:
-    """The last finite entry of a schedule, else inf."""
+    """Return the last finite entry of a schedule, else inf."""
     return next((float(b) for b in reversed(schedule) if b != math.inf), math.inf)
 
 

@@ -31,7 +31,7 @@ MANY = 10_000  # cells of a map
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
-    """The given axes, or those of a new figure of a size for one column of a paper."""
+    """Return the given axes, or those of a new figure of a size for one column of a paper."""
     pyplot = optional("matplotlib.pyplot", "plots", "plot")
     if ax is not None:
         return ax
@@ -59,18 +59,18 @@ def tidy(ax: Axes) -> None:
 
 
 def in_words(label: Any) -> str:
-    """A label of the game, to be read."""
+    """Return a label of the game, to be read."""
     return words.called(label, ", ").replace("$", r"\$")  # else it would be set as mathematics
 
 
 def title(t: int, state: Any) -> str:
-    """Where in the game a picture is taken."""
+    """Return where in the game a picture is taken."""
     said = in_words(state)
     return f"t = {t}, {said if len(said) <= 48 else said[:47] + '…'}"
 
 
 def called(label: Any) -> str:
-    """A constraint on an axis."""
+    """Return a constraint on an axis."""
     return words.constraint_called(label, ", ").replace("$", r"\$")
 
 
@@ -102,19 +102,19 @@ def points(ax: Axes, x: Floats, y: Floats, numbers: Floats, said: str) -> None:
 
 
 def evenly(amounts: Floats) -> bool:
-    """Whether amounts, upwards, are equally far from each other."""
+    """Return whether amounts, upwards, are equally far from each other."""
     return len({exact(after) - exact(before) for before, after in pairwise(amounts.tolist())}) <= 1
 
 
 def worth(values: Floats, players: tuple[Any, ...], player: Any) -> tuple[Floats, str]:
-    """The values (k, N) of one player, or their sum for None; and what they are, in words."""
+    """Return the values (k, N) of one player, or their sum for None; and what they are, in words."""
     if player is None:
         return values.sum(axis=1), "value" if len(players) == 1 else "sum of values"
     return values[:, player_index(players, player)], f"value of {in_words(player)}"
 
 
 def player_index(players: tuple[Any, ...], player: Any) -> int:
-    """Which player."""
+    """Return which player."""
     if player not in players:
         raise InvalidOption(f"player: got {player!r}, must be one of {list(players)!r}, or None for the sum")
     return players.index(player)

@@ -16,7 +16,7 @@ LOOKS: Any = {**dict.fromkeys(NAMES, draw.INK), "svg.hashsalt": "acegames", "fon
 
 
 def curve_svg(curve: BudgetCurve) -> str:
-    """A budget curve; empty without matplotlib, and where there is nothing to draw."""
+    """Return a budget curve; empty without matplotlib, and where there is nothing to draw."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure

@@ -102,7 +102,7 @@ def policy_map(
 
 
 def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One bar per cumulative cost, cut by probability; returns what the legend shows."""
+    """Return one bar per cumulative cost, cut by probability; returns what the legend shows."""
     x, bottom = there.x[there.cell[1]], np.zeros(len(weight))
     width = 0.9 * (there.x[1] - there.x[0]) if len(there.x) > 1 else 0.9
     handles: list[Any] = []
@@ -122,7 +122,7 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
 
 
 def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """One cell per cumulative cost, borders where they differ; returns the legend's entries."""
+    """Return one cell per cumulative cost, borders where they differ; returns the legend's entries."""
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle
@@ -147,7 +147,7 @@ def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any
 
 
 def _borders(x: Floats, y: Floats, kind: Floats) -> list[Any]:
-    """The sides of cells (Y, X) between which the kind changes, each as two points."""
+    """Return the sides of cells (Y, X) between which the kind changes, each as two points."""
     differ = np.nan_to_num(kind, nan=-1.0)
     upright = [[(x[c + 1], y[r]), (x[c + 1], y[r + 1])] for r, c in np.argwhere(np.diff(differ, axis=1))]
     level = [[(x[c], y[r + 1]), (x[c + 1], y[r + 1])] for r, c in np.argwhere(np.diff(differ, axis=0))]
@@ -155,7 +155,7 @@ def _borders(x: Floats, y: Floats, kind: Floats) -> list[Any]:
 
 
 def _light(k: int) -> tuple[float, float, float]:
-    """The k-th colour, light enough to write on."""
+    """Return the k-th colour, light enough to write on."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (0.35 + 0.65 * part for part in to_rgb(draw.COLOURS[k % len(draw.COLOURS)]))

@@ -42,7 +42,7 @@ class Plane:
     layer: PolicyLayer
 
     def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers of the pairs as an array (Y, X), NaN in cells without."""
+        """Return numbers of the pairs as an array (Y, X), NaN in cells without."""
         found = np.full((len(self.y), len(self.x)), np.nan)
         found[self.cell] = numbers
         return found
@@ -55,7 +55,9 @@ def plane(
     constraints: Any = None,
     at: Mapping[Label, Any] | None = None,
 ) -> Plane:
-    """The plane of one or two constraints at (t, state); `at` says what is spent of the others."""
+    """Return the plane of one or two constraints at (t, state); `at` says what is spent of the
+    others.
+    """
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
@@ -85,7 +87,7 @@ def plane(
 
 
 def _reached(policy: Policy, t: int, state: int) -> Ints:
-    """What can have been spent in a state at t, in whole units (Q, M)."""
+    """Return what can have been spent in a state at t, in whole units (Q, M)."""
     space, dims = policy.layers[t].space, policy.dims
     if policy.reached is not None:
         space, dims = policy.reached.layers[t], policy.reached.dims
@@ -100,7 +102,7 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
 
 
 def _others(policy: Policy, axes: list[int], at: Mapping[Label, Any]) -> dict[int, int]:
-    """The whole units `at`, 0 where none are said, of the constraints that no axis shows."""
+    """Return the whole units `at`, 0 where none are said, of the constraints that no axis shows."""
     others = [m for m in range(len(policy.constraints)) if m not in axes]
     check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
     whole = read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption)
@@ -108,7 +110,9 @@ def _others(policy: Policy, axes: list[int], at: Mapping[Label, Any]) -> dict[in
 
 
 def _nothing_there(policy: Policy, t: int, state: Label, fixed: Mapping[int, int], at: Mapping[Label, Any]) -> str:
-    """Why there is nothing to draw: amounts of the other constraints, or none where one is due."""
+    """Return why there is nothing to draw: amounts of the other constraints, or none where one is
+    due.
+    """
     units, labels = policy.tracker.units, policy.constraints
     spent = ", ".join(f"{labels[m]!r}: {plain(k * units[m])!r}" for m, k in fixed.items())
     unsaid = [labels[m] for m in fixed if labels[m] not in at]

@@ -71,7 +71,8 @@ def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int
 
 
 def _records_fit(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
-    """Whether records name joint actions of their states, with probabilities that sum to one.
+    """Return whether records name joint actions of their states, with probabilities that sum to
+    one.
 
     Of a product: whether they list actions by player in order, and combine to joint actions.
     """

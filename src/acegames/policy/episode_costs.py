@@ -51,16 +51,16 @@ class EpisodeCosts:
         self.error = [rule.cell if rule and rule.direction == "down" else Fraction(0) for rule in rules]  # per step
 
     def nothing(self, episodes: int) -> Ints:
-        """Costs of nothing, (E, M)."""
+        """Return costs of nothing, (E, M)."""
         return np.zeros((episodes, len(self.columns)), dtype=self.dtype)
 
     def begin(self, episodes: int) -> tuple[Ints, Ints]:
-        """Totals before the first step and what they count as, both (E, M)."""
+        """Return totals before the first step and what they count as, both (E, M)."""
         nothing = self.nothing(episodes)
         return nothing + np.array(self.start, self.dtype), nothing + np.array(self.counted_start, self.dtype)
 
     def after(self, total: Ints, cost: Ints) -> Ints:
-        """Totals after one more cost, (E, M)."""
+        """Return totals after one more cost, (E, M)."""
         found = total + cost
         for m in self.kept:
             found[:, m] = np.maximum(found[:, m], 0)
@@ -76,7 +76,9 @@ class EpisodeCosts:
         return true, true if self.exact else counted
 
     def over(self, total: Ints, t: int, *, within_error: bool = False) -> NDArray[np.bool_]:
-        """Which totals (E, M) break a budget after acting at t, or more than rounding explains."""
+        """Return which totals (E, M) break a budget after acting at t, or more than rounding
+        explains.
+        """
         broken = np.zeros(len(total), dtype=bool)
         for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True)):
             if not isinstance(bound, float):
@@ -184,7 +186,7 @@ class _Column:
 
 
 def _values(cost: RandomCost) -> list[Fraction]:
-    """Costs that whole units must make, and all others with them where all are known."""
+    """Return costs that whole units must make, and all others with them where all are known."""
     if cost.atoms is not None:
         return [amount for amount, _ in cost.atoms]
     if cost.on_integers:
@@ -193,7 +195,9 @@ def _values(cost: RandomCost) -> list[Fraction]:
 
 
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:
-    """Units per one: a multiple of `grid`, as fine as lets `total` fit into 64 bits if it can."""
+    """Return units per one: a multiple of `grid`, as fine as lets `total` fit into 64 bits if it
+    can.
+    """
     grid = math.lcm(grid, common_denominator(v for cost in drawn for v in _values(cost)))
     known = [cost for cost in drawn if cost.on_integers or cost.atoms is not None]
     smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if cost not in known]

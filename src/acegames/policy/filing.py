@@ -34,7 +34,7 @@ PURE_ONLY = Mixed(NOTHING, NOTHING, NOTHING, np.zeros(0))
 def file_layer(
     space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, *mixed: Mixed
 ) -> tuple[PolicyLayer, Floats | None]:
-    """A stored layer and its gross values, from answers by cell or by reached cell.
+    """Return a stored layer and its gross values, from answers by cell or by reached cell.
 
     `code` is as in `PolicyLayer`. `value` has a column per player and, with several players, then
     another column per player for its gross value. Mixed strategies may come in several parts.
@@ -58,7 +58,7 @@ def file_layer(
 
 
 def marked(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
-    """The codes, of which only `mixed` are 0; those of cells that are not reached become 1."""
+    """Return the codes, of which only `mixed` are 0; those of cells that are not reached become 1."""
     if mixed and np.count_nonzero(code == 0) > mixed and len(code) == space.total:
         assert space.cells is not None
         code = np.where(space.cells.marks(space.total) > 0, code, code.dtype.type(1))
@@ -66,17 +66,19 @@ def marked(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
 
 
 def smallest(sizes: Ints) -> NDArray[Any]:
-    """The sizes of records in the smallest type that holds them."""
+    """Return the sizes of records in the smallest type that holds them."""
     return sizes.astype(size_type(int(sizes.max(initial=0))))
 
 
 def size_type(largest: int) -> np.dtype[Any]:
-    """The type of the sizes of records."""
+    """Return the type of the sizes of records."""
     return np.min_scalar_type(largest)
 
 
 def row_type(largest: int, code: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of what records hold, where codes have this one: action numbers may be larger."""
+    """Return the type of what records hold, where codes have this one: action numbers may be
+    larger.
+    """
     return code if largest <= np.iinfo(code).max else np.dtype(np.uint32)
 
 
@@ -94,14 +96,14 @@ def joined_records(parts: Sequence[Mixed]) -> Mixed:
 
 
 def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
-    """Values by cell from values by reached cell; zero at the other cells."""
+    """Return values by cell from values by reached cell; zero at the other cells."""
     found = np.zeros((total, *pairs.shape[1:]), dtype=pairs.dtype)
     found[cells] = pairs
     return found
 
 
 def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
-    """The smallest boxes that hold the sorted nodes of a layer, and their cells."""
+    """Return the smallest boxes that hold the sorted nodes of a layer, and their cells."""
     states, first = np.unique(nodes.state, return_index=True)
     m = nodes.spent.shape[1]
     spent = project(nodes.spent, tuple(range(m)))
@@ -124,7 +126,9 @@ def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArra
 
 
 def by_player(nodes: NodeLayer, table: Layer, mixed: Mixed, game: MarkovGame) -> Mixed:
-    """Each player's own probabilities by node, from those of joint actions, which are products."""
+    """Return each player's own probabilities by node, from those of joint actions, which are
+    products.
+    """
     row = np.repeat(table.row_ptr[nodes.state[mixed.at]], mixed.size) + mixed.row
     ptr, number, prob = marginals(pointers(mixed.size), table.action[row], mixed.prob, action_offsets(game))
     return Mixed(mixed.at, np.diff(ptr), number, prob)

@@ -32,7 +32,9 @@ NO_VALUES = (
 
 
 def answers(reached: int, total: int) -> int:
-    """How many answers a layer files: one per cell, or one per reached cell if these are few."""
+    """Return how many answers a layer files: one per cell, or one per reached cell if these are
+    few.
+    """
     return total if reached >= BY_CELL * total else reached
 
 
@@ -74,18 +76,18 @@ class PolicyLayer:
         return len(self.code) == self.space.total
 
     def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """The pair of each (state, spent), as in `LayerSpace.locate`; -1 if there is none."""
+        """Return the pair of each (state, spent), as in `LayerSpace.locate`; -1 if there is none."""
         cell, rank = _locate(self.space, state, kept, spent)
         return np.where(rank < 0, -1, cell) if self.by_cell else rank
 
     def values_at(self, pair: Ints) -> NDArray[np.float64]:
-        """The players' values at pairs, (Q, N); InvalidOption where they are not kept."""
+        """Return the players' values at pairs, (Q, N); InvalidOption where they are not kept."""
         if self.values is None:
             raise InvalidOption(NO_VALUES)
         return self.values[pair]
 
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
+        """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
         if self.offsets is not None:
             return self._joint_strategies(state, pair)
         from acegames.kernels.lookup import fill_entries
@@ -97,7 +99,7 @@ class PolicyLayer:
         return ptr, row, prob
 
     def strategy(self, state: int, pair: int) -> tuple[list[int], list[float]]:
-        """Rows of `action` and probabilities of one pair."""
+        """Return rows of `action` and probabilities of one pair."""
         code = int(self.code[pair])
         if code > 0:
             return [int(self.row_ptr[state]) + code - 1], [1.0]
@@ -105,7 +107,9 @@ class PolicyLayer:
         return row.tolist(), prob.tolist()
 
     def _entries(self, pair: Ints) -> tuple[Ints, Ints]:
-        """Pointers (Q+1,), 1 for pure play, and where the entries of mixed pairs begin, else -1."""
+        """Return pointers (Q+1,), 1 for pure play, and where the entries of mixed pairs begin, else
+        -1.
+        """
         from acegames.kernels.lookup import count_entries
 
         ptr, begin = np.empty(len(pair) + 1, dtype=np.int64), np.empty(len(pair), dtype=np.int64)
@@ -147,7 +151,7 @@ class PolicyLayer:
         return ptr, row, prob
 
     def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """The stored records of mixed pairs: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
+        """Return the stored records of mixed pairs: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
         ptr, begin = self._entries(pair)
         entry, ptr = spans(begin, begin + np.diff(ptr))
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
@@ -155,7 +159,9 @@ class PolicyLayer:
     def joint_records(
         self, state: Ints, ptr: Ints, number: Ints, prob: NDArray[np.float64]
     ) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Pointers, rows of `action` (-1 for none) and probabilities, from records by player."""
+        """Return pointers, rows of `action` (-1 for none) and probabilities, from records by
+        player.
+        """
         assert self.offsets is not None
         ptr, action, prob = joint_actions(ptr, number, prob, self.offsets)
         return ptr, self._row_index.find(np.repeat(state, np.diff(ptr)), action), prob
@@ -175,7 +181,7 @@ class Reached:
     sums: Sums | None = None  # the other constraints, where they follow from these
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
-        """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        """Return whether each (state, spent (Q, M) whole units) is reached at t."""
         found = find(self.table(t), state, spent) >= 0
         return found if self.sums is None else found & self.sums.agree(spent)
 
@@ -191,7 +197,7 @@ class Reached:
             self.sums.fill(spent)
 
     def table(self, t: int) -> PairTable:
-        """What they are looked up in, where `sums` agree: in play they do."""
+        """Return what they are looked up in, where `sums` agree: in play they do."""
         if t not in self._tables:
             self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
         return self._tables[t]
@@ -202,7 +208,7 @@ class Reached:
 
 
 def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
-    """The pair of each (state, spent (Q, M) whole units); -1 where there is none."""
+    """Return the pair of each (state, spent (Q, M) whole units); -1 where there is none."""
     from acegames.kernels.lookup import find_pairs
 
     state, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in (state, spent))
@@ -212,7 +218,7 @@ def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
 
 
 def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
-    """What `find` says of a single pair: plain Python takes a third of a kernel's call."""
+    """Return what `find` says of a single pair: plain Python takes a third of a kernel's call."""
     states, lo, size, base, least, most, dims, listed, keys, bits, counts, _, by_cell = table
     at = int(states.searchsorted(state))
     if at == len(states) or states.item(at) != state:
@@ -240,7 +246,7 @@ def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
 
 
 def _locate(space: LayerSpace, state: Ints, kept: Ints, spent: Ints | None) -> tuple[Ints, Ints]:
-    """Cells as in `LayerSpace.locate`, and their numbers among those reached; -1 for none."""
+    """Return cells as in `LayerSpace.locate`, and their numbers among those reached; -1 for none."""
     assert space.cells is not None
     cell = space.locate(state, kept, spent)
     rank = np.full(len(cell), -1)

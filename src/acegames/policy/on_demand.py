@@ -25,7 +25,7 @@ class Source(NamedTuple):
 
     @staticmethod
     def of(path: str | os.PathLike[str]) -> Source:
-        """The file at this path; OSError where there is none."""
+        """Return the file at this path; OSError where there is none."""
         found = os.stat(path)
         return Source(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
@@ -104,12 +104,12 @@ def _received(sizes: list[int], source: Source, reached: bool) -> InFile[Any]:
 
 @lru_cache(2)
 def _opened(source: Source) -> Policy:
-    """The policy in a file; BadFile where it is none, or damaged."""
+    """Return the policy in a file; BadFile where it is none, or damaged."""
     from acegames.files.solution import load_policy
 
     return load_policy(source.path)
 
 
 def count_pairs(layers: Sequence[PolicyLayer]) -> int:
-    """Pairs of all layers; nothing is read for it."""
+    """Return pairs of all layers; nothing is read for it."""
     return sum(layers.sizes if isinstance(layers, OnDemand) else map(len, layers))

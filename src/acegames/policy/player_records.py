@@ -13,12 +13,12 @@ from acegames.model.arrays import Floats, Ints, owners, spans
 
 
 def players_of(number: Ints, offsets: Ints) -> Ints:
-    """The player that each numbered action belongs to."""
+    """Return the player that each numbered action belongs to."""
     return np.searchsorted(offsets, number, side="right") - 1
 
 
 def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
-    """Records by player from records of joint actions: ptr (Q+1,), action (E, N), prob (E,)."""
+    """Return records by player from records of joint actions: ptr (Q+1,), action (E, N), prob (E,)."""
     n, numbers = action.shape[1], int(offsets[-1])
     key = owners(ptr)[:, None] * numbers + offsets[:-1] + action
     found, at = np.unique(key, return_inverse=True)
@@ -30,7 +30,7 @@ def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints)
 
 
 def joint_actions(ptr: Ints, number: Ints, prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
-    """Records of joint actions, lexicographic, from records by player; inverts `marginals`."""
+    """Return records of joint actions, lexicographic, from records by player; inverts `marginals`."""
     records, n = len(ptr) - 1, len(offsets) - 1
     own = owners(ptr) * n + players_of(number, offsets)
     first = np.searchsorted(own, np.arange(records * n + 1))  # entry of each record and player
@@ -58,7 +58,7 @@ class RowIndex:
         self.row = np.argsort(group, kind="stable")
 
     def find(self, state: Ints, action: NDArray[np.integer]) -> Ints:
-        """Row of each (state, joint action), -1 if there is none."""
+        """Return row of each (state, joint action), -1 if there is none."""
         group, known = state, np.ones(len(state), dtype=bool)
         for i, keys in enumerate(self.keys):
             key = group * int(self.counts[i]) + action[:, i]

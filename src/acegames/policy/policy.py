@@ -82,7 +82,7 @@ class Policy(Shown):
         return self.layers[0].values is not None
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """The recommendation: the probability of each joint action in its support.
+        """Return the recommendation: the probability of each joint action in its support.
 
         Args:
             t: the time, from 0.
@@ -96,7 +96,8 @@ class Policy(Shown):
         return {self.joint_action(layer.action[r]): p for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
-        """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
+        """Return each player's own mixed strategy under a Nash policy, {action: probability}, by
+        player.
 
         Args:
             t, state, spent: the situation, as in `distribution`.
@@ -135,7 +136,7 @@ class Policy(Shown):
         return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
-        """Each player's expected reward from the situation on, (N,).
+        """Return each player's expected reward from the situation on, (N,).
 
         Args:
             t, state, spent: the situation, as in `distribution`.
@@ -217,7 +218,7 @@ class Policy(Shown):
         return load_policy(path)
 
     def joint_action(self, action: NDArray[np.int32]) -> JointAction:
-        """Labels of a joint action given by one index per player."""
+        """Return labels of a joint action given by one index per player."""
         return tuple(map(getitem, self.actions, action.tolist()))
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
@@ -226,7 +227,8 @@ class Policy(Shown):
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
 
     def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
-        """How `pairs` numbers pairs: their table, and another that must have them too, or None.
+        """Return how `pairs` numbers pairs: their table, and another that must have them too, or
+        None.
 
         Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
         """
@@ -234,7 +236,9 @@ class Policy(Shown):
         return self._table(t), None if self.reached is None else self.reached.table(t), layer.row_ptr, layer.action
 
     def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """What `lookup` says, by the numbers of pairs and with rows in place of joint actions."""
+        """Return what `lookup` says, by the numbers of pairs and with rows in place of joint
+        actions.
+        """
         return self.layers[t].strategies(state, pair)
 
     def _table(self, t: int) -> PairTable:
@@ -374,7 +378,9 @@ def build_policy(
     reached: Reached | None,
     rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
-    """A policy of these layers with the labels of its game; under Nash records are by player."""
+    """Return a policy of these layers with the labels of its game; under Nash records are by
+    player.
+    """
     if concept.product:
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding, game.reservoirs)

@@ -29,7 +29,9 @@ class Possible:
         self._known: dict[tuple[int, Label, tuple[Label, ...]], dict[Label, list[Vector]]] = {}
 
     def check(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """UnknownPair unless some outcome of the joint action has this next state and this cost."""
+        """Raise UnknownPair unless some outcome of the joint action has this next state and this
+        cost.
+        """
         amounts = read_amounts(self.tracker.constraints, {} if cost is None else cost)
         key = self.game.layer_at[t], state, tuple(action)
         if key not in self._known:
@@ -46,7 +48,7 @@ class Possible:
             )
 
     def named(self, t: int, state: Label, action: Sequence[Label]) -> str:
-        """The outcomes of a joint action, for a message."""
+        """Return the outcomes of a joint action, for a message."""
         found = list(dict.fromkeys(f"{s!r} at {self._shown(cost)}" for s, cost in self._outcomes(t, state, action)))
         more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
         return f"possible are {'; '.join(found[:NAMED])}{more}"
@@ -62,7 +64,7 @@ class Possible:
         return all(self._may_be(x, c, rule) for x, c, rule in zip(amounts, own, rules, strict=True))
 
     def _may_be(self, amount: Fraction, cost: Cost, rule: Any) -> bool:
-        """Whether an observed amount may be this cost of the game."""
+        """Return whether an observed amount may be this cost of the game."""
         if isinstance(cost, RandomCost):
             if cost.atoms is not None:
                 return any(self._may_be(amount, value, rule) for value, _ in cost.atoms)

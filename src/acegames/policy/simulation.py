@@ -125,7 +125,7 @@ class Rollouts(Shown):
 
 
 def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
-    """What stands before each of so many numbers: a label, or nothing where there are none."""
+    """Return what stands before each of so many numbers: a label, or nothing where there are none."""
     return [f"{named(kind, label)} " for label in labels] or [""] * number
 
 
@@ -261,7 +261,9 @@ class _Asked:
         return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
 
     def _at_once(self, t: int, state: Ints, total: Ints) -> Answers | None:
-        """The answer of `lookup`; None if it counts otherwise than the game or is not in order."""
+        """Return the answer of `lookup`; None if it counts otherwise than the game or is not in
+        order.
+        """
         whole = self.costs.in_units(total, self.policy.tracker.units) if self.together else None
         if whole is None:
             return None
@@ -295,7 +297,9 @@ def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
 
 
 def _has_lookup(policy: Any) -> bool:
-    """Whether one class gives both `distribution` and `lookup`: one replaced alone would differ."""
+    """Return whether one class gives both `distribution` and `lookup`: one replaced alone would
+    differ.
+    """
     methods = {"distribution", "lookup"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False

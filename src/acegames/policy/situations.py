@@ -55,7 +55,8 @@ class View:
         return tuple(self.lattice.costs(layer.cost) for layer in self.counted.layers)
 
     def listed(self, t: int) -> tuple[Ints, Ints]:
-        """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
+        """Return the situations of time t, state by state: states (Q,) and whole units spent (Q,
+        M).
 
         Where the policy does not list cumulative costs that cannot bind any more, one is listed.
         """
@@ -71,7 +72,7 @@ class View:
         return state, np.clip(total, space.least[at], space.most[at])
 
     def number(self, t: int) -> int:
-        """How many situations of time t there are."""
+        """Return how many situations of time t there are."""
         cells = self._space(t).cells
         assert cells is not None
         return cells.number
@@ -81,14 +82,16 @@ class View:
         return self.policy.layers[t].space if reached is None else reached.layers[t]
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
-        """The players' values in situations, (Q, N); NaN where not reachable in feasible play."""
+        """Return the players' values in situations, (Q, N); NaN where not reachable in feasible
+        play.
+        """
         pair = self.policy.pairs(t, state, total)
         found = np.full((len(state), len(self.game.players)), np.nan)
         found[pair >= 0] = self.policy.layers[t].values_at(pair[pair >= 0])
         return found
 
     def spent(self, total: Any) -> list[float]:
-        """Whole units in the user's own, to be shown."""
+        """Return whole units in the user's own, to be shown."""
         return [amount(k) for k, amount in zip(np.asarray(total).tolist(), self._amounts, strict=True)]
 
     @cached_property
@@ -120,11 +123,11 @@ class Stage:
     lost: Bools  # (L,) True: not reachable under feasible play
 
     def entries(self, p: int) -> range:
-        """Entries of a situation."""
+        """Return entries of a situation."""
         return range(int(self.first[p]), int(self.first[p + 1]))
 
     def outcomes(self, e: int) -> slice:
-        """Outcomes of an entry."""
+        """Return outcomes of an entry."""
         return slice(int(self.out_first[e]), int(self.out_first[e + 1]))
 
 

@@ -63,18 +63,19 @@ class Spending(Shown):
         return self.t >= self._horizon
 
     def check_running(self) -> None:
-        """InvalidOption at the end of the episode."""
+        """Raise InvalidOption at the end of the episode."""
         if self.done:
             raise InvalidOption(f"the episode is over: the horizon is {self._horizon}")
 
     def check_next_state(self, known: Mapping[Label, int], next_state: Any) -> None:
-        """InvalidOption unless the next state is a state of the game."""
+        """Raise InvalidOption unless the next state is a state of the game."""
         if not isinstance(next_state, Hashable) or next_state not in known:
             said = unknown("state", next_state, known)
             raise InvalidOption(f"next state {next_state!r}: {said}; give observe(action, cost, next_state)")
 
     def after(self, cost: Any, *, whole: bool = True) -> tuple[Amounts, Amounts]:
-        """The sums spent and counted after one more cost; InvalidOption if it cannot be counted.
+        """Return the sums spent and counted after one more cost; InvalidOption if it cannot be
+        counted.
 
         `whole`: the cost must count as whole units, as every cost of the game does.
         """
@@ -88,7 +89,7 @@ class Spending(Shown):
         return tracker.after(self.total, step), tracker.after(self.total_counted, tracker.counted(step))
 
     def check_budgets(self, after: tuple[Amounts, Amounts], until: int | None = None) -> None:
-        """UnknownPair where these sums break a budget of now, or of a time before `until`.
+        """Raise UnknownPair where these sums break a budget of now, or of a time before `until`.
 
         A rounded cost counts as a little less or more than it was: a budget is broken where it is
         exceeded both by what was spent and by what is counted. Less than that is the excess that

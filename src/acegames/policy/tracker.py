@@ -48,25 +48,29 @@ class CostTracker:
         return spent_at_start(self.reservoirs or (None,) * len(self.units))
 
     def hint(self, t: int) -> str:
-        """What may be behind a question about a cumulative cost that cannot occur, in brackets."""
+        """Return what may be behind a question about a cumulative cost that cannot occur, in
+        brackets.
+        """
         if t == 0:
             return f" (at t=0 spent is {tuple(map(plain, self.spent_at_start))!r})"
         return "" if self.exact else f" ({AT_AN_END})"
 
     def start(self) -> tuple[int, ...]:
-        """The total at the beginning."""
+        """Return the total at the beginning."""
         return self.total(self.spent_at_start)
 
     def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
-        """The new total; InvalidOption for what cannot be counted, whether it can occur or not."""
+        """Return the new total; InvalidOption for what cannot be counted, whether it can occur or
+        not.
+        """
         return self.after(total, self.whole(cost))
 
     def after(self, total: tuple[Amount, ...], counted: tuple[Amount, ...]) -> tuple[Amount, ...]:
-        """The new total after a counted cost, both in the same unit."""
+        """Return the new total after a counted cost, both in the same unit."""
         return spent_after(self.reservoirs, total, counted)
 
     def whole(self, cost: Any) -> tuple[int, ...]:
-        """Whole units that a cost counts as; InvalidOption as `add`."""
+        """Return whole units that a cost counts as; InvalidOption as `add`."""
         try:
             return self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
@@ -74,15 +78,19 @@ class CostTracker:
             raise InvalidOption(f"cost {cost!r}: {str(error).partition(';')[0]}{hint}") from None
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:
-        """An observed cost after rounding, in the user's units; ValueError where it is no cost."""
+        """Return an observed cost after rounding, in the user's units; ValueError where it is no
+        cost.
+        """
         amounts = read_amounts(self.constraints, cost)
         rules = self.rounding or (None,) * len(amounts)
         return tuple(c if r is None else r.of(c) for c, r in zip(amounts, rules, strict=True))
 
     def spent(self, total: Sequence[int]) -> Spent:
-        """A total in the user's units."""
+        """Return a total in the user's units."""
         return from_units(self.units, total)
 
     def total(self, spent: Any) -> tuple[int, ...]:
-        """Whole units of a total in the user's units (number, sequence or dict), or ValueError."""
+        """Return whole units of a total in the user's units (number, sequence or dict), or
+        ValueError.
+        """
         return to_units(self.constraints, self.units, spent)

@@ -23,7 +23,7 @@ MAY = "only the concept, the budgets, the capacities and the horizon may differ"
 
 
 def check_comparable(game: MarkovGame, other: MarkovGame) -> None:
-    """InvalidOption where two games differ in more than budgets and horizon."""
+    """Raise InvalidOption where two games differ in more than budgets and horizon."""
     if game.digest == other.digest:
         return
     ours, theirs = game.content(), other.content()
@@ -48,13 +48,13 @@ def check_comparable(game: MarkovGame, other: MarkovGame) -> None:
 
 
 def _one_begins(some: tuple[Any, ...], more: tuple[Any, ...]) -> bool:
-    """Whether one begins with all of the other: a longer horizon may bring more states."""
+    """Return whether one begins with all of the other: a longer horizon may bring more states."""
     number = min(len(some), len(more))
     return some[:number] == more[:number]
 
 
 def _differences(a: Layer, b: Layer, states: int, texts: tuple[Any, Any]) -> list[str]:
-    """What differs between two layers, in states that can occur in both."""
+    """Return what differs between two layers, in states that can occur in both."""
     occurs = (np.diff(a.row_ptr[: states + 1]) > 0) & (np.diff(b.row_ptr[: states + 1]) > 0)
     parts = [_part(layer, np.flatnonzero(occurs), costs) for layer, costs in zip((a, b), texts, strict=True)]
     differing = (what for what in parts[0] if not all(map(np.array_equal, parts[0][what], parts[1][what])))
@@ -74,7 +74,7 @@ def _part(layer: Layer, state: Ints, costs: list[list[str]]) -> dict[str, list[A
 
 
 def _payments(layer: Layer, row: Ints) -> list[Any]:
-    """What the outcomes of rows pay, and how likely."""
+    """Return what the outcomes of rows pay, and how likely."""
     drawn = layer.apart()
     out, ptr = spans(drawn.out_ptr[row], drawn.out_ptr[row + 1])
     return [ptr, drawn.prob[out], drawn.paid(row[owners(ptr)], out)]
@@ -86,7 +86,7 @@ def _refuse(differing: list[str], where: str) -> None:
 
 
 def check_counting(view: View, other: View) -> None:
-    """InvalidOption where two policies count cumulative costs differently."""
+    """Raise InvalidOption where two policies count cumulative costs differently."""
     ours, theirs = (None if v.policy.tracker.exact else v.policy.tracker.rounding for v in (view, other))
     if ours != theirs:
         raise InvalidOption(
@@ -96,7 +96,7 @@ def check_counting(view: View, other: View) -> None:
 
 
 def comparison(view: View, other: View, certificates: tuple[Certificate, Certificate]) -> dict[str, Any]:
-    """Names and a table of what the two solutions are and are worth."""
+    """Return names and a table of what the two solutions are and are worth."""
     both = (view, other)
     lines: list[list[str | float | None]] = []
     concepts: list[Concept] = [v.policy.concept for v in both]
@@ -157,7 +157,9 @@ def beside(view: View, other: View, chosen: Chosen) -> list[list[Any]]:
 
 
 def _translated(view: View, other: View, total: Ints) -> tuple[Ints, Bools]:
-    """Cumulative costs in the other lattice's units, reservoirs at the same level; which exist."""
+    """Return cumulative costs in the other lattice's units, reservoirs at the same level; which
+    exist.
+    """
     there, known = total.copy(), np.ones(len(total), dtype=bool)
     for m in range(total.shape[1]):
         ours, theirs = (v.game.reservoirs[m] for v in (view, other))

@@ -29,7 +29,7 @@ less to the first player whose value differs; the same to everyone; no objective
 
 
 def objective_data(view: View) -> dict[str, Any] | None:
-    """The objective as a number, for the page: its name, and weights or "lowest" or "gap"."""
+    """Return the objective as a number, for the page: its name, and weights or "lowest" or "gap"."""
     concept, players = view.policy.concept, view.game.players
     weights = concept.weights(players)
     if weights is not None:
@@ -45,7 +45,7 @@ def objective_data(view: View) -> dict[str, Any] | None:
 
 
 def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | None:
-    """What the objective makes of values (Q, N), larger is better; None where there is none."""
+    """Return what the objective makes of values (Q, N), larger is better; None where there is none."""
     weights = concept.weights(players)
     if weights is not None:
         summed: Floats = worth @ np.array(weights)
@@ -60,7 +60,8 @@ def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | 
 
 
 def best_deviations(view: View, stage: Stage) -> tuple[Floats, Ints]:
-    """Each player's largest gain over each entry, and the action that brings it, both (E, N).
+    """Return each player's largest gain over each entry, and the action that brings it, both (E,
+    N).
 
     The gain is 0 where no safe deviation is better, or the player does not deviate; NaN at an
     infeasible entry.
@@ -81,7 +82,8 @@ def best_deviations(view: View, stage: Stage) -> tuple[Floats, Ints]:
 
 
 def alternatives(view: View, stage: Stage, p: int, values: Floats, found: tuple[Floats, Ints]) -> list[list[Any]]:
-    """The feasible entries of a situation, each with who gains by leaving it, if recommended alone.
+    """Return the feasible entries of a situation, each with who gains by leaving it, if recommended
+    alone.
 
     One [entry, [player, action, gain], ...] with the largest gain first; or [entry, comparison]
     where nobody gains. `found` is from `best_deviations`.

@@ -37,7 +37,7 @@ class Note(NamedTuple):
 
 
 def minimal(view: View, hints: Hints, progress: OnProgress | None = None) -> tuple[Frontier | None, Note]:
-    """Minimal budgets of every time and state, of the game as counted; or None and why."""
+    """Return minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
         return None, Note("This game has no budgets.")
     pairs = count_pairs(view.policy.layers)
@@ -50,7 +50,7 @@ def minimal(view: View, hints: Hints, progress: OnProgress | None = None) -> tup
 
 
 def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str, Any]:
-    """The minimal budgets at the start, for the page."""
+    """Return the minimal budgets at the start, for the page."""
     if frontier is None:
         return {"rows": [], "notes": [note], "number": 0}
     rows, said = frontier.at_root(), []
@@ -71,7 +71,7 @@ def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str
 def curves(
     solution: Solution, frontier: Frontier | None, note: Note, hints: Hints, progress: OnProgress | None = None
 ) -> list[dict[str, Any]]:
-    """What each budget is worth, the others as they are; or a note on why that is left out.
+    """Return what each budget is worth, the others as they are; or a note on why that is left out.
 
     `note` says why there are no minimal budgets, without which there is no curve.
     """

@@ -29,7 +29,9 @@ class Deviation(NamedTuple):
 
 
 def deviations(view: View, stage: Stage, p: int, recommended: dict[int, float]) -> list[Deviation]:
-    """Every deviation from `recommended` {row: probability} at the p-th situation of a stage."""
+    """Return every deviation from `recommended` {row: probability} at the p-th situation of a
+    stage.
+    """
     action, concept = view.counted.layer(stage.t).action, view.policy.concept
     entry_of = {int(stage.row[e]): e for e in stage.entries(p)}
     row_of = {tuple(action[row].tolist()): row for row in entry_of}

@@ -17,7 +17,7 @@ MOST_BARS, BINS = 30, 24
 
 
 def budget_table(view: View) -> NDArray[np.float64]:
-    """Budgets as floats, (T, M), inf where there is none."""
+    """Return budgets as floats, (T, M), inf where there is none."""
     return np.array([[float(b) for b in row] for row in view.game.budgets]).reshape(view.game.horizon, -1)
 
 
@@ -35,7 +35,7 @@ def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
 
 
 def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> list[dict[str, Any]]:
-    """States, joint actions, rewards, cumulative costs after each step, and what was wasted."""
+    """Return states, joint actions, rewards, cumulative costs after each step, and what was wasted."""
     found = []
     for e, title in episodes.items():
         rewards = []
@@ -59,7 +59,7 @@ def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> li
 
 
 def final_costs(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """How often each cumulative cost, or interval where there are many, occurred at the end."""
+    """Return how often each cumulative cost, or interval where there are many, occurred at the end."""
     found = []
     for m in range(len(view.game.constraints)):
         last = rollouts.spent[:, -1, m]

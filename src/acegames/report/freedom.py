@@ -87,7 +87,9 @@ def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Fl
 
 
 def percent(share: float) -> str:
-    """A share in words, without line breaks; 0 % is said only of never, 100 % only of always."""
+    """Return a share in words, without line breaks; 0 % is said only of never, 100 % only of
+    always.
+    """
     if 0 < share < 0.001:
         return "less than 0.1\u00a0%"
     digits = 0 if share in (0, 1) else 1

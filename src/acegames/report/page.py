@@ -32,7 +32,7 @@ LIBRARY = "uplot.min.js"
 
 
 def page(data: dict[str, Any]) -> bytes:
-    """The page as UTF-8."""
+    """Return the page as UTF-8."""
     library, program = _asset(LIBRARY), '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
     parts = {
         "title": html.escape("".join(c if c.isprintable() else " " for c in str(data["name"]))),
@@ -55,7 +55,7 @@ def json_for_script(data: Any) -> str:
 
 
 def _only(*scripts: str) -> str:
-    """A content security policy that lets these scripts run and nothing be loaded."""
+    """Return a content security policy that lets these scripts run and nothing be loaded."""
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:"
 

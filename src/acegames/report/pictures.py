@@ -38,7 +38,7 @@ class Pictures:
         self.draw = picture_of(game) if render is None else _function(render, game)
 
     def of(self, state: int) -> str | None:
-        """The address of a state's picture, None where there is none."""
+        """Return the address of a state's picture, None where there is none."""
         if self.draw is None:
             return None
         if state not in self.drawn:
@@ -117,12 +117,16 @@ def _from_folder(folder: Path, game: MarkovGame) -> Callable[[Any], bytes | None
 
 
 def file_name(label: Any) -> str:
-    """The label as the page shows it; characters that many systems refuse in names become `_`."""
+    """Return the label as the page shows it; characters that many systems refuse in names become
+    `_`.
+    """
     return "".join("_" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in called(label))
 
 
 def _saved(made: Any) -> bytes | None:
-    """The PNG file of a figure of matplotlib, or of the figure of axes; None of anything else."""
+    """Return the PNG file of a figure of matplotlib, or of the figure of axes; None of anything
+    else.
+    """
     save = getattr(getattr(made, "figure", None), "savefig", None)
     if save is None:
         return None
@@ -132,7 +136,7 @@ def _saved(made: Any) -> bytes | None:
 
 
 def _encoded(made: Any, where: str) -> str:
-    """A picture as a `data:` address."""
+    """Return a picture as a `data:` address."""
     if not isinstance(made, (str, bytes)):  # what notebooks can show, such as an image of Pillow
         shown = next((f() for way in ("_repr_svg_", "_repr_png_") if (f := getattr(made, way, None))), None)
         shown = _saved(made) if shown is None else shown

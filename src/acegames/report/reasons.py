@@ -24,7 +24,9 @@ class Reasons:
         self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that suffice, one list per way
 
     def of(self, stage: Stage, e: int) -> list[Any]:
-        """The outcome that rules an entry out: when, chance, next state, spent, budgets broken."""
+        """Return the outcome that rules an entry out: when, chance, next state, spent, budgets
+        broken.
+        """
         outs, layer = stage.outcomes(e), self.view.counted.layer(stage.t)
         kind = NOW if stage.over[outs].any() else LATER
         wrong = outs.start + np.flatnonzero(stage.over[outs].any(axis=1) if kind == NOW else self._dead(stage, outs))
@@ -40,7 +42,7 @@ class Reasons:
         return [kind, chance, following, self.view.spent(after[k]), over]
 
     def _dead(self, stage: Stage, outs: slice) -> Bools:
-        """Outcomes after which the budgets cannot be kept.
+        """Return outcomes after which the budgets cannot be kept.
 
         Some others are not reached by feasible play either, only because this joint action is not
         part of it.

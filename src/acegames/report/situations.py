@@ -46,7 +46,7 @@ class Chosen:
 
 
 def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = None) -> dict[Key, int]:
-    """How often play came to each situation, over the given episodes or all of them."""
+    """Return how often play came to each situation, over the given episodes or all of them."""
     some = slice(None) if episodes is None else list(episodes)
     state, counted = rollouts.state[some], rollouts.counted[some]
     found: dict[Key, int] = {}
@@ -91,7 +91,7 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
 
 
 def _often(view: View, visits: dict[Key, int]) -> list[Key]:
-    """What play visits, the most frequent of each time in turn."""
+    """Return what play visits, the most frequent of each time in turn."""
     by_time: list[list[Key]] = [[] for _ in range(view.game.horizon)]
     for key in sorted(visits, key=lambda key: (-visits[key], key)):
         by_time[key[0]].append(key)
@@ -99,7 +99,9 @@ def _often(view: View, visits: dict[Key, int]) -> list[Key]:
 
 
 def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
-    """Situations besides those kept, evenly over times and, in each, over states and amounts."""
+    """Return situations besides those kept, evenly over times and, in each, over states and
+    amounts.
+    """
     found: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
         state, total = view.listed(t)
@@ -109,7 +111,9 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
-    """The least and the largest cumulative cost of each constraint, by visited time and state."""
+    """Return the least and the largest cumulative cost of each constraint, by visited time and
+    state.
+    """
     found: list[Key] = []
     for t, places in groupby(sorted({key[:2] for key in visits}), key=lambda place: place[0]):
         state, total = view.listed(t)
@@ -123,7 +127,7 @@ def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
 def describe(
     view: View, frontier: Frontier | None, chosen: Chosen, progress: OnProgress | None = None
 ) -> dict[str, Any]:
-    """Records of the situations, a list per time, and what they refer to.
+    """Return records of the situations, a list per time, and what they refer to.
 
     "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
     amounts left that suffice at "t,state".
@@ -177,7 +181,9 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
 
 
 def _outcome(found: Deviation, begin: int) -> list[Any]:
-    """The loss; or None and the row, counted from the state's first, that bars the deviation."""
+    """Return the loss; or None and the row, counted from the state's first, that bars the
+    deviation.
+    """
     if found.barred_by is None:
         return [shown(found.loss)]
     return [None, found.barred_by - begin if found.barred_by >= 0 else NOT_LEGAL]
@@ -202,7 +208,8 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
 
 
 def _coarser(total: Ints, most: int) -> tuple[Ints, list[Ints] | None]:
-    """One situation of each box of k amounts in each constraint; k leaves at most `most` boxes.
+    """Return one situation of each box of k amounts in each constraint; k leaves at most `most`
+    boxes.
 
     A box is left out only if none of its situations can occur. Also the least and the largest
     amount (B, 2) of each range that makes the boxes, by constraint; None where nothing is left out.
@@ -234,7 +241,9 @@ def _in_amounts(view: View, ranges: list[Ints]) -> list[list[list[float]]]:
 
 
 def _ranks(column: Ints) -> Ints:
-    """The number of each amount among those that occur; sorted only where they lie far apart."""
+    """Return the number of each amount among those that occur; sorted only where they lie far
+    apart.
+    """
     above = column - column.min()
     if int(above.max()) > 4 * len(column):
         return np.searchsorted(np.unique(column), column)

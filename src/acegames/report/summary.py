@@ -22,7 +22,7 @@ ALONE = "With one player this is a safe policy with the largest expected reward.
 def summary_data(
     view: View, solution: Solution, certificate: Certificate, rollouts: Rollouts, free: Freedom | None
 ) -> dict[str, Any]:
-    """Sentences and tables of the summary."""
+    """Return sentences and tables of the summary."""
     words, alone = solution.concept.words, len(view.game.players) == 1
     played = rollouts.summary()
     return {
@@ -58,7 +58,7 @@ def _game_words(view: View) -> str:
 
 
 def limit_words(budget: Any) -> str:
-    """A budget in words."""
+    """Return a budget in words."""
     if isinstance(budget, Holds):
         return ", ".join(reservoir_parts(budget, limit_words))
     if not isinstance(budget, list):
@@ -74,7 +74,7 @@ def _text(x: Any) -> str:
 
 
 def objective_words(concept: Concept) -> str:
-    """What an equilibrium is chosen for."""
+    """Return what an equilibrium is chosen for."""
     wanted: Any = concept.objective
     if concept.criterion is not WEIGHTED:
         return concept.criterion.sentence
@@ -84,7 +84,7 @@ def objective_words(concept: Concept) -> str:
 
 
 def _counting(view: View) -> str:
-    """What `spent` means where the policy rounds costs; empty where it does not."""
+    """Return what `spent` means where the policy rounds costs; empty where it does not."""
     if view.policy.tracker.exact:
         return ""
     said = [
@@ -101,7 +101,9 @@ def _counting(view: View) -> str:
 
 
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """Largest cumulative costs against budgets, the tightest first; of a schedule, as simulated."""
+    """Return largest cumulative costs against budgets, the tightest first; of a schedule, as
+    simulated.
+    """
     budgets = budget_table(view)
     found: list[tuple[float, int, dict[str, Any]]] = []
     for m, (label, budget) in enumerate(own_budget(view.game).items()):
@@ -147,7 +149,7 @@ def _stored(entry: dict[str, Any], name: str, kept: Holds, worst: float, seen: f
 
 
 def _wasted(rollouts: Rollouts, m: int) -> str:
-    """What did not fit into a reservoir."""
+    """Return what did not fit into a reservoir."""
     lost = rollouts.wasted[:, m]
     if not lost.any():
         return f"Nothing was wasted in {len(lost):,} simulated episodes."
@@ -158,7 +160,9 @@ def _wasted(rollouts: Rollouts, m: int) -> str:
 
 
 def _left(slack: float, *amounts: float) -> float:
-    """What is left as a share of the largest amount: comparable whatever the units and signs."""
+    """Return what is left as a share of the largest amount: comparable whatever the units and
+    signs.
+    """
     return slack / size if (size := max(map(abs, amounts))) else slack
 
 

@@ -174,7 +174,7 @@ def _written(
 
 
 def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution:
-    """A policy with its game as a solution."""
+    """Return a policy with its game as a solution."""
     if isinstance(answer, Solution):
         if game is not None and game.digest != answer.game.digest:
             raise InvalidOption("game: the solution has a game of its own, and this is another one")
@@ -202,7 +202,7 @@ def collect(
     hints: Hints | None = None,
     progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
-    """Everything that the page shows, ready for JSON; `hints` say how to get more of it."""
+    """Return everything that the page shows, ready for JSON; `hints` say how to get more of it."""
     hints = hints or InPython()
     view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
     other = None if against is None else _other(view, against)
@@ -247,7 +247,7 @@ def collect(
 def _described(
     view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int], progress: OnProgress | None
 ) -> dict[str, Any]:
-    """Situations, maps, and the labels of their states and of those told of elsewhere."""
+    """Return situations, maps, and the labels of their states and of those told of elsewhere."""
     found = describe(view, frontier, chosen, progress)
     records = itertools.chain(*found["situations"])
     named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
@@ -263,7 +263,7 @@ def _other(view: View, against: Solution) -> View:
 
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
-    """The start, and where the certificate found the largest gains."""
+    """Return the start, and where the certificate found the largest gains."""
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, (*certificate.where, *certificate.share_where))
@@ -272,7 +272,7 @@ def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
 
 
 def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
-    """Names, times and budgets."""
+    """Return names, times and budgets."""
     game = view.game
     return {
         "name": game.name or "A game",
@@ -299,7 +299,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], hints: Hints) -> list[Note]:
-    """What the page leaves out, in sentences."""
+    """Return what the page leaves out, in sentences."""
     said = []
     if chosen.thinned:
         words = (

@@ -58,7 +58,7 @@ class Cells:
         return Cells(None, None, keys, len(keys))
 
     def marks(self, total: int) -> NDArray[np.uint8]:
-        """One byte per cell."""
+        """Return one byte per cell."""
         if self.bits is None:
             marks = np.zeros(total, dtype=np.uint8)
             marks[self.keys] = 1
@@ -66,7 +66,7 @@ class Cells:
         return np.unpackbits(self.bits.ravel(), count=total, bitorder="little")
 
     def listed(self, total: int) -> Ints:
-        """The cells in order."""
+        """Return the cells in order."""
         return np.flatnonzero(self.marks(total)) if self.keys is None else self.keys
 
     def smaller(self, total: int) -> Cells:
@@ -76,7 +76,7 @@ class Cells:
         return self if self.keys is None else Cells.from_bits(bits_of(self.keys, total))
 
     def before(self, cell: int) -> int:
-        """How many of those present come before a cell; of bits."""
+        """Return how many of those present come before a cell; of bits."""
         assert self.bits is not None and self.counts is not None
         block, within = divmod(cell, RANK_BLOCK)
         if block >= len(self.bits):
@@ -85,7 +85,7 @@ class Cells:
         return int(self.counts[block] + bits.sum(dtype=np.int64))
 
     def any_between(self, first: int, end: int) -> bool:
-        """Whether one of the cells first : end is present."""
+        """Return whether one of the cells first : end is present."""
         if self.keys is not None:
             return bool(np.diff(np.searchsorted(self.keys, [first, end]))[0])
         return self.before(end) > self.before(first)
@@ -104,7 +104,7 @@ class Cells:
 
 
 def bits_of(keys: Ints, total: int) -> NDArray[np.uint8]:
-    """One bit per cell from a sorted list; working memory grows with the list, not the bits."""
+    """Return one bit per cell from a sorted list; working memory grows with the list, not the bits."""
     bits = np.zeros((-(-total // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
     place, bit = keys >> 3, np.left_shift(1, keys & 7).astype(np.uint8)
     first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -131,7 +131,7 @@ class LayerSpace:
         return int(self.base[-1])
 
     def has(self, state: int) -> bool:
-        """Whether a reached cell has this state."""
+        """Return whether a reached cell has this state."""
         box = int(np.searchsorted(self.states, state))
         if self.cells is None or box == len(self.states) or self.states[box] != state:
             return False
@@ -153,7 +153,7 @@ class LayerSpace:
         return found
 
     def pair_table(self, dims: tuple[int, ...], *, by_cell: bool) -> PairTable:
-        """What `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
+        """Return what `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
         cells, nothing = self.cells, np.empty(0, dtype=np.int64)
         assert cells is not None
         keys = nothing if cells.keys is None else cells.keys
@@ -179,11 +179,11 @@ class LayerSpace:
         return slot
 
     def boxes(self) -> Boxes:
-        """The boxes for kernels."""
+        """Return the boxes for kernels."""
         return Boxes(self.states, self.lo, self.size, self.base, self.line)
 
     def spent(self, cells: Ints) -> tuple[Ints, Ints]:
-        """State and spent (Q, D) of each cell."""
+        """Return state and spent (Q, D) of each cell."""
         at = np.searchsorted(self.base, cells, side="right") - 1
         rest = cells - self.base[at]
         spent = np.empty((len(cells), self.lo.shape[1]), dtype=np.int64)
@@ -194,7 +194,7 @@ class LayerSpace:
 
 
 def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """First cell and first line of each box, layers end to end, one more entry per layer.
+    """Return first cell and first line of each box, layers end to end, one more entry per layer.
 
     The boxes of layer t are start[t] : start[t+1].
     """
@@ -217,12 +217,12 @@ def numbered(layer: LayerSpace) -> LayerSpace:
 
 
 def count_cells(size: Ints) -> float:
-    """How many cells boxes of these sizes (B, D) have together, about."""
+    """Return how many cells boxes of these sizes (B, D) have together, about."""
     return float(np.prod(size, axis=1, dtype=np.float64).sum())
 
 
 def fits_numbers(cells: float) -> bool:
-    """Whether so many cells can be numbered."""
+    """Return whether so many cells can be numbered."""
     return cells < 2.0**62
 
 

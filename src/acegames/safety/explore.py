@@ -118,8 +118,8 @@ def known(space: Space) -> Counted:
 
 
 def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float | None = None) -> Floats:
-    """Numbers of the first layers, whose cells are given, and of the others by sampling, for which
-    about so many outcomes are looked at.
+    """Return numbers of the first layers, whose cells are given, and of the others by sampling, for
+    which about so many outcomes are looked at.
 
     Of each layer some cells are drawn, in two halves. If n cells follow one half, m the other and k
     both, then about n m / k follow the layer (capture and recapture); and at most as many per
@@ -152,8 +152,8 @@ class _Enough(Exception):
 
 
 def crowded(cells: Ints, numbers: Sequence[int]) -> bool:
-    """Whether boxes hold the reached cells better than lists; `cells` are those of all boxes up to
-    each time.
+    """Return whether boxes hold the reached cells better than lists; `cells` are those of all boxes
+    up to each time.
     """
     listed = sum(numbers)
     filled = listed > FEW_CELLS and listed * DENSE_FROM_THE_START > cells[len(numbers) - 1]
@@ -226,21 +226,23 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
 
 
 def check_boxes(space: Space, allowed: int) -> float:
-    """Bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
+    """Return bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
     needed = dense_bytes(space)
     check_memory(needed, allowed, space.total)
     return needed
 
 
 def end_heights(space: Space) -> NDArray[np.int32]:
-    """The heights of the lines after the last step, where all is feasible."""
+    """Return the heights of the lines after the last step, where all is feasible."""
     end = space.layer(space.game.horizon)
     found: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
     return found
 
 
 def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
-    """Whether play is feasible from all roots; the first heights are those of the first layer."""
+    """Return whether play is feasible from all roots; the first heights are those of the first
+    layer.
+    """
     top = space.layer(0)
     box = top.base.searchsorted(roots, side="right") - 1
     line, place = np.divmod(roots - top.base[box], top.size[box, -1])
@@ -248,12 +250,12 @@ def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
 
 
 def bit_starts(space: Space) -> Ints:
-    """Where the bits of each layer begin, in bytes."""
+    """Return where the bits of each layer begin, in bytes."""
     return pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
 
 
 def row_starts(space: Space) -> Ints:
-    """Where the bits of the rows of each time begin, in bytes, (H+1,)."""
+    """Return where the bits of the rows of each time begin, in bytes, (H+1,)."""
     tables = space.tables
     rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at, 0]
     return pointers(-(-rows // 8))
@@ -265,7 +267,9 @@ def no_rows(space: Space) -> list[Bytes]:
 
 
 def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) -> Space:
-    """The space with what was found: heights, a bit per cell, and a bit per row of each time."""
+    """Return the space with what was found: heights, a bit per cell, and a bit per row of each
+    time.
+    """
     starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
     cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
     played = tuple(np.split(rows, row_starts(space)[1:-1]))
@@ -273,7 +277,7 @@ def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) 
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
-    """The runs of lines that threads take of one layer; several small layers are one piece."""
+    """Return the runs of lines that threads take of one layer; several small layers are one piece."""
     number = min(threads, int(space.totals[t0]) // PIECE_CELLS) if t1 == t0 + 1 else 1
     lines = int(space.line_start[t0 + 1] - space.line_start[t0])
     return pieces(lines, number) if number > 1 else [(0, ALL_LINES)]
@@ -289,7 +293,7 @@ class _Reaching:
         self.marks = np.empty((2, threads * int(space.totals.max())), dtype=np.uint8)
 
     def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes, rows: Bytes) -> Bytes:
-        """The marks of t+1, also as bits; fills the bits of the rows that are played at t."""
+        """Return the marks of t+1, also as bits; fills the bits of the rows that are played at t."""
         from acegames.kernels.boxes import join_marks, pack, reach_lines
 
         space, total = self.space, int(self.space.totals[t + 1])
@@ -314,7 +318,7 @@ class _Reaching:
 
 
 def listed(keys: Ints) -> Listed:
-    """The cells of a sparse layer with a hash table over them."""
+    """Return the cells of a sparse layer with a hash table over them."""
     from acegames.kernels.sparse import build_index
 
     table = np.empty(1 << max(4, int(2 * len(keys)).bit_length()), dtype=np.int32)
@@ -365,7 +369,7 @@ def _explore_sparse(
 
 
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:
-    """The cells that safe rows lead to, in order.
+    """Return the cells that safe rows lead to, in order.
 
     Whether that takes too much memory is judged by one set of them all, however many there are.
     """
@@ -386,7 +390,7 @@ def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> I
 
 
 def merged(parts: Sequence[Ints]) -> Ints:
-    """The different ones in order; faster than `np.unique`."""
+    """Return the different ones in order; faster than `np.unique`."""
     keys = np.sort(np.concatenate(parts))
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
@@ -416,7 +420,7 @@ def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
 
 
 def successors(keys: Ints, here: Boxes, step: Steps, after: Following, allowed: int) -> Ints:
-    """The cells that rows lead to that keep the budgets, in order.
+    """Return the cells that rows lead to that keep the budgets, in order.
 
     Raises:
         TooLarge: when that takes more than `allowed` bytes.

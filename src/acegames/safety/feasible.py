@@ -54,13 +54,15 @@ class Feasibility(Shown):
         return self.space.pairs
 
     def states(self, t: int) -> list[tuple[Label, Spent]]:
-        """The (state, spent) reachable under feasible play at time t (t = H: at the end)."""
+        """Return the (state, spent) reachable under feasible play at time t (t = H: at the end)."""
         state, spent = in_pair_order(*self.listed(t))
         amounts = rows_from_units(self.lattice.units, spent)
         return [(self.game.states[s], c) for s, c in zip(state.tolist(), amounts, strict=True)]
 
     def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """`states` as indices in no particular order: states (Q,), and spent whole units (Q, M)."""
+        """Return `states` as indices in no particular order: states (Q,), and spent whole units (Q,
+        M).
+        """
         self._check_time(t, self.game.horizon)
         layer = self.space.layers[t]
         if layer.cells is None:
@@ -69,7 +71,7 @@ class Feasibility(Shown):
         return state, self.space.unproject(kept)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
-        """The feasible joint actions of a situation.
+        """Return the feasible joint actions of a situation.
 
         Args:
             t, state, spent: the situation.
@@ -105,7 +107,7 @@ class Feasibility(Shown):
         return plain_array(self.frontier.at_root(), len(self.game.constraints))
 
     def minimal_budgets_at(self, t: int, state: Label) -> NDArray[Any]:
-        """The minimal budgets of the rest of the game, before acting in `state` at `t`.
+        """Return the minimal budgets of the rest of the game, before acting in `state` at `t`.
 
         A row is what must be left then, for the last finite entry of a schedule as in
         `minimal_budgets`. It is `-inf` if no budget from `t` on is finite: then nothing needs to be

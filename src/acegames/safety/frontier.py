@@ -60,7 +60,9 @@ class _Needs:
 def _step_back(
     table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: Teller
 ) -> _Needs:
-    """One step of the recursion: by arrays for antichains of one element, one by one for others."""
+    """Return one step of the recursion: by arrays for antichains of one element, one by one for
+    others.
+    """
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))
     joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (rows, M + R)
     acting = np.flatnonzero(np.diff(table.row_ptr))
@@ -145,7 +147,9 @@ class Frontier:
         self._need = needs[::-1]
 
     def at_root(self) -> list[tuple[Bound, ...]]:
-        """Minimal budgets of the whole game, enough for every initial state; inf without bounds."""
+        """Return minimal budgets of the whole game, enough for every initial state; inf without
+        bounds.
+        """
         need = np.full((1, len(self.units) + len(self._stored)), NOTHING)
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
@@ -158,7 +162,8 @@ class Frontier:
         return self._budgets(minimal_elements(need[:, : len(self.units)]), math.inf)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
-        """Minimal remaining budgets before acting in `state` at `t`; -inf if no bound follows.
+        """Return minimal remaining budgets before acting in `state` at `t`; -inf if no bound
+        follows.
 
         Of a reservoir with its own capacity: the level. UnknownPair if the state cannot occur then.
         """
@@ -178,12 +183,14 @@ class Frontier:
 
 
 def last_finite(column: tuple[Bound, ...]) -> Fraction:
-    """The last finite entry of a schedule."""
+    """Return the last finite entry of a schedule."""
     return next((b for b in reversed(column) if isinstance(b, Fraction)), Fraction(0))
 
 
 def _shift(need: Antichain, cost: Ints, stored: Sequence[int]) -> Antichain:
-    """What is needed before a cost, (..., M + R): of a full reservoir, what is needed after it."""
+    """Return what is needed before a cost, (..., M + R): of a full reservoir, what is needed after
+    it.
+    """
     width = cost.shape[-1]
     own, held = need[..., :width], need[..., width:]
     before = np.where(own == NOTHING, NOTHING, own + cost)
@@ -201,7 +208,7 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
 
 
 def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
-    """Minimal elements, each once, in lexicographic order."""
+    """Return minimal elements, each once, in lexicographic order."""
     if len(points) <= 1 or points.shape[1] == 0:
         return points[:1]
     if points.shape[1] == 1:

@@ -45,12 +45,12 @@ class NodeLayer:
         )
 
     def with_pairs(self, kept: Bools) -> NodeLayer:
-        """Some of the pairs; the others have no rows."""
+        """Return some of the pairs; the others have no rows."""
         row_ptr = self.row_ptr[np.append(kept, True)]
         return replace(self, state=self.state[kept], spent=self.spent[kept], row_ptr=row_ptr)
 
     def all_outcomes(self, fine: Bools) -> Bools:
-        """Which rows have outcomes that are all fine."""
+        """Return which rows have outcomes that are all fine."""
         return np.logical_and.reduceat(fine, self.out_ptr[:-1]) if len(self.row) else np.zeros(0, dtype=bool)
 
 

@@ -13,7 +13,7 @@ from acegames.safety.frontier import Frontier
 
 
 def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
-    """The error for a game without a feasible policy; `how` says how costs were counted."""
+    """Return the error for a game without a feasible policy; `how` says how costs were counted."""
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         frontier = Frontier(game)
@@ -48,13 +48,13 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
 
 
 def _some(labels: list[Label]) -> str:
-    """Names of which one, or several, are meant."""
+    """Return names of which one, or several, are meant."""
     together = ["", "", " or both"][len(labels)] if len(labels) < 3 else " or several of them"
     return " or ".join(map(repr, labels)) + together
 
 
 def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
-    """The error for a game whose costs may be rounded.
+    """Return the error for a game whose costs may be rounded.
 
     The budgets that suffice come from costs rounded for every budget: the rounding for the game's
     own leaves out what cannot break that one, but might break a smaller one.
@@ -73,7 +73,7 @@ def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
 
 
 def _how(rules: tuple[Rounding | None, ...]) -> str:
-    """What an infeasible verdict means where costs are rounded."""
+    """Return what an infeasible verdict means where costs are rounded."""
     if any(r is not None and r.direction == "up" for r in rules):
         return "with costs rounded up (with the true costs the game may still be feasible: try a smaller epsilon, or rounding='down')"
     if any(r is not None and r.direction == "down" for r in rules):

@@ -34,16 +34,16 @@ class Lattice:
     floor: Ints  # (M,) the least that can be spent: 0 of a reservoir, else beyond reach
 
     def costs(self, codes: NDArray[Any]) -> Ints:
-        """Whole units of (K, M) cost codes."""
+        """Return whole units of (K, M) cost codes."""
         return look_up(self.cost_units, codes)
 
     def after(self, spent: Ints, cost: Ints) -> Ints:
-        """Totals (..., M) after one more cost."""
+        """Return totals (..., M) after one more cost."""
         found: Ints = np.maximum(spent + cost, self.floor)
         return found
 
     def spent(self, units: Iterable[int]) -> tuple[int | float | Fraction, ...]:
-        """Whole units as exact numbers in the user's units."""
+        """Return whole units as exact numbers in the user's units."""
         return from_units(self.units, units)
 
 
@@ -77,5 +77,5 @@ def lattice(game: MarkovGame) -> Lattice:
 
 
 def _floor(amount: Fraction, unit: Fraction) -> int:
-    """`math.floor(amount / unit)`, without making the fraction."""
+    """Return `math.floor(amount / unit)`, without making the fraction."""
     return (amount.numerator * unit.denominator) // (amount.denominator * unit.numerator)

@@ -86,7 +86,7 @@ class Reduction(Shown):
 
 
 def _paying(layer: Layer, row: Ints, raw: RawLayer) -> RawLayer:
-    """The rows of a layer, in the reduced game, with what their outcomes pay."""
+    """Return the rows of a layer, in the reduced game, with what their outcomes pay."""
     paid = layer.payments
     if paid is None:
         return raw
@@ -105,12 +105,14 @@ class LiftedPolicy:
     feasibility: Feasibility
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; KeyError where it is not reachable in feasible play."""
+        """Return probability of each joint action; KeyError where it is not reachable in feasible
+        play.
+        """
         found: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
         return found
 
     def values(self, t: int, state: Label, spent: Any) -> Any:
-        """Each player's expected reward from here on."""
+        """Return each player's expected reward from here on."""
         return self.reduced.values(t, self._state(t, state, spent), ())
 
     def _state(self, t: int, state: Label, spent: Any) -> Label:

@@ -120,7 +120,7 @@ class Space:
         return tuple(map(self.layer, range(self.game.horizon + 1)))
 
     def layer(self, t: int) -> LayerSpace:
-        """A view of one layer; `layers` holds them all."""
+        """Return a view of one layer; `layers` holds them all."""
         a, b = int(self.start[t]), int(self.start[t + 1])
         own, more = slice(a, b), slice(a + t, b + t + 1)  # `base` and `line` have one more entry per layer
         cells = self.cells[t] if self.cells else None
@@ -133,17 +133,17 @@ class Space:
         return self.tables.steps(self.budget)
 
     def all_boxes(self, height: NDArray[np.int32]) -> AllBoxes:
-        """The boxes of all layers with a height map, for kernels that run over many times."""
+        """Return the boxes of all layers with a height map, for kernels that run over many times."""
         return AllBoxes(self.start, self.states, self.lo, self.size, self.base, self.line, self.line_start, height)
 
     def steps(self, t: int) -> Steps:
-        """What joint actions lead to at time t, for kernels."""
+        """Return what joint actions lead to at time t, for kernels."""
         tables = self.tables
         row_ptr = tables.row_ptr[tables.layer_at[t]]
         return Steps(row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob, self.budget[t])
 
     def following(self, t: int) -> Following:
-        """The layer of time t for kernels that step into it."""
+        """Return the layer of time t for kernels that step into it."""
         layer = self.layers[t]
         height = np.zeros(0, dtype=np.int32)
         if self.height is not None:
@@ -154,7 +154,7 @@ class Space:
         return Following(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
 
     def packed_rows(self, t: int, rows: Bools | Bytes) -> Bytes:
-        """A bit for each row of time t, given flags of all rows of the tables."""
+        """Return a bit for each row of time t, given flags of all rows of the tables."""
         row_ptr = self.tables.row_ptr[self.tables.layer_at[t]]
         return np.packbits(rows[row_ptr[0] : row_ptr[-1]], bitorder="little")
 
@@ -204,7 +204,7 @@ class Space:
         return states, self.spent[None, :].repeat(len(states), axis=0)
 
     def same_boxes(self, other: Space) -> bool:
-        """Whether the boxes of all times before the end are the same as in a plan."""
+        """Return whether the boxes of all times before the end are the same as in a plan."""
         last = int(self.start[-2])
         alike = self.dims == other.dims and np.array_equal(self.start[:-1], other.start[:-1])
         return alike and all(np.array_equal(a[:last], b[:last]) for a, b in zip(self._boxes, other._boxes, strict=True))
@@ -214,7 +214,7 @@ class Space:
         return self.states, self.lo, self.size
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
-        """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        """Return whether each (state, spent (Q, M) whole units) is reached at t."""
         if not self.feasible:
             return np.zeros(len(state), dtype=bool)
         cell = self.layers[t].locate(state.astype(np.int64), self.project(spent), spent)
@@ -225,11 +225,11 @@ class Space:
         return found
 
     def project(self, spent: Ints) -> Ints:
-        """The kept constraints of (Q, M) whole units."""
+        """Return the kept constraints of (Q, M) whole units."""
         return spent[:, list(self.dims)] if self.dims else np.zeros((len(spent), 1), dtype=np.int64)
 
     def unproject(self, kept: Ints) -> Ints:
-        """(Q, M) whole units from (Q, D), for a space that keeps every constraint."""
+        """Return (Q, M) whole units from (Q, D), for a space that keeps every constraint."""
         spent = np.zeros((len(kept), self.least.shape[1]), dtype=np.int64)
         spent[:, list(self.dims)] = kept[:, : len(self.dims)]
         if self.sums is not None:
@@ -308,8 +308,8 @@ def _laid_out(game: MarkovGame, lattice: Lattice, arrivals: Arrivals, dims: list
 
 
 def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost: Ints, size: Ints) -> Sums | None:
-    """What columns are of others, where large boxes without them have so much fewer cells that
-    lists hold these better. None: boxes count all.
+    """Return what columns are of others, where large boxes without them have so much fewer cells
+    that lists hold these better. None: boxes count all.
     """
     cells = count_cells(size)
     if cells <= DENSE_IF_BELOW:
@@ -337,7 +337,7 @@ def _limits(sums: Sums, start: Ints, top: Ints, budget: Ints) -> Ints:
 
 
 def _columns(array: Ints, dims: list[int]) -> Ints:
-    """Some columns in this order; one of zeros instead of none. Read-only as the array is."""
+    """Return some columns in this order; one of zeros instead of none. Read-only as the array is."""
     if dims == list(range(array.shape[1])) and dims:
         return array
     taken = np.ascontiguousarray(array[:, dims]) if dims else np.zeros((len(array), 1), dtype=np.int64)
@@ -345,7 +345,7 @@ def _columns(array: Ints, dims: list[int]) -> Ints:
 
 
 def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:
-    """The constraints that can bind and are not implied by another one (spec 9)."""
+    """Return the constraints that can bind and are not implied by another one (spec 9)."""
     kept = [m for m in range(len(lattice.units)) if _can_bind(game, lattice, m)]
     for j in list(kept):
         for k in kept:
@@ -356,14 +356,16 @@ def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:
 
 
 def _implied(j: int, k: int, lattice: Lattice, costs: Ints) -> bool:
-    """Whether play that keeps the budget of constraint k keeps that of j: it never spends more."""
+    """Return whether play that keeps the budget of constraint k keeps that of j: it never spends
+    more.
+    """
     never_more = lattice.start[j] <= lattice.start[k] and lattice.floor[j] <= lattice.floor[k]
     budget = lattice.budget
     return bool(never_more and (budget[:, j] >= budget[:, k]).all() and (costs[:, j] <= costs[:, k]).all())
 
 
 def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
-    """Whether the largest single costs added up break the budget at some time."""
+    """Return whether the largest single costs added up break the budget at some time."""
     units = lattice.cost_units[m]
     largest = [int(units[layer.cost[:, m].max()]) for layer in game.layers]
     total, floor = int(lattice.start[m]), int(lattice.floor[m])
@@ -375,7 +377,9 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 
 def _prefer_dense(space: Space) -> bool | None:
-    """Whether to store boxes cell by cell; None where it depends on how many cells are reached."""
+    """Return whether to store boxes cell by cell; None where it depends on how many cells are
+    reached.
+    """
     if space.sums is not None or int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
     return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None

@@ -34,7 +34,7 @@ class Sums:
     weight: Ints  # (E, D)
 
     def agree(self, spent: Ints) -> Bools:
-        """Whether the totals (Q, M) are such sums of others."""
+        """Return whether the totals (Q, M) are such sums of others."""
         sums = spent[:, list(self.counted)] @ self.weight.T
         return np.asarray((sums == self.scale * spent[:, list(self.of)]).all(axis=1))
 
@@ -68,7 +68,7 @@ class Sums:
 
 
 def find_sums(costs: Ints, largest: Sequence[int], order: Sequence[int], plain: Bools) -> Sums | None:
-    """What constraints are of others, all of which are counted then; None: nothing follows.
+    """Return what constraints are of others, all of which are counted then; None: nothing follows.
 
     Args:
         costs: (K, M) of all outcomes.
@@ -103,7 +103,7 @@ class _Echelon:
                 self._take({m: Fraction(int(costs[0, m])) for m in self.columns if costs[0, m]})
 
     def sums(self) -> Sums:
-        """What the open columns are of all others, as far as is known."""
+        """Return what the open columns are of all others, as far as is known."""
         follow = {m: {lead: row[m] for lead, row in self.rows.items() if m in row} for m in self.open}
         follow = {m: own for m, own in follow.items() if self._fits(m, own)}
         self.open = list(follow)
@@ -122,13 +122,13 @@ class _Echelon:
         self.open.remove(lead)
 
     def _fits(self, m: int, own: dict[int, Fraction]) -> bool:
-        """Whether the sum is a 64-bit integer whatever is spent."""
+        """Return whether the sum is a 64-bit integer whatever is spent."""
         most = max(self.largest[m], sum(abs(x) * self.largest[k] for k, x in own.items()))
         return _scale(own) * most < LARGEST
 
 
 def _less(row: dict[int, Fraction], factor: Fraction | None, other: dict[int, Fraction]) -> dict[int, Fraction]:
-    """The row less a multiple of another, without zeros."""
+    """Return the row less a multiple of another, without zeros."""
     if factor is None:
         return row
     found = {m: row.get(m, Fraction(0)) - factor * other.get(m, Fraction(0)) for m in {**row, **other}}

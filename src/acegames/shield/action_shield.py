@@ -47,7 +47,7 @@ KEPT = 1 << 10
 
 
 def least_cost(costs: Ints) -> Ints | None:
-    """The least cost in every component that a joint action has; None where none has it.
+    """Return the least cost in every component that a joint action has; None where none has it.
 
     None too where a cost is negative: what was spent could come back.
     """
@@ -77,7 +77,7 @@ class ActionSets(Sealed):
         return math.prod(self.shape) + 1
 
     def numbers(self, left: Ints) -> Ints:
-        """The sets of what is left (B, M); the empty one where it is below a least cost."""
+        """Return the sets of what is left (B, M); the empty one where it is below a least cost."""
         at = [np.searchsorted(levels, left[:, m], side="right") - 1 for m, levels in enumerate(self.levels)]
         number = np.zeros(len(left), dtype=np.int64)
         for own, levels in zip(at, self.levels, strict=True):
@@ -85,7 +85,7 @@ class ActionSets(Sealed):
         return np.where(np.all([own >= 0 for own in at], axis=0) if at else True, number, len(self) - 1)
 
     def marked(self, d: int) -> tuple[NDArray[np.int32], Bools]:
-        """All joint actions (R, N), and which of them are in set d, (R,)."""
+        """Return all joint actions (R, N), and which of them are in set d, (R,)."""
         if d == len(self) - 1:
             return self.actions, np.zeros(len(self.actions), dtype=bool)
         at = np.unravel_index(d, self.shape) if self.levels else ()
@@ -93,7 +93,7 @@ class ActionSets(Sealed):
         return self.actions, np.asarray((self.costs <= most).all(axis=1))
 
     def __getitem__(self, d: int) -> NDArray[np.int32]:
-        """The joint actions of set d, (E, N), in lexicographic order."""
+        """Return the joint actions of set d, (E, N), in lexicographic order."""
         if d not in self._kept:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
@@ -140,7 +140,9 @@ class ActionShield(Shield):
     # -- one situation
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """A situation (t, state, spent) with its safe joint actions; at the end there are none."""
+        """Return a situation (t, state, spent) with its safe joint actions; at the end there are
+        none.
+        """
         _, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         if not self._within(np.array([t]), total)[0]:
             raise unreachable(t, state, spent, occurs=True, hint=self.tracker.hint(t))
@@ -151,7 +153,9 @@ class ActionShield(Shield):
         return np.asarray(((spent >= self._lo[t]) & (spent <= self._hi[t])).all(axis=1))
 
     def _set_at(self, t: Ints, spent: Ints) -> Ints:
-        """The numbers of the sets of safe joint actions, (B,); that of the empty one at the end."""
+        """Return the numbers of the sets of safe joint actions, (B,); that of the empty one at the
+        end.
+        """
         last = self.game.horizon - 1
         found = self._sets.numbers(self._room[np.minimum(t, last)] - spent)
         return np.where(t <= last, found, len(self._sets) - 1)
@@ -221,7 +225,7 @@ class _MaskOf:
 
 
 def _rooms(whole: Lattice, least: Ints) -> Ints:
-    """The largest totals after acting at each time with which play can go on, (H, M)."""
+    """Return the largest totals after acting at each time with which play can go on, (H, M)."""
     steps = np.arange(len(whole.budget))[:, None]
     later = whole.budget + 0 - steps * least  # in terms of the first step
     return np.asarray(np.minimum.accumulate(later[::-1], axis=0)[::-1] + steps * least)

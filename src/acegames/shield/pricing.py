@@ -96,7 +96,7 @@ def _game(actions: Mapping[Label, Actions], costs: NDArray[Any], horizon: int, b
 
 
 def _read_agents(given: Any) -> dict[Label, Any]:
-    """What was said of the actions of each agent; None where nothing was."""
+    """Return what was said of the actions of each agent; None where nothing was."""
     space = getattr(given, "action_space", None)
     if getattr(given, "possible_agents", None) and callable(space):
         return {agent: space(agent) for agent in given.possible_agents}
@@ -114,7 +114,7 @@ def _read_agents(given: Any) -> dict[Label, Any]:
 
 
 def _known_actions(agent: Label, given: Any) -> Actions:
-    """The labels of an agent's actions, from their number, a Discrete space or a list."""
+    """Return the labels of an agent's actions, from their number, a Discrete space or a list."""
     if hasattr(given, "n") and hasattr(given, "start"):  # gymnasium.spaces.Discrete
         return tuple(range(int(given.start), int(given.start) + int(given.n)))
     if is_scalar(given) and isinstance(given, (int, np.integer)):
@@ -130,7 +130,7 @@ def _known_actions(agent: Label, given: Any) -> Actions:
 
 
 def _arguments(price: Callable[..., Any]) -> int:
-    """How many arguments a function needs; 2 where Python does not say."""
+    """Return how many arguments a function needs; 2 where Python does not say."""
     try:
         needed = inspect.signature(price).parameters.values()
     except (TypeError, ValueError):
@@ -142,7 +142,7 @@ def _arguments(price: Callable[..., Any]) -> int:
 def _own_prices(
     agents: Mapping[Label, Any], price: Any, constraints: Sequence[Label]
 ) -> tuple[dict[Label, Actions], list[list[Amounts]]]:
-    """The actions of each agent, and the exact price of each."""
+    """Return the actions of each agent, and the exact price of each."""
     if callable(price):
         check_function("price", price, ("agent", "action"))
         actions = {agent: _known_actions(agent, given) for agent, given in agents.items()}
@@ -166,7 +166,7 @@ def _own_prices(
 
 
 def _by_agent(agents: Mapping[Label, Any], price: Any, constraints: Sequence[Label]) -> dict[Label, Any]:
-    """What was said of each agent's prices."""
+    """Return what was said of each agent's prices."""
     if isinstance(price, Mapping):
         _check_meant(agents, price, constraints)
         grouped = all(isinstance(x, Mapping) or not is_scalar(x) for x in price.values())
@@ -180,7 +180,9 @@ def _by_agent(agents: Mapping[Label, Any], price: Any, constraints: Sequence[Lab
 
 
 def _check_meant(agents: Mapping[Label, Any], price: Mapping[Any, Any], constraints: Sequence[Label]) -> None:
-    """InvalidOption where what is listed as agents are, by their prices, actions of one agent."""
+    """Raise InvalidOption where what is listed as agents are, by their prices, actions of one
+    agent.
+    """
     if any(own is not None for own in agents.values()):
         return
     for label in price:
@@ -195,12 +197,12 @@ def _check_meant(agents: Mapping[Label, Any], price: Mapping[Any, Any], constrai
 
 
 def _priced_actions(own: Any) -> Actions:
-    """The actions of an agent of which nothing is known but the prices."""
+    """Return the actions of an agent of which nothing is known but the prices."""
     return check_labels("price", own) if isinstance(own, Mapping) else tuple(range(len(own)))
 
 
 def _listed(agent: Label, labels: Actions, own: Any) -> list[Any]:
-    """One price per action; those that a mapping leaves out are free."""
+    """Return one price per action; those that a mapping leaves out are free."""
     if isinstance(own, Mapping):
         return [own.get(a, {}) for a in labels]
     prices = list(own)
@@ -225,7 +227,9 @@ def _check_number(shape: Sequence[int]) -> None:
 
 
 def _sums(own: Sequence[Sequence[Amounts]], number: int) -> NDArray[Any]:
-    """The costs of joint actions, (R, M), in lexicographic order: sums of the agents' prices."""
+    """Return the costs of joint actions, (R, M), in lexicographic order: sums of the agents'
+    prices.
+    """
     shape = [len(prices) for prices in own]
     _check_number(shape)
     total = np.full((*shape, number), Fraction(0), dtype=object)

@@ -43,7 +43,9 @@ MOST_EMPTY = 8  # joint actions per safe one, up to which they are counted in an
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
-    """A maximal product inside the safe joint actions, a mask per player; empty if none is safe."""
+    """Return a maximal product inside the safe joint actions, a mask per player; empty if none is
+    safe.
+    """
     sets = tuple(np.zeros(n, dtype=bool) for n in shape)
     if not len(safe):
         return sets
@@ -70,18 +72,18 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bo
 
 
 def _kinds(allowed: Bools, player: int) -> Ints:
-    """The kind of each action: those of a kind are safe with the same actions of the others."""
+    """Return the kind of each action: those of a kind are safe with the same actions of the others."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(x.tobytes(), len(numbers)) for x in np.moveaxis(allowed, player, 0)])
 
 
 def _cells(kinds: list[int]) -> float:
-    """Bytes that the exact way takes."""
+    """Return bytes that the exact way takes."""
     return 2.0 ** (sum(kinds) - max(kinds)) * max(kinds)
 
 
 def _exactly(allowed: Bools, kinds: list[Ints], criterion: str) -> list[Bools]:
-    """The best product. It holds all actions of a kind or none, or it could be added to."""
+    """Return the best product. It holds all actions of a kind or none, or it could be added to."""
     players = range(allowed.ndim)
     last = max(players, key=lambda i: (int(kinds[i].max()), -i))
     order = [i for i in players if i != last]
@@ -101,7 +103,8 @@ def _exactly(allowed: Bools, kinds: list[Ints], criterion: str) -> list[Bools]:
 
 
 def _intersected(allowed: Bools, axis: int) -> Bools:
-    """An axis replaced by its subsets, in binary, the first entry highest: what all entries allow.
+    """Return an axis replaced by its subsets, in binary, the first entry highest: what all entries
+    allow.
 
     The empty subset allows nothing.
     """
@@ -135,7 +138,9 @@ def _badness(sizes: tuple[int, ...], criterion: str) -> tuple[int, ...]:
 
 
 def _best_connected(columns: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The SEEDS joint actions with the most safe ones beside them, the earlier first of equals."""
+    """Return the SEEDS joint actions with the most safe ones beside them, the earlier first of
+    equals.
+    """
     beside = np.zeros(columns.shape[1], dtype=np.int64)
     filled = math.prod(sizes) <= MOST_EMPTY * len(beside)
     for i in range(len(sizes)):

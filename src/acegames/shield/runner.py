@@ -29,23 +29,25 @@ class ShieldRunner(Spending):
         self._situation = shield.at(0, state, self.counted)
 
     def joint(self) -> Bools:
-        """Which joint actions are safe here; see `Shield.joint`."""
+        """Return which joint actions are safe here; see `Shield.joint`."""
         return self.situation.joint()
 
     def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
-        """The mask of the player who chooses next; `chosen` and `player` as in `Shield.turn`."""
+        """Return the mask of the player who chooses next; `chosen` and `player` as in
+        `Shield.turn`.
+        """
         return self.situation.turn(chosen, player)
 
     def product(self) -> tuple[Bools, ...]:
-        """One mask per player here; see `Shield.product`."""
+        """Return one mask per player here; see `Shield.product`."""
         return self.shield._product(self.situation.number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The nearest safe joint action here; `action` and `prefer` as in `Shield.repair`."""
+        """Return the nearest safe joint action here; `action` and `prefer` as in `Shield.repair`."""
         return self.situation.repair(action, prefer)
 
     def safe(self, action: Sequence[Label]) -> bool:
-        """Whether a joint action is safe here."""
+        """Return whether a joint action is safe here."""
         return self.situation.allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:

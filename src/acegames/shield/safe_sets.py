@@ -39,7 +39,7 @@ KEPT_BYTES = 1 << 26  # of lists of safe joint actions, which are kept once they
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only for good, also what it is a view of: users get it."""
+    """Return the array, read-only for good, also what it is a view of: users get it."""
     array = np.ascontiguousarray(array)
     for part in (array.base, array):
         if isinstance(part, np.ndarray):
@@ -55,7 +55,7 @@ class Sealed:
 
 
 def _sealed_again(value: Any) -> Any:
-    """Arrays, also in tuples and dicts, sealed."""
+    """Return arrays, also in tuples and dicts, sealed."""
     if isinstance(value, tuple):
         parts = map(_sealed_again, value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -78,7 +78,7 @@ class SafeSets(Sealed):
         return len(self.block) + 1
 
     def __getitem__(self, d: int) -> NDArray[np.int32]:
-        """The joint actions of set d, (E, N), in lexicographic order."""
+        """Return the joint actions of set d, (E, N), in lexicographic order."""
         if d in self._kept:
             return self._kept[d]
         if len(self._kept) * self._longest > KEPT_BYTES:
@@ -92,7 +92,7 @@ class SafeSets(Sealed):
         return max(offered.nbytes for offered in self.lists)
 
     def marked(self, d: int) -> tuple[NDArray[np.int32], Bools]:
-        """A list of joint actions (R, N), and which of them are in set d, (R,)."""
+        """Return a list of joint actions (R, N), and which of them are in set d, (R,)."""
         if d == len(self.block):
             return self.lists[0], np.zeros(len(self.lists[0]), dtype=bool)
         offered = self.lists[self.block[d]]
@@ -100,7 +100,8 @@ class SafeSets(Sealed):
 
 
 def number_pairs(space: Space) -> Place:
-    """Where kernels find the safe pairs, numbered through t = 0 .. H. Nothing may be clipped.
+    """Return where kernels find the safe pairs, numbered through t = 0 .. H. Nothing may be
+    clipped.
 
     The words, counts and keys of all layers lie end to end; `word` is each layer's first word.
     """
@@ -144,7 +145,7 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
 
 
 def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
-    """The sets with room for `number` in all; see the kernels."""
+    """Return the sets with room for `number` in all; see the kernels."""
     from acegames.kernels.safe_sets import Sets, index_sets
 
     count, words = bits.shape
@@ -159,7 +160,8 @@ def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
 
 
 def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
-    """The kernel that numbers the sets of time t, where it begins and ends, and what it reads.
+    """Return the kernel that numbers the sets of time t, where it begins and ends, and what it
+    reads.
 
     It goes line by line where spending is held as boxes, pair by pair where it is listed.
     """
@@ -176,7 +178,7 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
 
 
 def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[int]]:
-    """The number of each array among the distinct ones, and the places of these."""
+    """Return the number of each array among the distinct ones, and the places of these."""
     numbers: dict[bytes, int] = {}
     of, firsts = list[int](), list[int]()
     for k, array in enumerate(arrays):

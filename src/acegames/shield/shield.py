@@ -167,7 +167,7 @@ class Shield(Shown, Sealed):
     # -- one situation, in labels and the user's units --------------------------------------------
 
     def joint(self, t: int, state: Label, spent: Any) -> Bools:
-        """The mask of safe joint actions, of `shape`.
+        """Return the mask of safe joint actions, of `shape`.
 
         Args:
             t: the time, from 0.
@@ -181,7 +181,7 @@ class Shield(Shown, Sealed):
         return self._played_at(t, state, spent).joint()
 
     def safe(self, t: int, state: Label, spent: Any, action: Sequence[Label]) -> bool:
-        """Whether a joint action is safe.
+        """Return whether a joint action is safe.
 
         Args:
             t, state, spent: the situation.
@@ -190,7 +190,8 @@ class Shield(Shown, Sealed):
         return self._played_at(t, state, spent).allows(action)
 
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
-        """The mask of the player who chooses next, (n_i,): the others can complete it safely.
+        """Return the mask of the player who chooses next, (n_i,): the others can complete it
+        safely.
 
         Args:
             t, state, spent: the situation.
@@ -200,7 +201,8 @@ class Shield(Shown, Sealed):
         return self._played_at(t, state, spent).turn(chosen, player)
 
     def product(self, t: int, state: Label, spent: Any) -> tuple[Bools, ...]:
-        """One mask per player: whatever each picks from its own mask, the joint action is safe.
+        """Return one mask per player: whatever each picks from its own mask, the joint action is
+        safe.
 
         The players need not communicate. No action can be added to any mask. Among several such
         products `criterion` decides; ties go to the masks with the earlier actions, the first
@@ -213,7 +215,8 @@ class Shield(Shown, Sealed):
         return self._product(self._played_at(t, state, spent).number)
 
     def repair(self, t: int, state: Label, spent: Any, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The safe joint action that changes the fewest players' actions; a safe one is unchanged.
+        """Return the safe joint action that changes the fewest players' actions; a safe one is
+        unchanged.
 
         Args:
             t, state, spent: the situation.
@@ -230,7 +233,8 @@ class Shield(Shown, Sealed):
         return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
-        """Whether some outcome of a joint action has this (rounded) cost and this next state.
+        """Return whether some outcome of a joint action has this (rounded) cost and this next
+        state.
 
         Args:
             t, state: the time and the state.
@@ -249,7 +253,8 @@ class Shield(Shown, Sealed):
     # -- batches, in whole numbers ----------------------------------------------------------------
 
     def pair(self, t: int, state: Label, spent: Any) -> int:
-        """The number of a situation, given by labels and in the user's units; at the end t = H.
+        """Return the number of a situation, given by labels and in the user's units; at the end t =
+        H.
 
         Args:
             t, state, spent: the situation.
@@ -270,7 +275,8 @@ class Shield(Shown, Sealed):
         return self.pair(t, state, spent)
 
     def pairs(self, t: Any, states: Any, spent: Any) -> Ints:
-        """The number of each situation, (B,); -1 where it is not reachable under feasible play.
+        """Return the number of each situation, (B,); -1 where it is not reachable under feasible
+        play.
 
         Args:
             t: one time for all, or (B,).
@@ -283,7 +289,9 @@ class Shield(Shown, Sealed):
         return self._find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state index (B,) and spent units (B, M), by number; t = -1 if none has it."""
+        """Return time (B,), state index (B,) and spent units (B, M), by number; t = -1 if none has
+        it.
+        """
         return self._situations(_whole("pairs", pairs, None))
 
     def _situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
@@ -297,7 +305,8 @@ class Shield(Shown, Sealed):
         return t, state, spent
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
-        """The number of the situation that each step leads to, (B,); -1 where it is not safe.
+        """Return the number of the situation that each step leads to, (B,); -1 where it is not
+        safe.
 
         Whether the step is an outcome of the game is not checked; `ShieldRunner.observe` and
         `explains` check that.
@@ -361,21 +370,23 @@ class Shield(Shown, Sealed):
         return nearest_actions(self._sets, self.shape)
 
     def units(self, spent: Any) -> Ints:
-        """Cumulative costs in whole units: (M,) of one, (B, M) of an array or B sequences."""
+        """Return cumulative costs in whole units: (M,) of one, (B, M) of an array or B sequences."""
         return whole_units(self.tracker, spent, costs=False)
 
     def cost_units(self, costs: Any) -> Ints:
-        """Costs in whole units, rounded if the shield rounds; shapes as in `units`."""
+        """Return costs in whole units, rounded if the shield rounds; shapes as in `units`."""
         return whole_units(self.tracker, costs, costs=True)
 
     def amounts(self, units: Sequence[int]) -> Spent:
-        """Whole units (M,) as exact numbers in the user's units."""
+        """Return whole units (M,) as exact numbers in the user's units."""
         return self.tracker.spent(units)
 
     # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """A situation (t, state, spent) with its safe joint actions; at the end there are none."""
+        """Return a situation (t, state, spent) with its safe joint actions; at the end there are
+        none.
+        """
         number = int(self._sets.of[self.pair(t, state, spent)])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 
@@ -386,7 +397,7 @@ class Shield(Shown, Sealed):
         return found
 
     def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where not reachable."""
+        """Return the numbers of pairs (B,), spent (B, M) in whole units; -1 where not reachable."""
         from acegames.kernels.shielding import find_numbers
 
         number = np.empty(len(state), dtype=np.int64)
@@ -410,7 +421,7 @@ class Shield(Shown, Sealed):
 
 
 def _whole(what: str, given: Any, *shape: int | None) -> Ints:
-    """An array of whole numbers of this shape, None: of any length; else InvalidOption."""
+    """Return an array of whole numbers of this shape, None: of any length; else InvalidOption."""
     array = np.asarray(given)
     if array.ndim != len(shape) or (array.size and array.dtype.kind not in "iu"):
         kind = f"{array.dtype} of the shape {array.shape}"

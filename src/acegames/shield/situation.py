@@ -40,17 +40,17 @@ class Situation(Shown):
         return tuple(map(len, self.game.actions))
 
     def joint(self) -> Bools:
-        """The safe joint actions as a mask of `shape`."""
+        """Return the safe joint actions as a mask of `shape`."""
         mask = np.zeros(self.shape, dtype=bool)
         mask[tuple(self.safe.T)] = True
         return sealed(mask)
 
     def allows(self, action: Sequence[Label]) -> bool:
-        """Whether a joint action is safe."""
+        """Return whether a joint action is safe."""
         return bool((self.safe == joint_indices(self.game, action)).all(axis=1).any())
 
     def turn(self, chosen: Chosen, player: Label) -> Bools:
-        """The next player's actions that complete what was chosen to a safe joint action."""
+        """Return the next player's actions that complete what was chosen to a safe joint action."""
         given, following = self._given(chosen), self.safe
         for i, a in given.items():
             following = following[following[:, i] == a]
@@ -66,12 +66,14 @@ class Situation(Shown):
         return sealed(mask)
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
-        """The safe joint action in which the fewest players change; of several the preferred."""
+        """Return the safe joint action in which the fewest players change; of several the
+        preferred.
+        """
         nearest = self.nearest(np.array(joint_indices(self.game, action)))
         return self.game.joint_action(nearest[int(np.argmax(self._scores(prefer, nearest)))])
 
     def nearest(self, action: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The safe joint actions in which the fewest players change; -1: an unknown action."""
+        """Return the safe joint actions in which the fewest players change; -1: an unknown action."""
         changed = (self.safe != action).sum(axis=1)
         return np.asarray(self.safe[changed == changed.min()])
 
@@ -80,7 +82,7 @@ class Situation(Shown):
         return self.game.players.index(player)
 
     def _given(self, chosen: Chosen) -> dict[int, int]:
-        """Player and action indices of what was chosen."""
+        """Return player and action indices of what was chosen."""
         players = self.game.players
         if isinstance(chosen, Mapping):
             given = {self._player(p): a for p, a in chosen.items()}
@@ -92,7 +94,7 @@ class Situation(Shown):
         return {i: _index(self.game, i, a) for i, a in given.items()}
 
     def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> Floats:
-        """The score of each joint action."""
+        """Return the score of each joint action."""
         if prefer is None:
             return np.zeros(len(safe))
         joint = isinstance(prefer, np.ndarray)
@@ -112,7 +114,7 @@ class Situation(Shown):
         return np.asarray(np.sum([x[own] for x, own in zip(scores, safe.T, strict=True)], axis=0))
 
     def _own_scores(self, prefer: Any) -> list[Any]:
-        """One array of scores per player."""
+        """Return one array of scores per player."""
         if isinstance(prefer, Mapping):
             given = {self._player(p): scores for p, scores in prefer.items()}
             return [given.get(i, np.zeros(n)) for i, n in enumerate(self.shape)]
@@ -134,7 +136,7 @@ class Situation(Shown):
         return lines_html([f"Situation: {self}.", f"Safe joint actions: {self._safe_text()}."])
 
     def _safe_text(self) -> str:
-        """How many joint actions are safe, and some of them."""
+        """Return how many joint actions are safe, and some of them."""
         if not len(self.safe):
             return "the episode is over"
         named = ", ".join(repr(self.game.joint_action(a)) for a in self.safe[:NAMED])
@@ -142,7 +144,7 @@ class Situation(Shown):
 
 
 def joint_indices(game: MarkovGame, action: Sequence[Label]) -> tuple[int, ...]:
-    """The numbers of a joint action given by labels; InvalidOption where it is none."""
+    """Return the numbers of a joint action given by labels; InvalidOption where it is none."""
     players = game.players
     if not _listed(action) or len(action) != len(players):
         raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
@@ -158,7 +160,7 @@ def _index(game: MarkovGame, player: int, action: Label) -> int:
 
 
 def _listed(given: Any) -> bool:
-    """Whether it is a sequence, or an array with one axis."""
+    """Return whether it is a sequence, or an array with one axis."""
     return (
         np.ndim(given) == 1
         if isinstance(given, np.ndarray)

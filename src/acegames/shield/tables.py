@@ -33,7 +33,7 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
 
 
 def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
-    """(D, *shape)."""
+    """Return (D, *shape)."""
     check_size("masks", len(sets), shape)
     masks = np.zeros((len(sets), math.prod(shape)), dtype=bool)
     places = [np.ravel_multi_index(tuple(offered.T), shape) for offered in sets.lists]
@@ -51,7 +51,7 @@ def turn_masks(masks: Bools) -> tuple[Bools, ...]:
 
 
 def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe.
+    """Return the safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe.
 
     One player after the other stays or changes, so that time is linear in joint actions times
     players. `best` holds for each joint action the nearest safe one that the players so far can
@@ -72,7 +72,7 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
 
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
-    """Whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
+    """Return whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
     tracker = tracker if costs else replace(tracker, rounding=())
     try:
         if np.ndim(amounts) != 2:

@@ -167,7 +167,7 @@ class BudgetCurve(Shown):
         return table_html([*self.heads, ""], self._marked, self.notes, picture=self.picture())
 
     def picture(self) -> str:
-        """The curve drawn as SVG; empty without matplotlib, and where it cannot be drawn."""
+        """Return the curve drawn as SVG; empty without matplotlib, and where it cannot be drawn."""
         from acegames.plot.inline import curve_svg
 
         return curve_svg(self)
@@ -238,7 +238,7 @@ def curve_of(
     progress: OnProgress | bool | None = None,
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
-    """`Solution.budget_curve`; `frontier` is that of the game as counted, where it is known."""
+    """Return `Solution.budget_curve`; `frontier` is that of the game as counted, where it is known."""
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     game, rules = solution.game, solution.policy.tracker.rounding
     options = Within(), budgets, points, engine, progress, frontier
@@ -270,7 +270,7 @@ def _curve(
     progress: OnProgress | None,
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
-    """`budget_curve`; a known frontier is taken, unless costs are yet to be rounded."""
+    """Return `budget_curve`; a known frontier is taken, unless costs are yet to be rounded."""
     concept = check_asked(game, concept, engine)
     check_rewards(game, concept)
     if not game.constraints:
@@ -317,7 +317,7 @@ def _curve(
 
 
 def _capacities(scale: Scale, varied: list[int]) -> list[str]:
-    """Sentences that explain the lines of reservoirs."""
+    """Return sentences that explain the lines of reservoirs."""
     said = []
     for m in varied:
         kept = scale.game.reservoirs[m]
@@ -328,7 +328,7 @@ def _capacities(scale: Scale, varied: list[int]) -> list[str]:
 
 
 def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> tuple[str, ...]:
-    """The sentence on budgets without an equilibrium, if there are any."""
+    """Return the sentence on budgets without an equilibrium, if there are any."""
     if not without:
         return ()
     names = [(game.constraints[m], m) for m in varied]
@@ -338,7 +338,8 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
 
 
 def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> Floats:
-    """Values of the budgets; where no Nash equilibrium is found, each half by itself, at last NaN.
+    """Return values of the budgets; where no Nash equilibrium is found, each half by itself, at
+    last NaN.
 
     Raises NoEquilibrium where that leaves no budget.
     """
@@ -352,7 +353,7 @@ def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> 
 
 
 def _solve_each(solve: Callable[[Ints], Floats], whole: Ints, parts: list[Ints], players: int) -> Floats:
-    """Values of the budgets, each of the parts (their numbers) by itself; raises as above."""
+    """Return values of the budgets, each of the parts (their numbers) by itself; raises as above."""
     found = np.full((len(whole), players), np.nan)
     problem: NoEquilibrium | None = None
     for part in parts:
@@ -366,7 +367,7 @@ def _solve_each(solve: Callable[[Ints], Floats], whole: Ints, parts: list[Ints],
 
 
 def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgress | None, whole: Ints) -> Floats:
-    """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve.
+    """Return values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve.
 
     All have the same capacities.
     """
@@ -397,7 +398,7 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
 
 
 def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
-    """The game under the budget `top` after a step in which chance spends one of `spent`."""
+    """Return the game under the budget `top` after a step in which chance spends one of `spent`."""
     game, costs = scale.game, exact_costs(scale.game)
     values = [[*known, *column] for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
     start, chance = (np.array(x) for x in zip(*game.initial, strict=True))

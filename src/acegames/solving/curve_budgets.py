@@ -40,26 +40,26 @@ class Scale:
         self.needs: Ints = np.array(needs, dtype=np.int64).reshape(len(needs), len(self.units))
 
     def whole(self, budget: Iterable[Bound]) -> tuple[int, ...]:
-        """Whole units of a budget, rounded down, and cut to the range in which it matters."""
+        """Return whole units of a budget, rounded down, and cut to the range in which it matters."""
         return tuple(
             most if isinstance(bound, float) else max(least, min(math.floor(bound / unit), most))
             for bound, unit, (least, most) in zip(budget, self.units, self.range, strict=True)
         )
 
     def exactly(self, whole: Sequence[int], varied: Sequence[int]) -> Budget:
-        """The budget of whole units; those that do not vary are the game's own, uncut."""
+        """Return the budget of whole units; those that do not vary are the game's own, uncut."""
         found = [w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True)]
         return tuple(x if m in varied else self.own[m] for m, x in enumerate(found))
 
     def reservoirs(self, whole: Sequence[int]) -> Reservoirs:
-        """Those of other capacities: full where they were full, else at the level, or full."""
+        """Return those of other capacities: full where they were full, else at the level, or full."""
         return tuple(
             kept and Reservoir(w * u, min(w, kept.start // u) * u if kept.missing else w * u)
             for kept, w, u in zip(self.game.reservoirs, whole, self.units, strict=True)
         )
 
     def by_capacity(self, whole: Ints) -> list[Ints]:
-        """The numbers of budgets (k, M) whose capacities agree, and so share one solve."""
+        """Return the numbers of budgets (k, M) whose capacities agree, and so share one solve."""
         stored = [m for m, kept in enumerate(self.game.reservoirs) if kept is not None]
         if not stored:
             return [np.arange(len(whole))]
@@ -67,7 +67,9 @@ class Scale:
         return [np.flatnonzero(part.reshape(-1) == k) for k in range(part.max() + 1)]
 
     def minimal(self, varied: list[int]) -> Ints:
-        """The smallest feasible budgets, (j, M); constraints that do not vary keep their own."""
+        """Return the smallest feasible budgets, (j, M); constraints that do not vary keep their
+        own.
+        """
         held = [m for m in range(len(self.units)) if m not in varied]
         own = np.array(self.whole(self.own), dtype=np.int64)
         fitting = self.needs[(self.needs[:, held] <= own[held]).all(axis=1)]
@@ -75,7 +77,9 @@ class Scale:
         return minimal_elements(fitting) if len(fitting) else fitting
 
     def default_budgets(self, varied: list[int], points: int) -> tuple[list[Budget], int]:
-        """All budgets at which something changes, to the game's own, thinned; and their number."""
+        """Return all budgets at which something changes, to the game's own, thinned; and their
+        number.
+        """
         lowest, own = self.minimal(varied), self.whole(self.own)
         lowest = lowest[(lowest <= own).all(axis=1)]
         if not len(lowest):
@@ -89,7 +93,7 @@ class Scale:
         return list(itertools.product(*columns)), math.prod(there)
 
     def _where_it_matters(self, m: int) -> tuple[int, int]:
-        """Whole units that no play keeps, and those that every play keeps."""
+        """Return whole units that no play keeps, and those that every play keeps."""
         if not self.bounded[m]:
             return 0, 0
         largest = self.game.horizon * max(map(abs, exact_costs(self.game)[m]))
@@ -99,13 +103,15 @@ class Scale:
 
 
 def spread(low: int, high: int, most: int) -> list[int]:
-    """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
+    """Return all whole numbers from low to high, or `most` of them, evenly, both ends included."""
     count = min(most, high - low + 1)
     return [low + (high - low) * k // max(1, count - 1) for k in range(count)]
 
 
 def shares(there: Sequence[int], most: int) -> list[int]:
-    """How many along the axis of a line, or the two of a grid: at most `most`, but 2 on each."""
+    """Return how many along the axis of a line, or the two of a grid: at most `most`, but 2 on
+    each.
+    """
     if len(there) == 1:
         return [min(there[0], most)]
     first, second = there
@@ -114,7 +120,9 @@ def shares(there: Sequence[int], most: int) -> list[int]:
 
 
 def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:
-    """Numbers of the constraints that the option `what` asks for: one, or two if `most` is 2."""
+    """Return numbers of the constraints that the option `what` asks for: one, or two if `most` is
+    2.
+    """
     given = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
     check_known("constraint", given, labels, f"{what}: ")
     if not 1 <= len(set(given)) == len(given) <= most:
@@ -124,7 +132,7 @@ def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> lis
 
 
 def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
-    """The constraints that vary, by number."""
+    """Return the constraints that vary, by number."""
     labels = scale.game.constraints
     if constraint is None and len(labels) > 2:
         raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give `budgets`")
@@ -136,7 +144,9 @@ def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
 
 
 def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
-    """The constraints that vary and the exact budgets, from `budgets` as the user gives them."""
+    """Return the constraints that vary and the exact budgets, from `budgets` as the user gives
+    them.
+    """
     labels = scale.game.constraints
     own = own_names(labels)
     entries = [budgets] if is_scalar(budgets) else list(budgets)
@@ -170,7 +180,7 @@ def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int
 
 
 def _budget(scale: Scale, entry: int, given: Mapping[int, Any]) -> Budget:
-    """A budget of which some entries are given; the game has the others."""
+    """Return a budget of which some entries are given; the game has the others."""
     budget = list(scale.own)
     for m, value in given.items():
         what = f"budgets: entry {entry}: budget of {scale.game.constraints[m]!r}"

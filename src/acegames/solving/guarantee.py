@@ -30,7 +30,8 @@ class Guarantee(Shown):
 def guarantee(
     game: MarkovGame, concept: Concept, rounding: Sequence[Rounding | None] = (), asked: str = ""
 ) -> Guarantee:
-    """The promise of an equilibrium of `game`, costs counted by `rounding` (empty: as they are).
+    """Return the promise of an equilibrium of `game`, costs counted by `rounding` (empty: as they
+    are).
 
     `asked` says in words which epsilon the user gave, if any.
     """
@@ -58,7 +59,7 @@ def guarantee(
 
 
 def _over(schedule: Sequence[Bound], rule: Rounding | None) -> Fraction:
-    """One cell for each cost that was rounded down when the last finite budget is judged."""
+    """Return one cell for each cost that was rounded down when the last finite budget is judged."""
     if rule is None or rule.direction != "down":
         return Fraction(0)
     return rule.cell * max(t + 1 for t, b in enumerate(schedule) if not isinstance(b, float))

@@ -96,7 +96,7 @@ class Solution(Shown):
         return prove(self, path, tol=tol, progress=progress)
 
     def to_frame(self) -> DataFrame:
-        """The policy as a pandas data frame, the table that `acegames export` writes.
+        """Return the policy as a pandas data frame, the table that `acegames export` writes.
 
         It has one line per joint action that may be played in each situation: `t`, `state`, the
         cumulative cost of each constraint, one action per player, and `probability`. It needs the

@@ -53,7 +53,7 @@ class StageBatch:
         return np.abs(self.utility) if self.gross is None else self.gross
 
     def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:
-        """One of the stage games."""
+        """Return one of the stage games."""
         rows = slice(self.ptr[g], self.ptr[g + 1])
         baseline = np.zeros(len(players)) if self.baseline is None else self.baseline[g]
         return Stage(self.action[rows], self.utility[rows], concept, players, self.rounded[rows], baseline)

@@ -44,7 +44,8 @@ def load(backend: str) -> Any:
 
 
 def ask_backend(stage: Stage, backend: str) -> list[dict[int, float]] | None:
-    """Each player's {action: probability} at a product stage; None if no candidate is accepted.
+    """Return each player's {action: probability} at a product stage; None if no candidate is
+    accepted.
 
     Two players get the best equilibrium that was found, by the objective, and None also where there
     are too many supports to enumerate. Three or more players get the first equilibrium.
@@ -74,7 +75,7 @@ def ask_backend(stage: Stage, backend: str) -> list[dict[int, float]] | None:
 
 
 def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]:
-    """The library's well-formed answers, up to the point where it fails, which is a warning."""
+    """Yield the library's well-formed answers, up to the point where it fails, which is a warning."""
     shapes = [(n,) for n in payoffs.shape[1:]]
     try:
         for candidate in CANDIDATES[backend](payoffs, every):
@@ -88,7 +89,7 @@ def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]
 
 
 def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
-    """The equilibrium near a candidate, or None; `payoffs` (N, n1..nN) have unit range."""
+    """Return the equilibrium near a candidate, or None; `payoffs` (N, n1..nN) have unit range."""
     start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
     supports = ([x > min(cut, x.max() / 2) for x in start] for cut in BACKEND_CUTS)
     for support in {b"".join(map(bytes, support)): support for support in supports}.values():  # each once
@@ -99,23 +100,25 @@ def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
 
 
 def share_of_regret(payoffs: Floats, profile: Profile) -> float:
-    """The largest regret, as a share of the player's distance from its best utility, which is 0."""
+    """Return the largest regret, as a share of the player's distance from its best utility, which
+    is 0.
+    """
     worth = _gains(payoffs, profile)
     return max(float(u.max() - u @ x) / max(-float(u @ x), LEAST_STAKE) for u, x in zip(worth, profile, strict=True))
 
 
 def _values(payoffs: Floats, profile: Profile) -> Floats:
-    """The expected payoff of each player, (N,)."""
+    """Return the expected payoff of each player, (N,)."""
     return np.array([float(u @ x) for u, x in zip(_gains(payoffs, profile), profile, strict=True)])
 
 
 def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:
-    """The expected payoff of each action of each player."""
+    """Return the expected payoff of each action of each player."""
     return [_expected(payoff, profile, (i,)) for i, payoff in enumerate(payoffs)]
 
 
 def _expected(payoff: Floats, profile: Profile, kept: tuple[int, ...]) -> Any:
-    """One player's payoffs, averaged over every axis except the kept ones."""
+    """Return one player's payoffs, averaged over every axis except the kept ones."""
     for k in reversed(range(payoff.ndim)):
         if k not in kept:
             payoff = np.tensordot(payoff, profile[k], axes=(k, 0))
@@ -174,7 +177,7 @@ def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
 
 
 def quantecon_game(theory: Any, payoffs: Floats) -> Any:
-    """The game. Each player's own axis comes first, then those of later players, cyclically."""
+    """Return the game. Each player's own axis comes first, then those of later players, cyclically."""
     n = len(payoffs)
     turned = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
     return theory.NormalFormGame([theory.Player(p) for p in turned])
@@ -193,7 +196,7 @@ def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
 
 
 def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
-    """The game, read from Gambit's file format, which keeps every digit of a float."""
+    """Return the game, read from Gambit's file format, which keeps every digit of a float."""
     shape = payoffs.shape[1:]
     numbers = " ".join(repr(x) for x in payoffs.reshape(len(payoffs), -1, order="F").T.ravel().tolist())
     names, counts = " ".join(f'"{i}"' for i in range(len(shape))), " ".join(map(str, shape))

@@ -65,7 +65,7 @@ class Dictionary:
         self.barred = set[int]()
 
     def __copy__(self) -> Dictionary:
-        """A dictionary that can go its own way; the rows themselves are never changed."""
+        """Return a dictionary that can go its own way; the rows themselves are never changed."""
         found = object.__new__(Dictionary)
         found.__dict__.update(self.__dict__)
         for name in ("T", "value", "basic", "nonbasic", "barred"):
@@ -73,11 +73,11 @@ class Dictionary:
         return found
 
     def point(self) -> list[Fraction]:
-        """The current weights and slacks."""
+        """Return the current weights and slacks."""
         return [Fraction(x, self.over) for x in self.value[: self.artificial]]
 
     def worth(self, level: Sequence[int]) -> Fraction:
-        """The value of a level at the current point."""
+        """Return the value of a level at the current point."""
         return Fraction(sum(map(mul, level, self.value)), self.over)
 
     def make_best(self, level: Sequence[int]) -> None:
@@ -157,7 +157,7 @@ class Dictionary:
         self._set_slacks()
 
     def row(self, r: int) -> list[int]:
-        """Row r of T; that of a slack is made."""
+        """Return row r of T; that of a slack is made."""
         if (kept := self.T.get(self.basic[r])) is not None:
             return kept
         i = self.basic[r] - self.columns
@@ -168,7 +168,7 @@ class Dictionary:
         return found
 
     def _column(self, j: int) -> list[int]:
-        """Column j of T."""
+        """Return column j of T."""
         entering = self.nonbasic[j]
         slacks = [self.over * a for a in self.A[entering]] if entering in self.A else [0] * len(self.b)
         slacks = self._less(slacks, {k: row[j] for k, row in self.T.items()})
@@ -180,14 +180,14 @@ class Dictionary:
         self.value[self.columns : self.artificial] = slacks
 
     def _less(self, slacks: list[int], weights: dict[int, int]) -> list[int]:
-        """What is left of the slacks less A times the weights."""
+        """Return what is left of the slacks less A times the weights."""
         for k, y in weights.items():
             if y:
                 slacks = [x - a * y for x, a in zip(slacks, self.A[k], strict=True)]
         return slacks
 
     def _most_violated(self) -> int:
-        """The row whose basic variable is most negative; -1 if none is."""
+        """Return the row whose basic variable is most negative; -1 if none is."""
         values = [self.value[k] for k in self.basic]
         least = min(values)
         return values.index(least) if least < 0 else -1
@@ -230,7 +230,9 @@ class Dictionary:
 
 
 def _least_ratio(numbers: list[int], per: list[int], variables: list[int]) -> int:
-    """Where number / per is least among positive `per`; ties go to the lowest variable; or -1."""
+    """Return where number / per is least among positive `per`; ties go to the lowest variable; or
+    -1.
+    """
     found = -1
     for k, x in enumerate(per):
         if x <= 0:
@@ -242,7 +244,7 @@ def _least_ratio(numbers: list[int], per: list[int], variables: list[int]) -> in
 
 
 def _eliminated(other: list[int], j: int, row: list[int], pivot: int, over: int) -> list[int]:
-    """Another row after a pivot in column j."""
+    """Return another row after a pivot in column j."""
     if f := other[j]:
         return [(x * pivot - f * y) // over for x, y in zip(other, row, strict=True)]
     return [x * pivot // over for x in other] if pivot != over else other

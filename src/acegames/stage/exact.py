@@ -55,7 +55,7 @@ class _Search:
         self.table = _at_first_level(self.program)
 
     def best(self, units: Units) -> Floats:
-        """The best sigma, where ties are judged in these units."""
+        """Return the best sigma, where ties are judged in these units."""
         ties, level_unit = self._ties(units)
         # not by depth if outliers are played with more than a tiny probability
         loose = ties._replace(depth=None, by_depth=False)
@@ -64,7 +64,7 @@ class _Search:
         return np.array([x / total for x in sigma])
 
     def _best_point(self, ties: Ties, level_unit: list[int]) -> list[float] | None:
-        """The best point, level by level; None if ties judged by depth gave a level away."""
+        """Return the best point, level by level; None if ties judged by depth gave a level away."""
         table, passed = copy(self.table), list[tuple[list[int], int, Fraction]]()
         for level, unit in zip(self.program.levels, level_unit, strict=False):
             table.maximise(level, unit, ties)
@@ -77,7 +77,7 @@ class _Search:
         return [x / table.over for x in table.value[: self.program.rows]]
 
     def _ties(self, units: Units) -> tuple[Ties, list[int]]:
-        """What counts as a tie in these units, and the unit of each level."""
+        """Return what counts as a tie in these units, and the unit of each level."""
         program, given = self.program, [x.as_integer_ratio() for x in (*units.own.tolist(), units.goal)]
         finer = max(1, max([below for _, below in given]) * self.floor // self.times)
         *own, goal = [above * (self.times * finer // below) for above, below in given]
@@ -90,7 +90,8 @@ class _Search:
 
 
 def _whole_numbers(stage: Stage, units: Units, floor: int) -> tuple[int, Utilities]:
-    """A power of two, and the numbers of a stage times this, which are whole; blur is cut to whole.
+    """Return a power of two, and the numbers of a stage times this, which are whole; blur is cut to
+    whole.
 
     Ranges times the concept's floor, whose denominator is given, are whole as well.
     """
@@ -106,7 +107,7 @@ def _whole_numbers(stage: Stage, units: Units, floor: int) -> tuple[int, Utiliti
 
 
 def _at_first_level(program: Program) -> Dictionary:
-    """A dictionary at the best point of the first level, or at any point if there is none."""
+    """Return a dictionary at the best point of the first level, or at any point if there is none."""
     first, exchanges = _too_good(program)
     table = Dictionary(program, first)
     for variable, row in exchanges:
@@ -122,7 +123,8 @@ def _at_first_level(program: Program) -> Dictionary:
 
 
 def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
-    """A start at least as good as the best on the first level: a joint action, and exchanges.
+    """Return a start at least as good as the best on the first level: a joint action, and
+    exchanges.
 
     The joint action has the largest objective. If players are compared, it is the best one of the
     player whose best is lowest, and the auxiliaries enter on that player's constraints.

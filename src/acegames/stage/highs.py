@@ -25,7 +25,7 @@ from acegames.system.extras import optional
 
 
 def optional_highspy() -> Any:
-    """The Python package of HiGHS; MissingExtra where it is not installed."""
+    """Return the Python package of HiGHS; MissingExtra where it is not installed."""
     return optional("highspy", "the reference engine and the baselines", "highs")
 
 
@@ -39,7 +39,7 @@ def quiet_highs(**more: Any) -> Any:
 
 
 def status_of(highs: Any) -> str:
-    """What became of the last program, in the words of HiGHS."""
+    """Return what became of the last program, in the words of HiGHS."""
     return str(highs.modelStatusToString(highs.getModelStatus()))
 
 
@@ -122,7 +122,7 @@ class HighsStageSolver:
 
 
 def _counted(stage: Stage, units: Units) -> tuple[int, Floats, Floats, Floats]:
-    """The program of a stage in its units: rows, A, b and levels (`stage.program`)."""
+    """Return the program of a stage in its units: rows, A, b and levels (`stage.program`)."""
     given = Utilities(stage.utility.T.tolist(), (NOISE * stage.gross).T.tolist(), stage.baseline.tolist())
     program = stage_program(stage, given, (units.own > 0).tolist())
     rows, columns = program.rows, program.rows + program.auxiliaries
@@ -135,7 +135,9 @@ def _counted(stage: Stage, units: Units) -> tuple[int, Floats, Floats, Floats]:
 
 
 def _is_stable(stage: Stage, sigma: Floats) -> bool:
-    """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
+    """Return whether no feasible deviation gains more than STABLE of a player's distance from its
+    best.
+    """
     played, n = sigma > 0, len(stage.players)
     missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.gross)
     # what leaves X is never worth it

@@ -55,7 +55,7 @@ class _System:
         return left
 
     def mixture(self) -> list[Fraction]:
-        """The mixture at the current basis."""
+        """Return the mixture at the current basis."""
         worth = dict(zip(self.basis, self.rows[:, -1], strict=True))
         found = [worth.get(k, Fraction(0)) for k in self.own]
         return [x / sum(found) for x in found]

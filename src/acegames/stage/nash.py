@@ -74,7 +74,7 @@ def solve_stages(
 
 
 def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
-    """Which two-player stages go to another library even if the kernel solved them."""
+    """Return which two-player stages go to another library even if the kernel solved them."""
     if not isinstance(concept, Nash) or concept.backend is None or choices.action.shape[1] != 2:
         return False
     actions = (choices.action[stages.row[a:b]] for a, b in itertools.pairwise(stages.ptr.tolist()))

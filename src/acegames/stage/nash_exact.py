@@ -76,7 +76,9 @@ def solve_nash(stage: Stage) -> Floats | None:
 
 
 def from_backend(stage: Stage) -> list[dict[int, float]] | None:
-    """One stage by the backend; None if there is none, it cannot be asked, or it finds nothing."""
+    """Return one stage by the backend; None if there is none, it cannot be asked, or it finds
+    nothing.
+    """
     concept = stage.concept
     if not isinstance(concept, Nash) or concept.backend is None or not is_product(stage.action):
         return None
@@ -106,7 +108,7 @@ def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
-    """Probability of each joint action (R,) when the players draw independently."""
+    """Return probability of each joint action (R,) when the players draw independently."""
     sigma = np.ones(len(action))
     for own, mixture in zip(action.T.tolist(), mixtures, strict=True):
         sigma *= [mixture.get(a, 0.0) for a in own]
@@ -114,7 +116,9 @@ def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Fl
 
 
 def is_product(action: NDArray[np.int32]) -> bool:
-    """Whether the feasible joint actions (R, N) are all combinations of the players' actions."""
+    """Return whether the feasible joint actions (R, N) are all combinations of the players'
+    actions.
+    """
     return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
@@ -155,7 +159,7 @@ def _as_floats(mixture: Mixture) -> dict[int, float]:
 def _best_pure(
     cells: dict[Actions, tuple[Fraction, ...]], preference: Preference
 ) -> tuple[list[Mixture] | None, Score | None]:
-    """The best pure equilibrium and its score, if there is one."""
+    """Return the best pure equilibrium and its score, if there is one."""
     best, best_score = None, None
     choices = [sorted(set(own)) for own in zip(*cells, strict=True)]
     for a, u in cells.items():
@@ -168,7 +172,7 @@ def _best_pure(
 
 
 def _constant_sum(utility: NDArray[Any], gross: Floats, unit: NDArray[Any]) -> bool:
-    """Whether the utilities of all who care, in units of their ranges, add up to a constant."""
+    """Return whether the utilities of all who care, in units of their ranges, add up to a constant."""
     ranges = utility.max(axis=0) - utility.min(axis=0)
     per = np.array([1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)])
     total = (utility * per).sum(axis=1)
@@ -187,7 +191,9 @@ def _maximin(u: NDArray[Any]) -> list[Fraction]:
 
 
 def _whole_program(rows: int, A: list[Numbers], b: Numbers) -> tuple[Program, Ties]:
-    """A program with one auxiliary in whole numbers, and what counts as a tie in units of one."""
+    """Return a program with one auxiliary in whole numbers, and what counts as a tie in units of
+    one.
+    """
     whole = [common_denominator([*row, x]) for row, x in zip(A, b, strict=True)]
     constraints, bounds = [numbers[:-1] for numbers, _ in whole], [numbers[-1] for numbers, _ in whole]
     return Program(rows, constraints, bounds, auxiliaries=1), Ties([times for _, times in whole])
@@ -206,7 +212,7 @@ class _Search:
         self.most_rows, self.most_columns = (columns + more, rows + more) if product else (rows, columns)
 
     def best(self, incumbent: list[Mixture] | None, score: Score | None, least: Fraction) -> list[Mixture] | None:
-        """The best equilibrium with probabilities of at least `least`, or the incumbent."""
+        """Return the best equilibrium with probabilities of at least `least`, or the incumbent."""
         for supports, choices in sorted(self._pairs(), key=lambda p: (abs(len(p[0][0]) - len(p[0][1])), len(p[0][0]))):
             bounds = [_bounds(u, *own) for u, own in zip(self.u, (supports, supports[::-1]), strict=True)]
             if any(lower > upper + tie for (lower, upper), tie in zip(bounds, self.ties, strict=True)):
@@ -243,7 +249,7 @@ class _Search:
                         yield (rows, chosen), (against, tuple(sorted(common)))
 
     def _hopeless(self, rows: Actions, common: frozenset[int]) -> bool:
-        """Whether one of `rows` is worse than another action against all of `common`."""
+        """Return whether one of `rows` is worse than another action against all of `common`."""
         u = self.u[0]
         rivals = [c for c, columns in self.columns.items() if columns >= common]
         return any(all(u[c, k] > u[a, k] for k in common) for a in rows for c in rivals)
@@ -255,7 +261,7 @@ class _Search:
     def _equilibrium(
         self, supports: tuple[Actions, Actions], choices: tuple[Actions, Actions], least: Fraction
     ) -> tuple[list[Mixture], Score] | None:
-        """The best equilibrium of these supports and its score, if there is one."""
+        """Return the best equilibrium of these supports and its score, if there is one."""
         # the side with more conditions first
         sides = {}
         for i in (0, 1) if len(supports[0]) >= len(supports[1]) else (1, 0):
@@ -298,12 +304,12 @@ class _Side:
         return self._best([-w for w in self.level], self.present), self._best(self.level, self.present)
 
     def reach(self) -> Reach:
-        """The player's utilities over these mixtures."""
+        """Return the player's utilities over these mixtures."""
         low, high = self.ends
         return Reach(self.worth(low), self.worth(self.centre), self.worth(high), self._full(high))
 
     def point(self, target: Fraction) -> Mixture:
-        """A positive mixture worth `target`, or the centre if the target is only approached."""
+        """Return a positive mixture worth `target`, or the centre if the target is only approached."""
         middle = self.worth(self.centre)
         end = self.ends[target >= middle]
         far = self.worth(end)
@@ -315,14 +321,14 @@ class _Side:
         return dict(zip(self.others, chosen, strict=True))
 
     def worth(self, mixture: Iterable[Fraction]) -> Fraction:
-        """The player's utility."""
+        """Return the player's utility."""
         return sum((w * p for w, p in zip(self.level, mixture, strict=False)), Fraction(0))
 
     def _full(self, mixture: list[Fraction]) -> bool:
         return bool(mixture) and min(mixture) > 0 and min(mixture) >= self.least
 
     def _best(self, *levels: Sequence[Fraction | int]) -> list[Fraction]:
-        """The best mixture, level by level; empty if there is none."""
+        """Return the best mixture, level by level; empty if there is none."""
         table = Dictionary(self.program)
         if not table.make_feasible():
             return []

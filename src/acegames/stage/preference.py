@@ -24,7 +24,7 @@ Score = tuple[Fraction, ...]
 
 
 def better(one: Score, other: Score) -> bool:
-    """Whether the first entry that differs by more than TIE is larger."""
+    """Return whether the first entry that differs by more than TIE is larger."""
     gap = next((a - b for a, b in zip(one, other, strict=True) if abs(a - b) > SAME), Fraction(0))
     return gap > 0
 
@@ -52,11 +52,11 @@ class Preference:
         self.weights = given * unit / ((max(abs(given)) or 1) * span)
 
     def score(self, v: Sequence[Fraction]) -> Score:
-        """The objective, then each player's utility; empty if any equilibrium will do."""
+        """Return the objective, then each player's utility; empty if any equilibrium will do."""
         return self.best_case([(x, x) for x in v])
 
     def best_case(self, intervals: Sequence[Interval]) -> Score:
-        """A bound: no score of utilities within these intervals is better."""
+        """Return a bound: no score of utilities within these intervals is better."""
         if self.kind is None:
             return ()
         upper = [hi for _, hi in intervals]
@@ -69,7 +69,8 @@ class Preference:
         return (first, *upper)
 
     def targets(self, reach: Sequence[Reach]) -> list[Fraction]:
-        """The best utilities of two players; an end that is only approached counts as the centre.
+        """Return the best utilities of two players; an end that is only approached counts as the
+        centre.
 
         If the objective is attained all the same, it is kept: a player who need not be at an open
         end stays where the other's utility decides.
@@ -91,11 +92,11 @@ class Preference:
         return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
 
     def _own(self, alike: Sequence[Fraction], otherwise: Sequence[Fraction]) -> list[Fraction]:
-        """Utilities back on each player's own scale; `otherwise` for an indifferent player."""
+        """Return utilities back on each player's own scale; `otherwise` for an indifferent player."""
         scales = zip(alike, otherwise, self.offset, self.gain, strict=True)
         return [(x - o) / g if g else other for x, other, o, g in scales]
 
     def _alike(self, v: Sequence[Fraction]) -> list[Fraction]:
-        """The players' utilities on one scale."""
+        """Return the players' utilities on one scale."""
         found: list[Fraction] = (self.offset + self.gain * v).tolist()
         return found

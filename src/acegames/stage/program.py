@@ -53,7 +53,9 @@ class Program(NamedTuple):
     auxiliaries: int = 0
 
     def units(self, own: Numbers, goal: Any) -> tuple[Numbers, Numbers]:
-        """The units of the constraints and of the levels, from the players' and the objective's."""
+        """Return the units of the constraints and of the levels, from the players' and the
+        objective's.
+        """
         per = [*(unit or 1 for unit in own), goal or 1]
         return [per[i] for i in self.owner], [per[-1] * self.largest_weight, *per[:-1]]
 
@@ -90,7 +92,7 @@ def stage_program(stage: Stage, given: Utilities, cares: Sequence[bool]) -> Prog
 
 
 def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], int]:
-    """The numbers times their common denominator, and the denominator."""
+    """Return the numbers times their common denominator, and the denominator."""
     denominator = math.lcm(*(x.denominator for x in numbers))
     return [x.numerator * (denominator // x.denominator) for x in numbers], denominator
 
@@ -98,7 +100,7 @@ def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], in
 def _compare_players(
     v: list[Numbers], gain: Numbers, offset: Numbers, deviations: list[Numbers], owner: list[int], *, fair: bool
 ) -> Program:
-    """The program. Offsets stop mattering where the lowest is `least`, the highest `most`."""
+    """Return the program. Offsets stop mattering where the lowest is `least`, the highest `most`."""
     rows, auxiliaries = len(v[0]), 1 + fair
     least, most = min(x + y for x, y in zip(offset, gain, strict=True)), max(offset)
     above = max(gain)  # the highest is at most this much above `most`
@@ -125,7 +127,7 @@ def merge_equal(values: Numbers, blur: Numbers) -> Numbers:
 
 
 def deviation_rows(stage: Stage, v: list[Numbers], outside: Numbers) -> tuple[list[Numbers], list[int]]:
-    """The incentive constraints A sigma <= 0 that can bind, and the player of each.
+    """Return the incentive constraints A sigma <= 0 that can bind, and the player of each.
 
     `outside` is each player's value of a deviation out of X; only players who deviate have
     constraints.

@@ -44,11 +44,11 @@ class Measure:
         self.objective = self._objective()  # at each joint action
 
     def first(self) -> Units:
-        """The range of each player's utilities without outliers, and that of the objective."""
+        """Return the range of each player's utilities without outliers, and that of the objective."""
         return Units(np.array(self.own), self._goal_range())
 
     def finer(self, units: Units, sigma: Floats) -> Units | None:
-        """Units for another try if the answer sigma (R,) leaves far less to gain than these."""
+        """Return units for another try if the answer sigma (R,) leaves far less to gain than these."""
         before, played = units.own.tolist(), [(r, p) for r, p in enumerate(sigma.tolist()) if p > 0]
         own = list[float]()
         for u, g, top, unit in zip(self.utility, self.gross, self.best, before, strict=True):
@@ -59,7 +59,7 @@ class Measure:
         return Units(np.array(own), goal) if own != before or goal != units.goal else None
 
     def _objective(self) -> list[float]:
-        """A linear objective is that of the players who care."""
+        """Return a linear objective is that of the players who care."""
         if self.weights is None:
             rows = [*zip(*self.raised, strict=True)]
             return [min(u) - max(u) for u in rows] if self.concept.objective == "fair" else [min(u) for u in rows]
@@ -70,7 +70,9 @@ class Measure:
         return found
 
     def _goal_range(self) -> float:
-        """An objective's unit: its range, if more than rounding, over rows that are no outliers."""
+        """Return an objective's unit: its range, if more than rounding, over rows that are no
+        outliers.
+        """
         rows, largest = len(self.objective), max([x * c for x, c in zip(self.own, self.counted, strict=True)])
         top = self.best if self.weights is not None else [max(u) for u in self.raised]
         sums = sorted([ordered_sum(map(mul, g, self.counted)) for g in zip(*self.gross, strict=True)])
@@ -84,7 +86,8 @@ class Measure:
         return min(core_range(usual if len(usual) > 1 else self.objective, noise) or largest, largest)
 
     def _finer_goal(self, goal: float, played: list[tuple[int, float]]) -> float:
-        """The objective's unit for another try if the answer leaves far less to gain, or as it is.
+        """Return the objective's unit for another try if the answer leaves far less to gain, or as
+        it is.
 
         At most, an answer gains up to the best joint action (linear), the lowest of the players'
         best (egalitarian), or a gap of zero (fair).
@@ -102,7 +105,7 @@ class Measure:
 
 
 def core_range(values: list[float], noise: float) -> float:
-    """The range of values without outliers; 0 if it is only rounding."""
+    """Return the range of values without outliers; 0 if it is only rounding."""
     top, quarter = max(values), max(len(values) // 4, 1)
     shortfall = sorted([top - x for x in values])
     span = shortfall[-1]
@@ -116,19 +119,23 @@ def core_range(values: list[float], noise: float) -> float:
 
 
 def _own_range(utility: list[float], gross: list[float], top: float) -> float:
-    """A player's unit: its range, if more than rounding, without outliers."""
+    """Return a player's unit: its range, if more than rounding, without outliers."""
     if top - min(utility) <= NOISE * max(gross):
         return 0.0
     return core_range(utility, NOISE * max([g for u, g in zip(utility, gross, strict=True) if u == top]))
 
 
 def ordered_sum(numbers: Iterable[float]) -> float:
-    """The sum, added in order: libraries may add otherwise, and `sum` does from Python 3.12 on."""
+    """Return the sum, added in order: libraries may add otherwise, and `sum` does from Python 3.12
+    on.
+    """
     return reduce(add, numbers, 0.0)
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:
-    """The weighted sum of rows, added in order: a library's product may differ in its last bits."""
+    """Return the weighted sum of rows, added in order: a library's product may differ in its last
+    bits.
+    """
     total = np.zeros(rows.shape[1])
     for weight, row in zip(weights, rows, strict=True):
         total += weight * row

@@ -26,7 +26,7 @@ class Agreement:
     machine: str
 
     def differences(self, other: Agreement) -> list[str]:
-        """What is not the same, as "numpy 2.1.0 instead of 2.0.0", in the words of `other`."""
+        """Return what is not the same, as "numpy 2.1.0 instead of 2.0.0", in the words of `other`."""
         mine, theirs = asdict(self), asdict(other)
         found = [x for x in mine if mine[x] != theirs[x]]
         if "acegames" in found:  # other sources are no news then
@@ -39,7 +39,7 @@ WORDS = {"sources": "sources of acegames with the digest", "python": "Python", "
 
 @cache
 def of_this_process() -> Agreement:
-    """What this process has; the sources are read once."""
+    """Return what this process has; the sources are read once."""
     return Agreement(
         acegames=__version__,
         sources=sources_digest(Path(__file__).parents[1]),
@@ -52,7 +52,7 @@ def of_this_process() -> Agreement:
 
 
 def sources_digest(folder: Path) -> str:
-    """A short digest of all modules in a folder, with their names."""
+    """Return a short digest of all modules in a folder, with their names."""
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*.py"), key=lambda x: x.relative_to(folder).as_posix()):
         content = path.read_bytes().replace(b"\r\n", b"\n")
@@ -62,7 +62,7 @@ def sources_digest(folder: Path) -> str:
 
 
 def _version(package: str) -> str:
-    """The version of an installed package."""
+    """Return the version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:  # a bundle without metadata

@@ -47,7 +47,7 @@ def check_place(path: Path, name: str = "path") -> None:
 
 
 def _takes_files(folder: str) -> bool:
-    """Whether a file can be made there: some file systems say so and then refuse."""
+    """Return whether a file can be made there: some file systems say so and then refuse."""
     try:
         name, handle = _create(os.path.join(folder, TEMPORARY), None)
     except OSError:
@@ -140,7 +140,7 @@ def sync_folder(folder: str) -> None:
 
 
 def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
-    """What is at a path, None where nothing is; IsADirectoryError for a folder."""
+    """Return what is at a path, None where nothing is; IsADirectoryError for a folder."""
     try:
         there = os.stat(path, follow_symlinks=follow)
     except FileNotFoundError:
@@ -151,7 +151,9 @@ def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
 
 
 def _replaceable(path: str, known: os.stat_result) -> bool:
-    """Whether this is an ordinary file that has a name; one that is open may have been deleted."""
+    """Return whether this is an ordinary file that has a name; one that is open may have been
+    deleted.
+    """
     found = _stat(path)
     return stat.S_ISREG(known.st_mode) and found is not None and os.path.samestat(found, known)
 

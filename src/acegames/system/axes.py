@@ -31,7 +31,9 @@ def _arrays(record: Any) -> dict[str, tuple[tuple[str, ...], np.dtype[Any]] | ty
 
 
 def _meant(kind: Any) -> Any:
-    """What a type stands for: in newer releases of numpy NDArray[...] is the name of another."""
+    """Return what a type stands for: in newer releases of numpy NDArray[...] is the name of
+    another.
+    """
     while hasattr(alias := get_origin(kind) or kind, "__value__"):
         kind = alias.__value__[get_args(kind)] if get_args(kind) else alias.__value__
     return kind
@@ -48,17 +50,17 @@ def _shapes(record: type, lengths: Mapping[str, int]) -> list[tuple[tuple[int, .
 
 
 def room(record: type[Record], lengths: Mapping[str, int], make: Callable[..., Any] = np.empty) -> Record:
-    """Arrays for a record whose axes are this long, made from shape and kind."""
+    """Return arrays for a record whose axes are this long, made from shape and kind."""
     return record(*(make(*said) for said in _shapes(record, lengths)))
 
 
 def room_bytes(record: type, lengths: Mapping[str, int]) -> int:
-    """Bytes that `room` takes."""
+    """Return bytes that `room` takes."""
     return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in _shapes(record, lengths))
 
 
 def example(record: Any) -> Any:
-    """A record of the same types; each array has one number."""
+    """Return a record of the same types; each array has one number."""
 
     def one(said: Any) -> Any:
         if isinstance(said, tuple):

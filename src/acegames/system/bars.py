@@ -67,7 +67,7 @@ def bar(step: str, begins: str) -> Iterator[Callable[[Any], None] | None]:
 
 
 def in_notebook() -> bool:
-    """Whether what is displayed goes to a notebook."""
+    """Return whether what is displayed goes to a notebook."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 

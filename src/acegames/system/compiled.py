@@ -147,12 +147,14 @@ def compile_elsewhere(compiled: Any, code: str) -> None:
 
 
 def can_run_elsewhere() -> bool:
-    """Whether there is a Python to run code in; that of a frozen program is the program itself."""
+    """Return whether there is a Python to run code in; that of a frozen program is the program
+    itself.
+    """
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def running_elsewhere(code: str) -> dict[str, Any]:
-    """What starts a silent process that runs code of these sources."""
+    """Return what starts a silent process that runs code of these sources."""
     source = str(Path(numerics.__file__).parents[1])
     silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     return {"args": [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"], **silent}
@@ -170,7 +172,7 @@ def _warn_moved(why: str) -> None:
 
 @cache
 def sources_stamp(function: Callable[..., Any]) -> str:
-    """A digest of the sources that may be part of the machine code; see `kernel`."""
+    """Return a digest of the sources that may be part of the machine code; see `kernel`."""
     files, waiting = set[str](), [function]
     while waiting:
         last = waiting.pop()
@@ -185,7 +187,7 @@ def sources_stamp(function: Callable[..., Any]) -> str:
 
 @cache
 def source_digest(file: Path) -> str:
-    """A digest of a source and the tolerances; of all the solver's kernels if it is one."""
+    """Return a digest of a source and the tolerances; of all the solver's kernels if it is one."""
     sources = sorted(Path(_SOLVER).rglob("*.py")) if str(file).startswith(_SOLVER) else [file]
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
 
@@ -208,7 +210,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def holds_any(self) -> bool:
-        """Whether the kernel has been compiled from these sources, for whatever arguments."""
+        """Return whether the kernel has been compiled from these sources, for whatever arguments."""
         return bool(self._cache_file._load_index())
 
     def load_overload(self, signature: Any, target: Any) -> Any:
@@ -283,7 +285,7 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def whole_file(path: str) -> bytes:
-    """The content of a file without the checksum at its end, which must be right."""
+    """Return the content of a file without the checksum at its end, which must be right."""
     written = Path(path).read_bytes()
     content, checksum = written[:-CHECKSUM], written[-CHECKSUM:]
     if hashlib.sha256(content).digest() != checksum:

@@ -55,7 +55,7 @@ def watched(watcher: Callable[[bool], None]) -> Iterator[None]:
 
 
 def seconds_compiling() -> float:
-    """How long this process has compiled so far."""
+    """Return how long this process has compiled so far."""
     return _seconds
 
 
@@ -71,12 +71,12 @@ def loading() -> Iterator[None]:
 
 
 def seconds_loading() -> float:
-    """How long this process has loaded kernels so far."""
+    """Return how long this process has loaded kernels so far."""
     return _seconds_loading
 
 
 def working_clock() -> float:
-    """The time by a clock that stands still while kernels are compiled or loaded."""
+    """Return the time by a clock that stands still while kernels are compiled or loaded."""
     return time.perf_counter() - _seconds - _seconds_loading
 
 

@@ -169,7 +169,7 @@ def fill_block(
 
 
 def little_bytes(array: NDArray[Any]) -> memoryview:
-    """The bytes of an array, little-endian; not a copy where it lies in memory like that."""
+    """Return the bytes of an array, little-endian; not a copy where it lies in memory like that."""
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return memoryview(little.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
 
@@ -192,12 +192,12 @@ def _write_pages(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> Iterato
 
 
 def _before_data(told: int, length: int) -> int:
-    """Bytes of a block before its data, which has this length; the header has `told` bytes."""
+    """Return bytes of a block before its data, which has this length; the header has `told` bytes."""
     return _padded(HEAD.size + told + 4 * -(-length // PAGE), 64)
 
 
 def _digest(told: int, length: int, rest: bytes) -> bytes:
-    """The digest of the lengths, the header and the checksums."""
+    """Return the digest of the lengths, the header and the checksums."""
     return hashlib.blake2b(struct.pack("<QQ", told, length) + rest, digest_size=32).digest()
 
 
@@ -298,7 +298,7 @@ def _places(told: Any, length: int) -> dict[str, tuple[np.dtype[Any], tuple[int,
 
 
 def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether these are arrays of a block whose data stays in its file."""
+    """Return whether these are arrays of a block whose data stays in its file."""
     return bool(getattr(arrays, "mapped", False))
 
 

@@ -108,7 +108,7 @@ class Card:
         self._turn, self._returning = 0, Lock()
 
     def _called(self, answer: Any) -> Any:
-        """What a call of the driver gives; TooLarge where memory runs out."""
+        """Return what a call of the driver gives; TooLarge where memory runs out."""
         error, *found = answer
         if error != self.driver.CUresult.CUDA_SUCCESS:
             if error == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -137,7 +137,7 @@ class Card:
         return int(self._called(self.driver.cuMemGetInfo())[1])
 
     def allocate(self, count: int) -> int:
-        """The address of some bytes."""
+        """Return the address of some bytes."""
         return int(self._called(self.driver.cuMemAlloc(max(count, 16))))
 
     def release(self, pointer: int) -> None:
@@ -146,13 +146,13 @@ class Card:
         self.driver.cuMemFree(pointer)
 
     def empty(self, shape: Sequence[int] | int, dtype: Any) -> DeviceArray:
-        """An array with anything in it."""
+        """Return an array with anything in it."""
         shape = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
         memory = Memory(self, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
         return DeviceArray(memory, memory.pointer, shape, dtype)
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
-        """A copy on the card."""
+        """Return a copy on the card."""
         there = self.empty(array.shape or 1, array.dtype)
         self.write(there, array)
         return there
@@ -169,7 +169,7 @@ class Card:
             self._called(self.driver.cuMemsetD8Async(there.pointer, 0, there.nbytes, self.stream))
 
     def fetch(self, there: DeviceArray) -> NDArray[Any]:
-        """A copy on the host, once all that was begun before is done."""
+        """Return a copy on the host, once all that was begun before is done."""
         here = np.empty(there.shape, there.dtype)
         self.synchronise()
         if here.nbytes:
@@ -287,7 +287,7 @@ class Rooms:
 
 
 def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
-    """The words of a kernel's arguments, as numba-cuda passes arrays, numbers and records."""
+    """Return the words of a kernel's arguments, as numba-cuda passes arrays, numbers and records."""
     for x in given:
         if type(x) is DeviceArray:
             words += x.words
@@ -299,7 +299,7 @@ def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
 
 
 def usable(card: Any, limit: int | float | None, own: int = 0) -> int:
-    """Bytes of a card that may be used: no more than `limit`, which the user allows.
+    """Return bytes of a card that may be used: no more than `limit`, which the user allows.
 
     `own` more go to the threads of each multiprocessor.
     """
@@ -309,7 +309,7 @@ def usable(card: Any, limit: int | float | None, own: int = 0) -> int:
 
 @cache
 def open_card(number: int) -> Card:
-    """The card of that number.
+    """Return the card of that number.
 
     Raises:
         MissingExtra: a package, the driver or the card is missing, or the card is too old.

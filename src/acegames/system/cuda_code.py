@@ -62,7 +62,7 @@ class Recipe:
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The arrays of a record by the names of their fields, as in "group.memory"."""
+    """Yield the arrays of a record by the names of their fields, as in "group.memory"."""
     if isinstance(pattern, np.ndarray):
         yield name, pattern
     elif isinstance(pattern, tuple):
@@ -75,7 +75,7 @@ def _aligned(count: int) -> int:
 
 
 def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> Any:
-    """The type by which kernels know an array, a number, None, or a record of these."""
+    """Return the type by which kernels know an array, a number, None, or a record of these."""
     if x is None:
         return types.none
     if isinstance(x, tuple):
@@ -93,7 +93,7 @@ def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> An
 
 
 def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str, bytes]:
-    """The name and the machine code of a kernel, compiled or from the disk."""
+    """Return the name and the machine code of a kernel, compiled or from the disk."""
     file = _kept_in(recipe, given, capability)
     code = None
     if file is not None:
@@ -111,13 +111,13 @@ def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str,
 
 
 def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
-    """Whether a kernel need not be compiled, or could not be kept."""
+    """Return whether a kernel need not be compiled, or could not be kept."""
     file = _kept_in(recipe, given, capability)
     return file is None or file.exists()
 
 
 def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
-    """The file of a kernel; None where none can be kept."""
+    """Return the file of a kernel; None where none can be kept."""
     phases = [phase.py_func for phase in recipe.phases]
     try:
         folder = Path(KernelCache(phases[0]).cache_path)
@@ -134,7 +134,7 @@ def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | 
 
 
 def _numbers(pattern: Any) -> Any:
-    """The numbers among the arrays of a record."""
+    """Return the numbers among the arrays of a record."""
     if isinstance(pattern, tuple):
         return tuple(map(_numbers, pattern))
     return None if isinstance(pattern, np.ndarray) else pattern
@@ -142,7 +142,7 @@ def _numbers(pattern: Any) -> Any:
 
 @cache
 def _versions() -> list[str]:
-    """Those of all that compiles."""
+    """Return those of all that compiles."""
     try:
         linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version()
     except RuntimeError as error:  # its library is in a package of its own
@@ -154,7 +154,7 @@ def _versions() -> list[str]:
 
 
 def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
-    """The code of a kernel before it is linked."""
+    """Return the code of a kernel before it is linked."""
     with compiling(), _compiling_for(capability, recipe.loops) as cuda:
         for kind, number in recipe.single:
             _make_single(kind, number)
@@ -261,7 +261,7 @@ def _make_single(kind: Any, number: Any) -> None:
 
 
 def _assembled(cuda: Any, recipe: Recipe) -> Any:
-    """The function that runs the phases, with a barrier between them."""
+    """Return the function that runs the phases, with a barrier between them."""
     places = _Places(recipe)
     make_shared, make_own = places.maker(recipe.shared, shared=True), places.maker(recipe.own, shared=False)
     first, second, third = (*recipe.phases, None, None)[:3]
@@ -297,7 +297,7 @@ class _Places:
         self.recipe, self.used = recipe, 0
 
     def maker(self, pattern: Any, *, shared: bool) -> Any:
-        """A function for kernels that makes arrays like those of the pattern."""
+        """Return a function for kernels that makes arrays like those of the pattern."""
         from numba.cuda.extending import intrinsic
 
         beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
@@ -331,7 +331,7 @@ class _Emitting:
     threads: int
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
-        """An array, a number, None, or a record of these."""
+        """Return an array, a number, None, or a record of these."""
         if pattern is None:
             return self.context.get_dummy_value()
         if isinstance(pattern, np.ndarray):
@@ -368,7 +368,7 @@ class _Emitting:
         return array._getvalue()
 
     def _constant(self, pattern: Any, item: Any) -> Any:
-        """A table whose numbers are part of the code."""
+        """Return a table whose numbers are part of the code."""
         table = ir.Constant(ir.ArrayType(item, pattern.size), [item(int(x)) for x in pattern.reshape(-1)])
         name = self.builder.module.get_unique_name("acegames_known")
         memory = ir.GlobalVariable(self.builder.module, table.type, name, CONSTANT)
@@ -376,7 +376,7 @@ class _Emitting:
         return self.builder.addrspacecast(memory, ir.PointerType(table.type), "generic")
 
     def _shared(self, offset: int, each: int) -> Any:
-        """A place in shared memory; `each` thread has its own, this far from the one before."""
+        """Return a place in shared memory; `each` thread has its own, this far from the one before."""
         from numba.cuda import nvvmutils
 
         byte, module = ir.IntType(8), self.builder.module

@@ -29,7 +29,7 @@ def described(arrays: Mapping[str, NDArray[Any]]) -> list[list[Any]]:
 
 
 def header_bytes(kind: str, version: int, header: Mapping[str, Any], where: str = "") -> bytes:
-    """A header of this kind and version; BadFile where it is larger than what is read back."""
+    """Return a header of this kind and version; BadFile where it is larger than what is read back."""
     content = json.dumps({"format": kind, "version": version, **header}, allow_nan=False).encode()
     if len(content) > HEADER:
         raise BadFile(f"{where}the labels take {len(content)} bytes, the limit is {HEADER}")

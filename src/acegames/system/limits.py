@@ -17,7 +17,7 @@ class Limit(NamedTuple):
     share: int
 
     def at(self, size: int) -> int:
-        """The limit for this size."""
+        """Return the limit for this size."""
         return self.base + self.share * size
 
 

@@ -98,7 +98,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
             return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:
-        """The pipeline for compiled code only."""
+        """Return the pipeline for compiled code only."""
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 

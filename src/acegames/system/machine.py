@@ -15,7 +15,7 @@ _asked: tuple[float, int] | None = None  # when the system was asked last, and w
 
 
 def available_memory() -> int:
-    """Bytes that can be used without swapping, limits of containers respected."""
+    """Return bytes that can be used without swapping, limits of containers respected."""
     global _asked
     now = time.monotonic()
     if _asked is None or now - _asked[0] > STALE:
@@ -34,13 +34,13 @@ def _free_memory() -> int:
 
 
 def check_memory(what: str, size: int, advice: str) -> None:
-    """TooLarge where something of this size, in bytes, does not fit."""
+    """Raise TooLarge where something of this size, in bytes, does not fit."""
     if size > available_memory():
         raise TooLarge(f"{what} take {bytes_said(size)}, more than can be used; {advice}")
 
 
 def bytes_said(number: float) -> str:
-    """An amount of memory in words, such as 1.5 GiB."""
+    """Return an amount of memory in words, such as 1.5 GiB."""
     if number < 1024:
         return f"{int(number)} bytes"
     power = min(int(math.log2(number)) // 10, 4)
@@ -48,7 +48,7 @@ def bytes_said(number: float) -> str:
 
 
 def seconds_said(seconds: float) -> str:
-    """A time in words; it is not known better than to one digit or two."""
+    """Return a time in words; it is not known better than to one digit or two."""
     if seconds < 0.01:
         return "less than 0.01 s"
     if seconds < 120:
@@ -75,7 +75,7 @@ def _told_memory() -> int:
 
 
 def _number(path: str, key: str = "") -> int | None:
-    """The number after this key in a file of the system, None where there is none."""
+    """Return the number after this key in a file of the system, None where there is none."""
     try:
         with open(path) as file:
             for line in file:
@@ -87,7 +87,7 @@ def _number(path: str, key: str = "") -> int | None:
 
 
 def memory_used() -> int:
-    """Largest memory that this process has held so far, in bytes."""
+    """Return largest memory that this process has held so far, in bytes."""
     try:
         import resource
     except ImportError:  # Windows

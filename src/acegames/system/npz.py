@@ -46,7 +46,7 @@ def write_npz(
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """A member without a date: the same content gives the same bytes."""
+    """Return a member without a date: the same content gives the same bytes."""
     info = zipfile.ZipInfo(name)
     info.create_system, info.external_attr = 3, 0o644 << 16
     return info

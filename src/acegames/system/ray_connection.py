@@ -26,7 +26,8 @@ _connecting = threading.Lock()  # Ray itself connects only once
 
 
 def connect(address: str | None) -> Any:
-    """The module `ray`, connected: with the connection that this process has already, or a new one.
+    """Return the module `ray`, connected: with the connection that this process has already, or a
+    new one.
 
     Args:
         address: "auto" for the cluster that this machine is part of, "HOST:PORT" of a head node, or
@@ -125,7 +126,9 @@ def place_of(address: str | None, name: str = "address") -> tuple[str, int] | No
 
 
 def _last_begun(ray: Any) -> tuple[str, int] | None:
-    """Where a cluster was last started on this machine, which is the one that Ray would take."""
+    """Return where a cluster was last started on this machine, which is the one that Ray would
+    take.
+    """
     try:
         return place_of(ray._private.services.find_bootstrap_address(None))
     except (AttributeError, OSError, InvalidOption):  # it is no public name
@@ -133,7 +136,7 @@ def _last_begun(ray: Any) -> tuple[str, int] | None:
 
 
 def _token() -> str:
-    """What to see to where Ray asks for a token, or might."""
+    """Return what to see to where Ray asks for a token, or might."""
     asked = os.environ.get("RAY_AUTH_MODE") == "token" or os.path.exists(os.path.expanduser("~/.ray/auth_token"))
     return "; if it asks for a token, set RAY_AUTH_MODE and the token here too" if asked else ""
 
@@ -168,7 +171,7 @@ def _same(place: tuple[str, int], connected: str) -> None:
 
 
 def _addresses(host: str) -> set[str]:
-    """The numbers of a host, or its name where they are unknown."""
+    """Return the numbers of a host, or its name where they are unknown."""
     try:
         return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
     except OSError:
@@ -176,5 +179,5 @@ def _addresses(host: str) -> set[str]:
 
 
 def _line(error: BaseException) -> str:
-    """A message in one line."""
+    """Return a message in one line."""
     return " ".join(str(error).split()).rstrip(".")

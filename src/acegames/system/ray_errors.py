@@ -10,7 +10,8 @@ AGAIN = "start the same again; with a checkpoint, what is stored is not computed
 
 
 def original(error: BaseException, ray: Any, retries: int | None = None) -> BaseException:
-    """What a task raised, as it was raised there, or a ClusterError where the cluster failed.
+    """Return what a task raised, as it was raised there, or a ClusterError where the cluster
+    failed.
 
     Args:
         error: what Ray raised in its place.
@@ -38,7 +39,7 @@ def original(error: BaseException, ray: Any, retries: int | None = None) -> Base
 
 
 def _sentence(error: Any, kinds: Any, retries: int | None) -> str:
-    """What happened to the cluster, and what to do."""
+    """Return what happened to the cluster, and what to do."""
     often = "several times" if retries is None else f"{retries + 1} times" if retries else "once"
     if isinstance(error, kinds.OutOfMemoryError):
         return (
@@ -66,5 +67,5 @@ def _sentence(error: Any, kinds: Any, retries: int | None) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """The first line of a message, without its full stop."""
+    """Return the first line of a message, without its full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].strip().rstrip(".")

@@ -71,7 +71,7 @@ class Nodes:
         return len(self._known)
 
     def room(self) -> bool:
-        """Whether a task can be sent; without nodes Ray keeps it for those that come."""
+        """Return whether a task can be sent; without nodes Ray keeps it for those that come."""
         return not self._known or any(node.load < AHEAD for node in self._known.values())
 
     def refresh(self) -> bool:
@@ -89,7 +89,7 @@ class Nodes:
         return True
 
     def choose(self, places: Sequence[Place], at: float | None = None) -> str | None:
-        """The node for a task with blocks at these places, or None if there is no node.
+        """Return the node for a task with blocks at these places, or None if there is no node.
 
         If CPUs are idle, it is the node whose share of all CPUs `at` is, or else the one that holds
         most of the blocks. If none is, it is the node with room where the task can begin first.
@@ -115,7 +115,7 @@ class Nodes:
         return best.name
 
     def _home(self, at: float) -> Node:
-        """The node whose share of the CPUs this is."""
+        """Return the node whose share of the CPUs this is."""
         wanted, before = at * self.cpus, 0
         for node in self._known.values():
             before += node.cpus
@@ -124,7 +124,7 @@ class Nodes:
         return node
 
     def asked(self, name: str | None, seconds: float = 0.0) -> float:
-        """A task that should take so long was sent to a node; when it should end."""
+        """Return a task that should take so long was sent to a node; when it should end."""
         end = monotonic() + seconds
         if name in self._known:
             end += self._known[name].busy

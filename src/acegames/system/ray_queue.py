@@ -54,7 +54,7 @@ class Queue:
             self._push(task)
 
     def ready(self) -> Asked | None:
-        """The first task all of whose blocks are made."""
+        """Return the first task all of whose blocks are made."""
         return self._ready[0][-1] if self._ready else None
 
     def sent(self, task: Asked) -> None:

@@ -179,7 +179,7 @@ class OnRay:
             self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=True)
 
     def account(self) -> str:
-        """What was done so far, in words."""
+        """Return what was done so far, in words."""
         done, machines = self.total, self.nodes
         said = f"in {done.tasks:,} task{'s' * (done.tasks != 1)} on {machines} machine{'s' * (machines != 1)}"
         more = {"moved between nodes": done.bytes_moved, "spilled to disk": done.bytes_spilled}
@@ -230,8 +230,8 @@ class OnRay:
                 self._queue.put_off(task)
 
     def _there(self, task: Asked) -> bool:
-        """Whether the blocks that a task fetches itself are somewhere, as far as Ray knows now: not
-        those that were lost with their node and are being made again.
+        """Return whether the blocks that a task fetches itself are somewhere, as far as Ray knows
+        now: not those that were lost with their node and are being made again.
         """
         refs = list({block.ref for block in task.inside})
         return not refs or not self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[1]
@@ -328,7 +328,7 @@ class OnRay:
 
 
 def _blocks_in(what: Any) -> Iterator[RayBlock]:
-    """The handles inside a record."""
+    """Yield the handles inside a record."""
     if isinstance(what, RayBlock):
         yield what
     elif isinstance(what, dict):

@@ -107,7 +107,7 @@ class RayBlock:
         return RayBlock, (self.ref,)
 
     def fetch(self) -> Any:
-        """The content, waited for; arrays in it are read-only.
+        """Return the content, waited for; arrays in it are read-only.
 
         Raises:
             ClusterError: it is lost. In this process also what its task raised.
@@ -143,7 +143,7 @@ class RayShared:
         return _received, (self.agreement, self.key, self.ref)
 
     def content(self) -> Any:
-        """What is shared, loaded when this process needs it for the first time."""
+        """Return what is shared, loaded when this process needs it for the first time."""
         if self.key in _kept:
             content = _kept.pop(self.key)
         else:
@@ -155,7 +155,8 @@ class RayShared:
 
 
 def _received(agreement: Agreement, key: str, ref: Any) -> RayShared:
-    """A handle that arrived. It comes first in a call, before anything that depends on versions.
+    """Return a handle that arrived. It comes first in a call, before anything that depends on
+    versions.
 
     Raises:
         ClusterError: this process has other versions than the one that it comes from.
@@ -248,7 +249,7 @@ _spilled = Spilled()
 
 
 def spilled() -> int:
-    """Bytes that the node's object store has on disk, looked up once a second at most."""
+    """Return bytes that the node's object store has on disk, looked up once a second at most."""
     if perf_counter() - _spilled.seen > 1.0:
         node = _ray()._private.worker.global_worker.node
         folder = Path(getattr(node, "_fallback_directory", None) or node.get_session_dir_path())
@@ -260,7 +261,7 @@ def spilled() -> int:
 
 
 def _in_a_task(ray: Any) -> bool:
-    """Whether this process is a worker."""
+    """Return whether this process is a worker."""
     return bool(ray.get_runtime_context().worker.mode == ray.WORKER_MODE)
 
 

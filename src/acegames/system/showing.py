@@ -51,14 +51,14 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 
 
 def lines_html(lines: Iterable[str]) -> str:
-    """A paragraph per line; what the line is about is bold."""
+    """Return a paragraph per line; what the line is about is bold."""
     return _framed(_paragraphs(lines))
 
 
 def table_html(
     heads: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = (), left: int = 0, picture: str = ""
 ) -> str:
-    """A table of text, sentences below it, and a picture (SVG, as it is) above.
+    """Return a table of text, sentences below it, and a picture (SVG, as it is) above.
 
     All but the first `left` columns hold numbers, aligned at the right.
     """
@@ -68,14 +68,14 @@ def table_html(
 
 
 def frame_html(page: bytes, height: int = 640) -> str:
-    """A whole page inside a frame."""
+    """Return a whole page inside a frame."""
     text = page.decode().replace("&", "&amp;").replace("'", "&#39;")
     looks = f"display:block;box-sizing:border-box;width:100%;height:{height}px;border:1px solid #8886"
     return f"<iframe srcdoc='{text}' style='{looks}'></iframe>"
 
 
 def bar_html(share: float | None, text: str) -> str:
-    """A bar that is full to a share (None: nobody knows), with words behind it."""
+    """Return a bar that is full to a share (None: nobody knows), with words behind it."""
     value = "" if share is None else f' value="{share:.4f}"'
     return _framed(f"<p><progress{value}></progress> {html.escape(text)}</p>")
 

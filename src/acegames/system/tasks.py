@@ -28,7 +28,7 @@ class Block(Protocol):
     """A handle on what a task made. It can travel to other tasks inside `what`, unfetched."""
 
     def fetch(self) -> Any:
-        """The content, waited for. It may be read-only."""
+        """Return the content, waited for. It may be read-only."""
 
 
 class Shared(Protocol):
@@ -95,7 +95,7 @@ class Tasks(Protocol):
         """Make the other thread that uses this give up: what it does here next raises something."""
 
     def account(self) -> str:
-        """What was done so far, in words: "in 324 tasks on 2 machines"."""
+        """Return what was done so far, in words: "in 324 tasks on 2 machines"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Held:
     content: Any
 
     def fetch(self) -> Any:
-        """The content."""
+        """Return the content."""
         return self.content
 
 

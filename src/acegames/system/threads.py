@@ -34,7 +34,7 @@ class Team:
                 helper.join()
 
     def each(self, function: Callable[[P], R], pieces: Sequence[P]) -> list[R]:
-        """The function of each piece, begun in their order, so long ones should come first.
+        """Return the function of each piece, begun in their order, so long ones should come first.
 
         Of several errors the one of the first piece is raised; pieces that have not begun by then
         are dropped.

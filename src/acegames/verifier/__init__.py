@@ -294,7 +294,7 @@ def _problems(
 
 
 def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
-    """The gain that is too much, if any: the largest, or else the largest share of a stake."""
+    """Return the gain that is too much, if any: the largest, or else the largest share of a stake."""
     if tol is not None:
         return None if largest.gain <= tol else largest
     if not largest.share <= VERIFY:

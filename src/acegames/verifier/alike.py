@@ -94,7 +94,7 @@ class Alike:
         return [slice(*ends) for ends in pairwise([*cuts, len(keys)])]
 
     def _answered_alike(self, t: int, keys: Ints, instead: Ints, threads: Threads) -> bool:
-        """Whether the policy answers at each of these pairs as at the one judged instead."""
+        """Return whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
             asked = np.concatenate([keys[block], instead[block]])

@@ -94,7 +94,7 @@ class Bulk:
 
 
 def why_alone(game: MarkovGame, policy: Any, units: Units) -> str:
-    """Why only one may ask a policy at a time that is not `thread_safe`, in words."""
+    """Return why only one may ask a policy at a time that is not `thread_safe`, in words."""
     lacking = _lacking(game, policy, units)
     owner = _owner(policy) if lacking is None else None
     if owner is not None and vars(owner).get("thread_safe") is not True:
@@ -103,7 +103,7 @@ def why_alone(game: MarkovGame, policy: Any, units: Units) -> str:
 
 
 def _lacking(game: MarkovGame, policy: Any, units: Units) -> str | None:
-    """Why the `lookup` of a policy is not used, in words; None where it is."""
+    """Return why the `lookup` of a policy is not used, in words; None where it is."""
     if not units.small:
         return "is for costs that do not fit into 64 bits"
     own: dict[str, Callable[[], bool]] = {
@@ -123,7 +123,7 @@ def _lacking(game: MarkovGame, policy: Any, units: Units) -> str | None:
 
 
 def _ratios(policy: Any, units: Units) -> list[Fraction]:
-    """Units of the policy per unit of ours."""
+    """Return units of the policy per unit of ours."""
     theirs = [Fraction(u) for u in policy.tracker.units]
     return [1 / (k * u) for k, u in zip(units.scale, theirs, strict=True)]
 
@@ -144,7 +144,7 @@ def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
 
 
 def _owner(policy: Any) -> type | None:
-    """The class that gives both methods; a `lookup` of another class may say something else."""
+    """Return the class that gives both methods; a `lookup` of another class may say something else."""
     methods = {"distribution", "lookup"}
     if methods & set(getattr(policy, "__dict__", ())):
         return None
@@ -153,7 +153,9 @@ def _owner(policy: Any) -> type | None:
 
 
 def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pairs: int, players: int) -> bool:
-    """Whether these have the types and shapes of an answer, and no number is too large for them."""
+    """Return whether these have the types and shapes of an answer, and no number is too large for
+    them.
+    """
     return bool(
         (ptr.dtype.kind, action.dtype.kind, prob.dtype.kind) in {("i", "i", "f"), ("i", "u", "f")}
         and ptr.shape == (pairs + 1,)

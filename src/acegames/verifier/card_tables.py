@@ -50,7 +50,7 @@ class Shape:
 
     @staticmethod
     def of(packed: Packed) -> Shape:
-        """The shape of a game."""
+        """Return the shape of a game."""
         rows = next((n for n in ROWS if n >= packed.rows), packed.rows)
         outcomes = max(1 << (len(packed.targets()) - 1).bit_length(), 8)
         return Shape(len(packed.game.players), len(packed.low), rows, outcomes, max(map(len, packed.game.actions)))
@@ -68,20 +68,20 @@ def _lengths(shape: Shape) -> dict[str, int]:
 
 
 def scratch_bytes(shape: Shape) -> int:
-    """Bytes that each thread has to itself."""
+    """Return bytes that each thread has to itself."""
     return 2 * 8 * shape.constraints + room_bytes(Scratch, _lengths(shape))
 
 
 @cache
 def recipe(name: str, shape: Shape) -> Recipe:
-    """A kernel; one object for each shape: cards know it by that."""
+    """Return a kernel; one object for each shape: cards know it by that."""
     phase = getattr(phases, f"{name}_phase")
     own = {"pass": _room(shape).slack, "judge": _room(shape)}.get(name)
     return Recipe(f"verify_{name}", (phase,), THREADS, None, own)
 
 
 def given_to(name: str) -> Any:
-    """Arrays of the types that a kernel is given."""
+    """Return arrays of the types that a kernel is given."""
     return example(KERNELS[name])
 
 
@@ -111,13 +111,13 @@ class GameTables:
 
     @staticmethod
     def bytes(packed: Packed, numbers: list[Numbers]) -> int:
-        """Bytes on the card, about."""
+        """Return bytes on the card, about."""
         rows = sum(len(packed.game.layer(t).reward) for t in range(packed.game.horizon))
         steps = sum(8 * (len(x.row_ptr) + len(x.out_ptr) + len(x.next_state)) for x in packed.game.layers)
         return 8 * rows * len(packed.low) + steps + sum(int(x.nbytes) for own in numbers for x in own)
 
     def time(self, t: int) -> Time:
-        """What can happen at one time."""
+        """Return what can happen at one time."""
         packed, worst = self._packed, self._worst[int(self.rows[t]) : int(self.rows[t + 1])]
         bound, last = self._bound[t], t == packed.game.horizon - 1
         row_ptr, out_ptr, jump = self._rules[packed.game.layer_at[t]]
@@ -142,7 +142,7 @@ class Pairs:
 
     @staticmethod
     def bytes(packed: Packed) -> int:
-        """Bytes on the card, about."""
+        """Return bytes on the card, about."""
         return (packed.game.horizon * 12 + 4) * -(-packed.keys // WORD) + packed.keys
 
     def find(self) -> list[Ints]:
@@ -217,7 +217,7 @@ class Answering(Rooms):
     """Room for the answers of a policy, and for what is found from them."""
 
     def tables(self, name: str, boxes: Boxes | None, states: int) -> Tables:
-        """A policy's table on the card, in one piece; one without boxes where there is none."""
+        """Return a policy's table on the card, in one piece; one without boxes where there is none."""
         slot = np.full(states, -1, dtype=np.int32)
         if boxes is None:
             nothing, box = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)

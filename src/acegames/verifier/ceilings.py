@@ -37,7 +37,7 @@ class Ceilings:
                 self.at[t] = np.minimum(self.at[t], np.maximum(cut[t], -units.beyond - 1))
 
     def rows(self, t: int) -> Ints:
-        """The most that may have been spent before each row at time t, (R, M)."""
+        """Return the most that may have been spent before each row at time t, (R, M)."""
         return self._find(t, np.empty_like(self.at[t]))
 
     def _find(self, t: int, here: Ints) -> Ints:

@@ -131,7 +131,9 @@ class Certificate(Shown):
         return f"Safe: every budget holds on every possible history{worst}."
 
     def _extremes(self) -> list[str]:
-        """The largest cumulative costs and the lowest levels of reservoirs, one phrase for each."""
+        """Return the largest cumulative costs and the lowest levels of reservoirs, one phrase for
+        each.
+        """
         capacities = self.capacities or (None,) * len(self.constraints)
         largest, lowest = [], []
         for label, amount, limit, capacity in zip(
@@ -189,7 +191,9 @@ class Certificate(Shown):
         return f"{start}: exploitability {gain}. This is the most that a player gains by {deviation} {scope}"
 
     def _share(self) -> str:
-        """The sentence about the largest gain as a share of what is at stake, and where it is."""
+        """Return the sentence about the largest gain as a share of what is at stake, and where it
+        is.
+        """
         i = int(np.argmax(self.share))
         limit = "" if self.accepted_share is None else f" (accepted: {self.accepted_share:.2g})"
         place = self.share_where[i]
@@ -204,7 +208,7 @@ LONGEST = 12
 
 
 def _exactly(amount: Any, rounding: str = ROUND_CEILING) -> str:
-    """A number to read: exact where whole or short, else nine digits, by default rounded up."""
+    """Return a number to read: exact where whole or short, else nine digits, by default rounded up."""
     if isinstance(amount, float) and amount.is_integer():
         amount = int(amount)
     exactly = str(amount)

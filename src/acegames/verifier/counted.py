@@ -86,14 +86,16 @@ class Counted:
         return not self.fine
 
     def allowances(self) -> list[Fraction]:
-        """The most by which rounding may exceed each budget, up to the last time that has one."""
+        """Return the most by which rounding may exceed each budget, up to the last time that has
+        one.
+        """
         return [
             max([Fraction(0), *(rule.allowance(t) for t, bound in enumerate(schedule) if not isinstance(bound, float))])
             for rule, schedule in zip(self.rules, zip(*self.original.budgets, strict=True), strict=True)
         ]
 
     def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
-        """A true cost that such an outcome can have, as large as possible for constraint m."""
+        """Return a true cost that such an outcome can have, as large as possible for constraint m."""
         at = self.game.layer_at[t]
         codes = self.game.layers[at].cost[outcome]
         if not self.exact:

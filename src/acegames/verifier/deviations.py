@@ -185,7 +185,7 @@ class Judge:
         self._rooms = [self.nothing(0), self.nothing(0)]
 
     def reads_tables(self, pairs: int) -> bool:
-        """Whether a policy's tables are looked at for so many pairs."""
+        """Return whether a policy's tables are looked at for so many pairs."""
         return reads_tables(pairs)
 
     def nothing(self, pairs: int) -> Known:
@@ -298,7 +298,7 @@ class Judge:
         return Ready(chosen, owner, by_line, order, keys, stored, pairs, answers)
 
     def pairs_at(self, t: int) -> int:
-        """How many pairs a time has."""
+        """Return how many pairs a time has."""
         return len(self.keys[t])
 
     def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
@@ -333,7 +333,7 @@ class Judge:
 
 
 def reads_tables(pairs: int) -> bool:
-    """Whether a policy's tables are looked at for so many pairs of a time."""
+    """Return whether a policy's tables are looked at for so many pairs of a time."""
     return pairs >= _MANY
 
 

@@ -71,7 +71,7 @@ def evaluate_elsewhere(
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what the first error said; Ray puts pages around it."""
+    """Return the first line of what the first error said; Ray puts pages around it."""
     while error.__cause__ is not None:
         error = error.__cause__
     return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")

@@ -71,7 +71,7 @@ def successors(packed: Packed, t: int, keys: Ints, threads: Threads = ALONE) -> 
 
 
 def _marked_by_line(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
-    """The successors, in order."""
+    """Return the successors, in order."""
     from acegames.verifier import lines
 
     time = packed.time(t)
@@ -98,7 +98,7 @@ def _marked(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
 
 
 def _any_marked(found: Sequence[Bytes], threads: Threads) -> Ints:
-    """The keys that are marked in any of these, which are written to."""
+    """Return the keys that are marked in any of these, which are written to."""
 
     def work(part: slice) -> Ints:
         first, *others = (marks[part] for marks in found)
@@ -142,7 +142,7 @@ def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> int:
 
 
 def _ahead(packed: Packed, t: int, layers: list[Ints], *, sure: bool) -> tuple[Time, Ints]:
-    """What can happen at time t, and the pairs of the next time; none if they need no look."""
+    """Return what can happen at time t, and the pairs of the next time; none if they need no look."""
     time = packed.time(t)
     return (time._replace(last=True), layers[t + 1][:0]) if sure else (time, layers[t + 1])
 
@@ -154,7 +154,7 @@ def with_safe_row(packed: Packed, time: Time, following: Ints, keys: Ints, threa
 
 
 def _alive_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
-    """Which pairs have a safe row."""
+    """Return which pairs have a safe row."""
     from acegames.verifier import lines
 
     marks, alive = packed.marks(following), np.zeros(len(keys), dtype=np.uint8)
@@ -203,7 +203,9 @@ def by_safe_rows(
 
 
 def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:
-    """The rows that are safe at some of the pairs, and the pairs of the next time they lead to."""
+    """Return the rows that are safe at some of the pairs, and the pairs of the next time they lead
+    to.
+    """
     from acegames.verifier import lines
 
     alive = packed.marks(following)
@@ -232,7 +234,7 @@ def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: T
 
 
 def _searched_together(packed: Packed, joined: Joined) -> Subgames:
-    """The subgames of a small game."""
+    """Return the subgames of a small game."""
     from acegames.verifier import kernels
 
     table, safe = packed.slots(), np.zeros(len(joined.time.worst), dtype=np.uint8)

@@ -102,11 +102,11 @@ class _Block(Judge):
         self.numbers, self.owner, self._what = Judged(what.place), keys[:0], what
 
     def reads_tables(self, pairs: int) -> bool:
-        """Where pairs are judged as one, all have numbers in the tables."""
+        """Return where pairs are judged as one, all have numbers in the tables."""
         return self._what.alike or super().reads_tables(pairs)
 
     def pairs_at(self, t: int) -> int:
-        """How many pairs a time has, those of other blocks too."""
+        """Return how many pairs a time has, those of other blocks too."""
         return self._what.pairs
 
     def _ready_at(self, t: int) -> Ready:

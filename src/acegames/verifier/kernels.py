@@ -51,7 +51,7 @@ def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints
 
 @inlined
 def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
-    """Whether a row keeps the budgets. (Numba would make vectors of a plain loop.)"""
+    """Return whether a row keeps the budgets. (Numba would make vectors of a plain loop.)"""
     m = np.int64(0)
     while m < len(slack) and worst[row, m] <= slack[m]:
         m += np.int64(1)
@@ -128,7 +128,7 @@ def fill(keys: Ints, numbers: Ints, table: Table) -> None:
 
 @inlined
 def is_drawn(key: Int, t: Int, limit: Int) -> bool:
-    """Whether a key of a time is drawn, as `limit` of 2**32 are."""
+    """Return whether a key of a time is drawn, as `limit` of 2**32 are."""
     mixed = (np.uint64(key) + np.uint64(t + 1) * _GOLDEN) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
     return bool(np.int64(mixed >> np.uint64(32)) < limit)
@@ -193,7 +193,9 @@ def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first
 
 @kernel
 def numbered_alike(stored: Ints, first: Ints, owner: Ints) -> bool:
-    """Whether every pair has a number in the policy's tables, that of the pair judged instead."""
+    """Return whether every pair has a number in the policy's tables, that of the pair judged
+    instead.
+    """
     same = True
     for p in range(len(owner)):
         same &= stored[p] >= 0 and stored[p] == stored[first[owner[p]]]
@@ -261,7 +263,7 @@ def best_rewards(row_ptr: Ints, rows: Ints, reward: Floats, low: Floats, high: F
 
 @inlined
 def extremes_of(i: Int, n: Int, values: Floats, begin: Int, end: Int) -> tuple[Int, Int, float]:
-    """What `extremes` finds for one player, of pairs begin .. end-1."""
+    """Return what `extremes` finds for one player, of pairs begin .. end-1."""
     most, part, off = -np.inf, -np.inf, 0.0
     largest, share = begin, np.int64(-1)
     for p in range(begin, end):
@@ -403,7 +405,7 @@ def search(keys: Ints, starts: Int, time: Time, ends: Int, table: Table, targets
 
 @inlined
 def rounding(terms: Int) -> float:
-    """How far a mean of so many terms can be off, in units of their size."""
+    """Return how far a mean of so many terms can be off, in units of their size."""
     return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
 
 

@@ -37,7 +37,7 @@ class Box(NamedTuple):
 
     @staticmethod
     def around(keys: Ints, span: int) -> Box:
-        """The box of these keys, of which there are some."""
+        """Return the box of these keys, of which there are some."""
         from acegames.verifier.within import extent
 
         found = np.empty(4, dtype=np.int64)
@@ -50,7 +50,7 @@ class Box(NamedTuple):
         return (self.end - self.first) * (self.high - self.low)
 
     def meets(self, other: Box) -> bool:
-        """Whether some key lies in both."""
+        """Return whether some key lies in both."""
         states = self.first < other.end and other.first < self.end
         return states and self.low < other.high and other.low < self.high
 
@@ -83,7 +83,7 @@ class Leads(NamedTuple):
     most: int
 
     def box(self, box: Box, span: int) -> tuple[int, int]:
-        """The range of keys within a state to which those of a box lead."""
+        """Return the range of keys within a state to which those of a box lead."""
         return max(box.low + self.least, 0), min(box.high + self.most, span)
 
 
@@ -112,7 +112,7 @@ class Ways:
         return outs, following, self.packed.jumps(layer)[outs] - following * self.packed.span
 
     def meet(self, t: int, box: Box, other: Box) -> bool:
-        """Whether pairs in a box may lead to pairs in another one of the next time."""
+        """Return whether pairs in a box may lead to pairs in another one of the next time."""
         leads = self.leads(t, box.first, box.end)
         low, high = leads.box(box, self.packed.span)
         if not (low < other.high and other.low < high + self.packed.mirrored_by):
@@ -167,7 +167,7 @@ class Near(Packed):
         return self.whole.rows
 
     def by_line(self, pairs: int) -> bool:
-        """Whether that many pairs are dense enough, in their own box and where they lead to."""
+        """Return whether that many pairs are dense enough, in their own box and where they lead to."""
         return self.dense(pairs, self.own) and self.dense(_WIDER * pairs, self.keys)
 
     def time(self, t: int) -> Time:

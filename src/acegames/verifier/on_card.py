@@ -85,7 +85,7 @@ def evaluate_on_card(
 
 
 def _fitting(game: MarkovGame, reader: Reader, concept: Concept, smallest: int) -> Packed:
-    """The pairs of a game that a card can judge."""
+    """Return the pairs of a game that a card can judge."""
     if concept.product:
         raise Left("players draw independently")
     packed = Packed.of(game, reader.units)
@@ -154,7 +154,7 @@ class OnCard:
     # -- one time ---------------------------------------------------------------------------------
 
     def _layer(self, t: int, following: Known) -> Known:
-        """What `deviations.Judge.layer` does."""
+        """Return what `deviations.Judge.layer` does."""
         count = int(self.pairs.count[t])
         keys, found = self.keys[:count], self._known(t, count)
         if t:
@@ -191,7 +191,7 @@ class OnCard:
             raise Left("the policy's tables have no answers")
 
     def _answers_of_pairs(self, t: int, keys: Any) -> Iterator[Chunk]:
-        """What the policy says at each pair, of which there are few."""
+        """Yield what the policy says at each pair, of which there are few."""
         here = self.card.fetch(keys)
         answers = self.reader.read(t, *self.packed.unpack(t, here), here[:0])
         if answers.faults:
@@ -201,7 +201,7 @@ class OnCard:
         yield Chunk(True, unused, unused, 0, len(here), played)
 
     def _answers(self, stored: Stored) -> Iterator[Chunk]:
-        """The answers of the policy's tables; one chunk takes the room of the one before."""
+        """Yield the answers of the policy's tables; one chunk takes the room of the one before."""
         every = stored.every()
         if every is None:
             raise Left("the policy's tables are not in order")

@@ -162,7 +162,7 @@ class Finding:
 
 
 def _counted(pieces: list[Piece], t: int, told: dict[Place, Left]) -> list[Piece]:
-    """The blocks of which something is left, with what is known of them now."""
+    """Return the blocks of which something is left, with what is known of them now."""
     left = [(piece, told[Place(t, k)]) for k, piece in enumerate(pieces)]
     return [replace(piece, box=x.box, count=x.pairs) for piece, x in left if x.box is not None]
 
@@ -268,7 +268,7 @@ class Judging:
         )
 
     def _gains(self, t: int, judged: list[Judged]) -> Gains:
-        """The gains of one time."""
+        """Return the gains of one time."""
         ranks, values = np.concatenate([x.ranks for x in judged]), np.concatenate([x.values for x in judged])
         pairs = list(chain.from_iterable(x.pairs for x in judged))
         order, found = np.argsort(ranks, kind="stable"), Gains(self._reader)

@@ -246,11 +246,11 @@ class Packed:
         return max(int(np.diff(layer.row_ptr).max()) for layer in self.game.layers)
 
     def by_line(self, pairs: int) -> bool:
-        """Whether that many pairs of one time are dense enough for the passes of `lines`."""
+        """Return whether that many pairs of one time are dense enough for the passes of `lines`."""
         return self.dense(pairs, self.keys)
 
     def dense(self, pairs: int, keys: int) -> bool:
-        """Whether that many pairs are, among so many keys."""
+        """Return whether that many pairs are, among so many keys."""
         long = len(self.size) > 0 and int(self.size[-1]) >= _LONG
         return long and keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
 
@@ -314,7 +314,7 @@ class Packed:
         return steps
 
     def hashed(self, expected: int) -> bool:
-        """Whether a table with room for so many keys is hashed."""
+        """Return whether a table with room for so many keys is hashed."""
         return self.keys > _DENSE * max(expected, 64)
 
     def table(self, expected: int) -> Table:

@@ -123,7 +123,7 @@ def _is_in(words: Words, key: Int) -> bool:
 
 @inlined
 def _ones(word: Any) -> Int:
-    """How many bits of a word are set."""
+    """Return how many bits of a word are set."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -132,7 +132,7 @@ def _ones(word: Any) -> Int:
 
 @inlined
 def _settled(key: Int, mirrors: Ints) -> Int:
-    """The key that a key stands for, as in `Packed`."""
+    """Return the key that a key stands for, as in `Packed`."""
     for r in range(len(mirrors)):
         key += mirrors[r, 0] * max(mirrors[r, 2] - key // mirrors[r, 0] % mirrors[r, 1], np.int64(0))
     return key
@@ -140,7 +140,7 @@ def _settled(key: Int, mirrors: Ints) -> Int:
 
 @inlined
 def _is_safe(row: Int, within: Int, slack: Ints, given: Passing) -> bool:
-    """Whether a row is in FA."""
+    """Return whether a row is in FA."""
     time = given.time
     if not _keeps(row, time.worst, slack):
         return False
@@ -217,7 +217,7 @@ def draw_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, 
 
 @inlined
 def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
-    """The number of a pair among the cells present in a policy's table, or -1."""
+    """Return the number of a pair among the cells present in a policy's table, or -1."""
     at, boxes = np.int64(tables.slot[state]), tables.boxes
     if at < 0:
         return np.int64(-1)
@@ -229,7 +229,7 @@ def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
 
 @inlined
 def _answer(p: Int, spent: Ints, given: Judging) -> Int:
-    """The number of a pair's answer, or -1."""
+    """Return the number of a pair's answer, or -1."""
     if given.chunk.by_pair:
         return p
     low, size, rest = given.time.low, given.time.size, given.keys[p]

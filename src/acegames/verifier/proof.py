@@ -84,7 +84,7 @@ class Proof(Shown):
         return self.told(checker_file())
 
     def told(self, checker: Path) -> str:
-        """What was written, what it shows, and how this copy of the checker is run."""
+        """Return what was written, what it shows, and how this copy of the checker is run."""
         return (
             f"The proof was written to {self.path} ({self.size:,} bytes). It shows that no player gains more than about "
             f"{float(self.gain.max()):.3g} by a safe deviation, "
@@ -96,13 +96,15 @@ class Proof(Shown):
 
 
 def checker_file() -> Path:
-    """The checker, one Python file: beside this module in the wheel, else in the source tree."""
+    """Return the checker, one Python file: beside this module in the wheel, else in the source
+    tree.
+    """
     installed = Path(__file__).with_name("ace_check.py")
     return installed if installed.exists() else Path(__file__).parents[3] / "checker" / "ace_check.py"
 
 
 def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
-    """The former name of `prove`."""
+    """Return the former name of `prove`."""
     deprecated("acegames.certify", "acegames.prove")
     return prove(solution, path, tol=tol)
 
@@ -175,7 +177,7 @@ def _check_costs(game: MarkovGame) -> None:
 
 
 def _header(solution: Solution, rules: tuple[Rule, ...]) -> dict[str, Any]:
-    """The header but for the name, the claims and the arrays."""
+    """Return the header but for the name, the claims and the arrays."""
     game = solution.game
     counted = [
         [text(rule.counted(exact(cost))) for cost in values]
@@ -214,7 +216,7 @@ class _List(NamedTuple):
         return _List(solution, rules, seen, units, subgames, entries)
 
     def arrays(self) -> Arrays:
-        """Those of the game."""
+        """Return those of the game."""
         return {
             f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
             for k, layer in enumerate(self.solution.game.layers)
@@ -232,7 +234,7 @@ class _List(NamedTuple):
 
 
 def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
-    """A probability for each joint action of each situation of one time, in ascending order."""
+    """Return a probability for each joint action of each situation of one time, in ascending order."""
     order = np.lexsort((*spent.T[::-1], state))
     state = state[order]
     answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
@@ -243,7 +245,7 @@ def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: R
 
 
 def _claims(certificate: Certificate) -> dict[str, Any]:
-    """What the checker is to confirm. Its bounds are wider than those of the verifier."""
+    """Return what the checker is to confirm. Its bounds are wider than those of the verifier."""
     float64 = np.finfo(np.float64)
     off = _MARGIN * certificate.rounding + float64.eps * np.abs(certificate.values) + float64.tiny
     gain = certificate.regret + off

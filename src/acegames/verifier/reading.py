@@ -311,13 +311,13 @@ class Reader:
 
 
 def _alike(one: Answers, two: Answers, p: int) -> bool:
-    """Whether a pair has the very same answer in both."""
+    """Return whether a pair has the very same answer in both."""
     mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[p : p + 2])
     return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 
 def _joined(parts: list[Answers]) -> Answers:
-    """The answers of all parts, one after the other."""
+    """Return the answers of all parts, one after the other."""
     first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
     return Answers(
         offsets(np.concatenate([np.diff(part.ptr) for part in parts])),
@@ -358,7 +358,7 @@ def correlated(
 
 
 def _missing(played: NDArray[Any], prob: Floats) -> tuple[tuple[int, ...], float, float]:
-    """The first actions that are all played, but not together; then 0 and their product."""
+    """Return the first actions that are all played, but not together; then 0 and their product."""
     own = [np.unique(column) for column in played.T]
     together = set(map(tuple, played.tolist()))
     gap = next(a for a in itertools.product(*(x.tolist() for x in own)) if a not in together)

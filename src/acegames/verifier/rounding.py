@@ -50,18 +50,18 @@ class Rule:
         return math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
 
     def counted(self, cost: Fraction) -> Fraction:
-        """What a cost counts as."""
+        """Return what a cost counts as."""
         if self.direction == "exact":
             return cost
         return Fraction(0) if self.direction == "ignore" else self.at_least(self.index(cost))
 
     def at_least(self, index: int) -> Fraction:
-        """What a whole number of cells counts as: no less than `lowest`."""
+        """Return what a whole number of cells counts as: no less than `lowest`."""
         amount = index * self.cell
         return amount if self.lowest is None else max(amount, self.lowest)
 
     def allowance(self, t: int) -> Fraction:
-        """How much more than counted can have been spent after acting at time t."""
+        """Return how much more than counted can have been spent after acting at time t."""
         return (t + 1) * self.cell if self.direction == "down" else Fraction(0)
 
 
@@ -125,7 +125,7 @@ def _rational(x: Any) -> bool:
 
 
 def _check_random(label: Label, rule: Rule, values: tuple[Cost, ...]) -> list[str]:
-    """What keeps random costs from being counted by a rule."""
+    """Return what keeps random costs from being counted by a rule."""
     random = [v for v in values if isinstance(v, RandomCost)]
     if random and rule.direction == "exact":
         raise InvalidOption(
@@ -177,7 +177,7 @@ def _top(value: Cost) -> Fraction:
 
 
 def _is_cut(value: Cost, rule: Rule) -> bool:
-    """Whether some cost counts as more than its whole cells because of the cut-off."""
+    """Return whether some cost counts as more than its whole cells because of the cut-off."""
     assert rule.lowest is not None
     least = value.lower if isinstance(value, RandomCost) else value
     return isinstance(least, float) or rule.index(least) * rule.cell < rule.lowest
@@ -236,7 +236,7 @@ def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
 
 
 def _listed(atoms: Iterable[tuple[Fraction, float]], rule: Rule) -> list[Cell]:
-    """The cells of a cost that lists its values."""
+    """Return the cells of a cost that lists its values."""
     found: dict[Fraction, Cell] = {}
     for amount, p in atoms:
         counted = rule.counted(amount)
@@ -283,7 +283,7 @@ def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
 
 
 def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: bool) -> bool:
-    """Whether costs between two edges occur where the cdf is too coarse to tell."""
+    """Return whether costs between two edges occur where the cdf is too coarse to tell."""
     begin, end = max(low, cost.lower), min(high, cost.upper)
     if not begin <= end:
         return False
@@ -298,21 +298,23 @@ def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: 
 
 
 def _between(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
-    """Some of the values between two bounds."""
+    """Return some of the values between two bounds."""
     if isinstance(begin, float):
         return [end - cost.unit * Fraction(2) ** j for j in range(-20, 60)]
     return [begin + (end - begin) * j / 10 for j in range(1, 10)] if begin < end else []
 
 
 def _whole(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
-    """The largest values between two bounds that a cost drawn in whole numbers can have."""
+    """Return the largest values between two bounds that a cost drawn in whole numbers can have."""
     last = math.floor(cost.drawn(end))
     first = last - 999 if isinstance(begin, float) else max(last - 999, math.ceil(cost.drawn(begin)))
     return [cost.offset + k * cost.unit for k in range(first, last + 1)]
 
 
 def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
-    """Whether the density or mass function (its logarithm, if any) is positive at some point."""
+    """Return whether the density or mass function (its logarithm, if any) is positive at some
+    point.
+    """
     at = np.array([nearest_float(cost.drawn(x)) for x in points])
     for function, zero in ((f"log{name}", -math.inf), (name, 0.0)):
         if len(at) and callable(getattr(cost.law, function, None)):

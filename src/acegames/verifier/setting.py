@@ -69,7 +69,7 @@ class Setting:
         return {}
 
     def numbers(self, t: int) -> Numbers:
-        """The numbers of one time."""
+        """Return the numbers of one time."""
         at, packed = self.game.layer_at[t], self.packed
         if at not in self._numbers:
             layer, cost = packed.game.layers[at], packed.costs[at]
@@ -77,11 +77,11 @@ class Setting:
         return self._numbers[at]
 
     def near(self, t: int, box: Box | None) -> Near:
-        """The next time, seen from pairs in a box."""
+        """Return the next time, seen from pairs in a box."""
         return Near.seen_from(self.ways, t, box)
 
     def box(self, keys: Ints) -> Box | None:
-        """The box of some keys; None where there are none."""
+        """Return the box of some keys; None where there are none."""
         return Box.around(keys, self.packed.span) if len(keys) else None
 
     @cached_property
@@ -90,7 +90,7 @@ class Setting:
         return not self.by_file or bool(self.policy.layers.source.unchanged)
 
     def alike_by_number(self, t: int) -> bool:
-        """Whether pairs that count as alike have the same number in the policy's tables.
+        """Return whether pairs that count as alike have the same number in the policy's tables.
 
         Then pairs may be judged as one wherever their blocks are: they have the same answer.
         """

@@ -61,8 +61,8 @@ class Stored:
         return self._tables[0], self._tables[-1]
 
     def every(self) -> tuple[Ints, Ints] | None:
-        """States and numbers of all pairs of the table, in the order of cells; None where boxes or
-        counts are out of order, so that cells present cannot be numbered through.
+        """Return states and numbers of all pairs of the table, in the order of cells; None where
+        boxes or counts are out of order, so that cells present cannot be numbered through.
         """
         table, states = self._tables[0], len(self._packed.game.states)
         width = 8 * table.bits.shape[1]
@@ -85,7 +85,8 @@ class Stored:
         return np.repeat(table.states, count), cells if table.by_cell else np.arange(len(cells))
 
     def below(self, floor: Ints) -> bool:
-        """Whether all that was spent up to the floor of a state, (S, M), has the same number.
+        """Return whether all that was spent up to the floor of a state, (S, M), has the same
+        number.
 
         Floors are counted as in keys. What was spent below the box of a state counts as its edge.
         """
@@ -117,7 +118,7 @@ class Stored:
 
 
 def _sound(table: Boxes, constraints: int) -> bool:
-    """Whether everything in a table has its type and shape."""
+    """Return whether everything in a table has its type and shape."""
     boxes, counted = len(table.states), len(table.dims)
     box = (boxes, max(counted, 1))  # where no constraint is counted, a box has one cell
     shapes = [(boxes,), box, box, (boxes + 1,), *[(boxes, constraints)] * 2, (counted,)]

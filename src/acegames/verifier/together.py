@@ -103,7 +103,7 @@ def _answers(subgames: Subgames, reader: Reader, begin: list[int], first: Ints, 
 
 
 def _answered_alike(answers: Answers, first: Ints, owner: Ints) -> bool:
-    """Whether the policy answers at every pair as at the one judged instead."""
+    """Return whether the policy answers at every pair as at the one judged instead."""
     if len(first) == len(owner):
         return True
     others = np.flatnonzero(first[owner] != np.arange(len(owner)))

@@ -128,13 +128,13 @@ def first_extremes(values: Floats, n: int, *, start: bool) -> tuple[Ints, Floats
 
 
 def _least_accepted(values: Floats) -> int:
-    """The first pair at which least is accepted, by the numbers of one player, (P, 6)."""
+    """Return the first pair at which least is accepted, by the numbers of one player, (P, 6)."""
     _, _, v_off, w_off, high, low = values.T
     return int(np.argmin(VERIFY * (high - low) + (v_off + w_off)))
 
 
 def _extremes(values: Floats, n: int, threads: Threads) -> tuple[Ints, Ints, Floats]:
-    """What `kernels.extremes` finds, for each player."""
+    """Return what `kernels.extremes` finds, for each player."""
     from acegames.verifier.kernels import extremes
 
     def within(values: Floats) -> tuple[Ints, Ints, Floats]:

@@ -230,14 +230,14 @@ class _Walk:
         return tuple(steps)
 
     def _sum(self, spent: Sequence[Fraction], cost: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """The true totals after a cost."""
+        """Return the true totals after a cost."""
         stored = self.true.stored.tolist()
         return tuple(
             max(a + b, Fraction(0)) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
         )
 
     def _broken(self, step: Step, counted: list[int]) -> str:
-        """The sentence about a step that breaks budgets."""
+        """Return the sentence about a step that breaks budgets."""
         game, over = self.counted.original, []
         totals = self._sum(list(map(exact, step.spent)), list(map(exact, step.cost)))
         for m, (label, rule) in enumerate(zip(game.constraints, self.counted.rules, strict=True)):

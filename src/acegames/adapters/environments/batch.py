@@ -65,7 +65,7 @@ class Batch:
         return self._layer_at[self.t] * len(self.game.states) + self.state
 
     def rows(self, actions: NDArray[np.integer[Any]]) -> Ints:
-        """The rows of joint actions (B, N); -1 where they are not legal."""
+        """Return the rows of joint actions (B, N); -1 where they are not legal."""
         return self._rows.find(self.place, actions)
 
     def play(self, which: Ints, rows: Ints, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -101,7 +101,7 @@ class Batch:
         return left
 
     def counted_units(self, units: Sequence[Fraction]) -> Ints:
-        """What a shield with these units counts as spent, in whole numbers of them, (B, M)."""
+        """Return what a shield with these units counts as spent, in whole numbers of them, (B, M)."""
         found = self.costs.in_units(self.counted, units)
         if found is not None:
             return found
@@ -111,12 +111,12 @@ class Batch:
         return np.array(rows, dtype=np.int64).reshape(self.counted.shape)
 
     def situation(self, b: int) -> tuple[int, Label, tuple[Any, ...]]:
-        """(t, state, spent) of one episode, in the words of the game."""
+        """Return (t, state, spent) of one episode, in the words of the game."""
         total = zip(self.total[b].tolist(), self.costs.scale, strict=True)
         return int(self.t[b]), self.game.states[self.state[b]], tuple(plain(Fraction(c, k)) for c, k in total)
 
     def counted_pair(self, b: int) -> tuple[int, Label, tuple[Any, ...]]:
-        """(t, state, spent) of one episode with costs as they are counted, for a shield."""
+        """Return (t, state, spent) of one episode with costs as they are counted, for a shield."""
         total = zip(self.counted[b].tolist(), self.costs.counted_scale, strict=True)
         return int(self.t[b]), self.game.states[self.state[b]], tuple(plain(Fraction(c, k)) for c, k in total)
 
@@ -134,7 +134,9 @@ class _Remaining:
         self.bounds = np.array(whole, dtype=np.int64 if self.most < MOST // 2 else object)
 
     def of(self, t: Ints, total: Ints) -> Floats:
-        """The nearest floats at times (B,) with totals (B,); inf where no bound comes any more."""
+        """Return the nearest floats at times (B,) with totals (B,); inf where no bound comes any
+        more.
+        """
         reach = self.most + int(np.abs(total).max(initial=0)) * self.factor
         held = total if reach < MOST else total.astype(object)
         left = self.bounds[t] - held * self.factor
@@ -142,7 +144,7 @@ class _Remaining:
 
 
 def floats(whole: NDArray[Any], scale: int) -> Floats:
-    """Whole multiples (B,) of 1 / scale as the nearest floats."""
+    """Return whole multiples (B,) of 1 / scale as the nearest floats."""
     if whole.dtype != object and max(scale, int(np.abs(whole).max(initial=0))) <= 2**53:
         return np.asarray(whole / scale)  # both are floats, so only the quotient is rounded
     values, code = np.unique(whole, return_inverse=True)
@@ -150,7 +152,7 @@ def floats(whole: NDArray[Any], scale: int) -> Floats:
 
 
 def _limits(game: MarkovGame, costs: EpisodeCosts) -> NDArray[Any]:
-    """The largest whole totals that keep the bounds, (H, M)."""
+    """Return the largest whole totals that keep the bounds, (H, M)."""
     largest: Any = math.inf if costs.dtype is object else 2**63 - 1
     rows = [
         [largest if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, costs.scale, strict=True)]
@@ -162,7 +164,7 @@ def _limits(game: MarkovGame, costs: EpisodeCosts) -> NDArray[Any]:
 
 
 def together(layers: Sequence[Layer]) -> Layer:
-    """One layer, its outcomes apart, in which state s of layer k has the number k S + s."""
+    """Return one layer, its outcomes apart, in which state s of layer k has the number k S + s."""
     layers = [layer.apart() for layer in layers]
     if len(layers) == 1:
         return layers[0]

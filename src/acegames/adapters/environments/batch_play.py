@@ -45,7 +45,7 @@ class Stepped:
 
 
 def read_vector_options(given: Mapping[str, Any]) -> Options:
-    """The options of a batch; a batch is not shown, so that there is no `render_mode`."""
+    """Return the options of a batch; a batch is not shown, so that there is no `render_mode`."""
     check_known("option", given, OPTIONS)
     return Options(**given)
 
@@ -137,7 +137,7 @@ class BatchPlay:
         return np.where(self.illegal[wrong], float(self.options.illegal), 0.0)
 
     def _numbers(self, i: int, given: Any, going: Bools) -> Ints:
-        """The action numbers of player i, (B,), checked where an episode goes on."""
+        """Return the action numbers of player i, (B,), checked where an episode goes on."""
         numbers, n, who = np.asarray(given), len(self.game.actions[i]), f"agent {self.agents[i]!r}"
         if numbers.shape != (self.size,) or numbers.dtype.kind not in "iu":
             got = f"{numbers.dtype} of the shape {numbers.shape}" if isinstance(given, np.ndarray) else show(given)
@@ -166,7 +166,9 @@ class BatchPlay:
             self.mask.append(mask.view(np.int8))
 
     def _safe_sets(self) -> tuple[Bools, Ints]:
-        """Which episodes go on where safe play is possible, and the row of `_products` of each."""
+        """Return which episodes go on where safe play is possible, and the row of `_products` of
+        each.
+        """
         nothing = np.zeros(self.size, dtype=bool), np.zeros(self.size, dtype=np.int64)
         if self.shield is None:
             return nothing
@@ -191,13 +193,13 @@ class BatchPlay:
     # -- what agents are told
 
     def observation(self, i: int) -> Any:
-        """The observations of player i."""
+        """Return the observations of player i."""
         if self.options.observation == "vector":
             return self.vector.copy()
         return {"observation": self.vector.copy(), "action_mask": self.mask[i].copy()}
 
     def info(self, i: int) -> dict[str, NDArray[Any]]:
-        """The infos of player i: arrays with one entry per environment."""
+        """Return the infos of player i: arrays with one entry per environment."""
         costs = np.stack(
             [floats(self.costs[:, m], k) for m, k in enumerate(self.batch.costs.scale)] or [np.zeros(self.size)], axis=1
         )
@@ -218,12 +220,12 @@ class BatchPlay:
 
 
 def one_of(observations: Any, b: int) -> Any:
-    """The observation of one environment of a batch."""
+    """Return the observation of one environment of a batch."""
     return {key: x[b] for key, x in observations.items()} if isinstance(observations, dict) else observations[b]
 
 
 def final_entries(stepped: Stepped, i: int) -> dict[str, Any]:
-    """What infos say of episodes that ended and began anew in the same step."""
+    """Return what infos say of episodes that ended and began anew in the same step."""
     if not stepped.final:
         return {}
     observations, info = stepped.final[i]

@@ -56,7 +56,7 @@ class GameEnvironment:
 
 
 def vector_space(play: Play | BatchPlay) -> spaces.Box:
-    """Vectors as in `observing`; only features and remaining budgets can be negative."""
+    """Return vectors as in `observing`; only features and remaining budgets can be negative."""
     low = np.zeros(play.layout.size, dtype=np.float32)
     low[play.layout.time + 1 :] = -1.0
     if play.layout.table is not None:
@@ -65,7 +65,7 @@ def vector_space(play: Play | BatchPlay) -> spaces.Box:
 
 
 def observation_space(play: Play | BatchPlay, i: int) -> spaces.Space[object]:
-    """The observations of player i."""
+    """Return the observations of player i."""
     if play.options.observation == "vector":
         return vector_space(play)
     style = STYLES[play.options.style]

@@ -125,7 +125,7 @@ def _amounts(whole: tuple[int, ...], scale: Sequence[int]) -> Amounts:
 
 
 def _drawn(cumulative: Sequence[float], rng: np.random.Generator) -> int:
-    """An index drawn by cumulative probabilities. A single one takes no draw."""
+    """Return an index drawn by cumulative probabilities. A single one takes no draw."""
     if len(cumulative) == 1:
         return 0
     return bisect_right(cumulative, rng.random() * cumulative[-1], hi=len(cumulative) - 1)

@@ -95,7 +95,7 @@ class Guarded:
         return [] if self._over else list(self.env.agents)
 
     def observation_space(self, agent: Any) -> spaces.Space[Any]:
-        """The environment's space, with the mask and what is left of the budgets."""
+        """Return the environment's space, with the mask and what is left of the budgets."""
         return self._telling.spaces[agent]
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -135,11 +135,12 @@ class Guarded:
         return seen, answer.rewards, answer.terminations, truncations, infos
 
     def mask(self, agent: Any) -> Mask:
-        """The mask of an agent now; all ones where nothing is chosen."""
+        """Return the mask of an agent now; all ones where nothing is chosen."""
         return self._masks[agent].copy()
 
     def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
-        """The mask of an agent after others have chosen {agent: action}: the rest can stay safe.
+        """Return the mask of an agent after others have chosen {agent: action}: the rest can stay
+        safe.
 
         No mask where somebody chose against one: what comes together will be repaired.
         """
@@ -153,7 +154,7 @@ class Guarded:
     # -- actions
 
     def _number(self, agent: Any, actions: Mapping[Any, Any]) -> int:
-        """An agent's action, checked."""
+        """Return an agent's action, checked."""
         try:
             number = operator.index(actions[agent])
             self._labels[self._index[agent]][number]
@@ -164,7 +165,7 @@ class Guarded:
         return number
 
     def _safe(self, wanted: JointAction) -> JointAction:
-        """The nearest safe joint action that the environment's own masks allow."""
+        """Return the nearest safe joint action that the environment's own masks allow."""
         game = self.shield.game
         indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
         nearest = game.joint_action(self._here.nearest(np.array(indices))[0])
@@ -174,7 +175,9 @@ class Guarded:
         return nearest
 
     def _given(self, i: int, played: Label, chosen: int) -> int:
-        """The number for the environment: the agent's own, or the first allowed for `played`."""
+        """Return the number for the environment: the agent's own, or the first allowed for
+        `played`.
+        """
         free = itertools.compress(self._labels[i].items(), self._own[i])
         meant = [number for number, label in free if label == played]
         return chosen if chosen in meant else meant[0]
@@ -208,7 +211,7 @@ class Guarded:
         return None
 
     def _check_state(self, state: Label) -> None:
-        """UnknownPair for a state that the game does not have."""
+        """Raise UnknownPair for a state that the game does not have."""
         known = self.shield.game.state_numbers
         if state not in known:
             raise UnknownPair(f"next state: {unknown('state', state, known)}, by {self._rules.source}")
@@ -251,11 +254,13 @@ class Guarded:
                 self._masks[p] = self._on_own(i, mask)
 
     def _free(self) -> dict[Any, Mask]:
-        """Masks where nothing is chosen any more: zeros, which PettingZoo warns of, make 0 / 0."""
+        """Return masks where nothing is chosen any more: zeros, which PettingZoo warns of, make 0 /
+        0.
+        """
         return {p: np.ones(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
 
     def _offered(self, whole: bool, free: Sequence[NDArray[np.bool_]]) -> Sequence[NDArray[np.bool_]]:
-        """A mask per player, over its actions in the game."""
+        """Return a mask per player, over its actions in the game."""
         here, shield = self._here, self.shield
         kind = here.number, None if whole else tuple(mask.tobytes() for mask in free)
         if kind not in self._known:
@@ -267,29 +272,33 @@ class Guarded:
         return self._known[kind]
 
     def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
-        """A mask over actions in the game as one over the allowed actions of the environment."""
+        """Return a mask over actions in the game as one over the allowed actions of the
+        environment.
+        """
         return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
 
     def _tell(self, observations: Any, infos: Any, account: Account) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Observations and infos, by agent."""
+        """Return observations and infos, by agent."""
         self.own_observations, self.own_infos, self.surprise = observations, infos, account.surprise
         seen = self._telling.observations(observations, account, self._masks)
         return seen, self._telling.infos(infos, self.agents, account, self._masks)
 
 
 def check_shield(shield: Any) -> None:
-    """InvalidOption for what is no shield."""
+    """Raise InvalidOption for what is no shield."""
     if not isinstance(shield, Shield):
         raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
 
 
 def knows_only_actions(shield: Shield) -> bool:
-    """Whether a shield comes from `Shield.of_actions`: its game has a state that stands for all."""
+    """Return whether a shield comes from `Shield.of_actions`: its game has a state that stands for
+    all.
+    """
     return shield.game.states == (ANY_STATE,)
 
 
 def any_state(env: Any, observations: Any) -> Label:
-    """The state where only actions matter."""
+    """Return the state where only actions matter."""
     return ANY_STATE
 
 
@@ -300,11 +309,11 @@ class Price:
         self.game, self.shape = shield.game, shield.shape
 
     def __call__(self, step: Any) -> dict[Label, Any]:
-        """The cost of a step."""
+        """Return the cost of a step."""
         return self.of(step.action)
 
     def of(self, action: JointAction) -> dict[Label, Any]:
-        """The cost of a joint action; every one is a row of the only state, in order."""
+        """Return the cost of a joint action; every one is a row of the only state, in order."""
         row = int(np.ravel_multi_index(self.game.action_indices(action), self.shape))
         ((_, _, cost),) = self.game.outcomes(0, row)
         return dict(zip(self.game.constraints, cost, strict=True))

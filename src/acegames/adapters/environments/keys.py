@@ -34,7 +34,7 @@ STYLES = {"pettingzoo": Style("observation", np.int8), "rllib": Style("observati
 
 
 def constraint_names(constraints: Sequence[Label]) -> dict[Label, str]:
-    """The name of each constraint in keys such as `spent_battery`.
+    """Return the name of each constraint in keys such as `spent_battery`.
 
     It is the label as it is printed, with `_` for every run of characters that are neither letters
     nor digits: "red battery" and ("red", "battery") become `red_battery`. If two labels would have

@@ -41,13 +41,14 @@ class _Unknown(Exception):
 
 
 def is_shared(x: Any) -> bool:
-    """Whether copies of an environment share an object because of the package that made it."""
+    """Return whether copies of an environment share an object because of the package that made it."""
     home = type(x).__module__
     return home.startswith(SHARED) and not home.startswith(PLACES)
 
 
 def condition(env: Any, constant: Sequence[Any] = ()) -> bytes | None:
-    """A digest that is the same for environments in the same condition; None if it is not known.
+    """Return a digest that is the same for environments in the same condition; None if it is not
+    known.
 
     Args:
         env: the environment.
@@ -62,7 +63,9 @@ def condition(env: Any, constant: Sequence[Any] = ()) -> bytes | None:
 
 
 def generators_in(env: Any, constant: Sequence[Any] = ()) -> list[Any]:
-    """The random generators that an environment holds, as far as its objects can be looked into."""
+    """Return the random generators that an environment holds, as far as its objects can be looked
+    into.
+    """
     found: list[Any] = []
     with contextlib.suppress(RecursionError):
         _Walk(found, constant, strict=False).visit(env)
@@ -70,7 +73,7 @@ def generators_in(env: Any, constant: Sequence[Any] = ()) -> list[Any]:
 
 
 def state_of(generator: Any) -> Any:
-    """What changes whenever a random generator draws; None of one that has no state."""
+    """Return what changes whenever a random generator draws; None of one that has no state."""
     if isinstance(generator, random.SystemRandom):
         return None
     if isinstance(generator, random.Random):
@@ -83,7 +86,7 @@ def state_of(generator: Any) -> Any:
 
 
 def global_generators() -> tuple[Any, ...]:
-    """The state of the generators of `random` and `numpy.random` that belong to nobody."""
+    """Return the state of the generators of `random` and `numpy.random` that belong to nobody."""
     of_numpy: Any = np.random.get_state(legacy=False)
     return random.getstate(), of_numpy["state"]["key"].tobytes(), of_numpy["state"]["pos"], of_numpy["gauss"]
 
@@ -134,7 +137,7 @@ class _Walk:
             self._attributes(x, kind)
 
     def _cells(self, x: types.FunctionType) -> list[Any]:
-        """What a function carries from where it was made."""
+        """Return what a function carries from where it was made."""
         cells = x.__closure__ or ()
         filled = [cell for cell in cells if cell != types.CellType()]
         if self.strict and len(filled) < len(cells):

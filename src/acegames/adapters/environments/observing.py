@@ -47,7 +47,7 @@ class Layout:
         return self.time + 1 + len(self.remaining)
 
     def vector(self, t: int, state: int, remaining: Sequence[Any]) -> Vector:
-        """The vector of one situation, (size,)."""
+        """Return the vector of one situation, (size,)."""
         seen = np.zeros(self.size, dtype=np.float32)
         if self.table is None:
             seen[state] = 1.0
@@ -59,7 +59,7 @@ class Layout:
         return seen
 
     def vectors(self, t: Ints, state: Ints, remaining: Floats) -> NDArray[np.float32]:
-        """The vectors of a batch of situations, (B, size); `remaining` (B, M)."""
+        """Return the vectors of a batch of situations, (B, size); `remaining` (B, M)."""
         seen = np.zeros((len(t), self.size), dtype=np.float32)
         if self.table is None:
             seen[np.arange(len(t)), state] = 1.0
@@ -71,7 +71,7 @@ class Layout:
 
 
 def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float32]:
-    """The features of every state, (S, D), each column divided by its largest size."""
+    """Return the features of every state, (S, D), each column divided by its largest size."""
     check_function("features", features, ("state",))
     try:
         rows = np.array([np.asarray(features(s), dtype=np.float64).reshape(-1) for s in game.states])
@@ -84,7 +84,7 @@ def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float
 
 
 def _scale(game: MarkovGame, m: int) -> float:
-    """The largest size of what can be left of a budget in plays that keep it.
+    """Return the largest size of what can be left of a budget in plays that keep it.
 
     Before acting at t at most t times the largest cost was spent, and at most the bound before; at
     least t times the least, but of a reservoir nothing less than zero. To this comes what a

@@ -48,7 +48,7 @@ class Options:
             optional("matplotlib", "pictures", "plot")
 
     def shield_of(self, game: MarkovGame, kinds: tuple[str, ...]) -> Shield | None:
-        """The shield that the kind of mask needs; Infeasible where safe play is impossible."""
+        """Return the shield that the kind of mask needs; Infeasible where safe play is impossible."""
         check_choice("mask", self.mask, kinds)
         if self.mask == "available":
             if self.shield is not None:
@@ -62,7 +62,9 @@ class Options:
         return self.shield
 
     def charged(self, game: MarkovGame) -> list[list[int]]:
-        """The constraints that each player's `cost` adds up; everybody's where nobody owns one."""
+        """Return the constraints that each player's `cost` adds up; everybody's where nobody owns
+        one.
+        """
         own = dict(self.owners or {})
         check_known("constraint", own, game.constraints, "owners: ")
         for constraint, player in own.items():
@@ -71,13 +73,13 @@ class Options:
 
 
 def read_options(given: Mapping[str, Any]) -> Options:
-    """Options by name; InvalidOption for an unknown name."""
+    """Return options by name; InvalidOption for an unknown name."""
     check_known("option", given, [field.name for field in fields(Options)])
     return Options(**given)
 
 
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:
-    """What environments say about themselves; pictures need matplotlib."""
+    """Return what environments say about themselves; pictures need matplotlib."""
     name = re.sub(r"\W+", "_", game.name if game else "").strip("_") or "game"
     modes = [mode for mode in RENDER_MODES if mode != "rgb_array" or find_spec("matplotlib")]
     return {"name": f"{name}_v0", "render_modes": modes, "render_fps": 2, "is_parallelizable": True}

@@ -36,15 +36,17 @@ class Places:
     _last: dict[str, Any] = field(default_factory=dict)  # the last environment that came back, and its generators
 
     def keep(self, env: Any, state: Label) -> Any:
-        """What is needed to come back to where `env` is now: a copy of it, or the state."""
+        """Return what is needed to come back to where `env` is now: a copy of it, or the state."""
         return duplicate(env, self._memo()) if self.set_state is None else state
 
     def condition(self, env: Any) -> bytes | None:
-        """What tells apart where `env` is now, besides the state; None where it is not known."""
+        """Return what tells apart where `env` is now, besides the state; None where it is not
+        known.
+        """
         return condition(env, constant=self.shared) if self.set_state is None else b""
 
     def back(self, kept: Any, seed: int) -> Any:
-        """An environment that is there again, with every random generator seeded anew."""
+        """Return an environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
             self.reset(self.env, seed)
             self.set_state(user_env(self.env), kept)
@@ -62,7 +64,7 @@ class Places:
         return env
 
     def generators(self, env: Any) -> list[Any]:
-        """The random generators that an environment holds, as far as is known."""
+        """Return the random generators that an environment holds, as far as is known."""
         if self.set_state is None:
             known = self._last["generators"] if self._last.get("env") is env else generators_in(env, self.shared)
             return list(known)
@@ -76,7 +78,7 @@ class Places:
 
 
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:
-    """A deep copy of an environment as it stands.
+    """Return a deep copy of an environment as it stands.
 
     `copy.deepcopy` alone makes a new environment, not a copy, of those that say how to be pickled
     (gymnasium's EzPickle), as most of PettingZoo's do. So the environment and what it wraps are
@@ -100,7 +102,7 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
 
 
 def _parts(layer: Any) -> Iterator[Any]:
-    """The attributes of a layer, and what lies in those that are dicts."""
+    """Yield the attributes of a layer, and what lies in those that are dicts."""
     for x in vars(layer).values():
         yield x
         if isinstance(x, dict):

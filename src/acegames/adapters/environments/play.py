@@ -56,7 +56,7 @@ class Play:
         self._update()
 
     def check_begun(self) -> None:
-        """InvalidOption before the first episode."""
+        """Raise InvalidOption before the first episode."""
         if not hasattr(self, "vector"):
             raise InvalidOption("no episode has begun yet: call reset first")
 
@@ -88,7 +88,7 @@ class Play:
         return tuple(float(self.options.illegal) if i in self.illegal else 0.0 for i in range(len(chosen)))
 
     def number(self, i: int, action: Any) -> int:
-        """The number of an action that player i chose, checked."""
+        """Return the number of an action that player i chose, checked."""
         n = len(self.game.actions[i])
         if isinstance(action, np.ndarray) and action.ndim == 0:
             action = action[()]
@@ -112,7 +112,7 @@ class Play:
         return tuple(np.full(len(labels), allowed, dtype=np.int8) for labels in self.game.actions)
 
     def offered(self) -> Masks:
-        """The actions of each player that are part of some legal joint action."""
+        """Return the actions of each player that are part of some legal joint action."""
         masks, layer = self._every(0), self.game.layer(self.episode.t)
         rows = layer.rows(self.episode.state)
         for mask, used in zip(masks, layer.action[rows.start : rows.stop].T, strict=True):
@@ -120,7 +120,9 @@ class Play:
         return masks
 
     def _product(self) -> Masks | None:
-        """Masks within which players choose alone; None without a shield or without safe play."""
+        """Return masks within which players choose alone; None without a shield or without safe
+        play.
+        """
         if self.shield is None:
             return None
         key = self.episode.key
@@ -134,7 +136,9 @@ class Play:
         return self._products[key]
 
     def turn(self, chosen: Action) -> Mask | None:
-        """The next player's mask after the choices before it; None where no safe choice is left."""
+        """Return the next player's mask after the choices before it; None where no safe choice is
+        left.
+        """
         assert self.shield is not None
         labels = tuple(names[k] for names, k in zip(self.game.actions, chosen, strict=False))
         try:
@@ -145,14 +149,14 @@ class Play:
     # -- what agents are told
 
     def observation(self, i: int) -> Any:
-        """The observation of player i."""
+        """Return the observation of player i."""
         if self.options.observation == "vector":
             return self.vector.copy()
         style = STYLES[self.options.style]
         return {style.observation: self.vector.copy(), "action_mask": self.mask[i].astype(style.mask)}
 
     def info(self, i: int) -> dict[str, Any]:
-        """The info of player i. Amounts are floats: vectors of environments need one type."""
+        """Return the info of player i. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
             "cost": math.fsum(nearest_float(self.costs[m]) for m in self.charged[i]),
@@ -177,11 +181,11 @@ class Play:
     # -- words and numbers
 
     def encode(self, action: Sequence[Label]) -> Action:
-        """Numbers of a joint action given in the words of the game."""
+        """Return numbers of a joint action given in the words of the game."""
         return joint_indices(self.game, action)
 
     def decode(self, action: Sequence[Any]) -> JointAction:
-        """A joint action in the words of the game, given by numbers."""
+        """Return a joint action in the words of the game, given by numbers."""
         return self.game.joint_action(self.number(i, a) for i, a in enumerate(action))
 
 

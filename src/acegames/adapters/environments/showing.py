@@ -17,7 +17,7 @@ WIDTH = 20
 
 
 def show(play: Play) -> Any:
-    """What `render` returns; in "human" mode text is printed."""
+    """Return what `render` returns; in "human" mode text is printed."""
     mode = play.options.render_mode
     if mode == "human":
         print(text(play), end="\n\n", flush=True)
@@ -26,7 +26,7 @@ def show(play: Play) -> Any:
 
 
 def text(play: Play) -> str:
-    """Time, state, budgets, the last actions, and those that are open now."""
+    """Return time, state, budgets, the last actions, and those that are open now."""
     return "\n".join([_title(play), *_budgets(play), *_players(play)])
 
 
@@ -43,7 +43,7 @@ def _budgets(play: Play) -> list[str]:
 
 
 def _budget(spent: Any, bound: Bound, kept: Reservoir | None) -> str:
-    """A bar of what was spent, or of the level of a reservoir, and both numbers."""
+    """Return a bar of what was spent, or of the level of a reservoir, and both numbers."""
     if kept is not None:
         level, reserve = kept.capacity - exact(spent), kept.capacity - bound
         least = f", reserve {spelled(reserve)}" if reserve > 0 else ""
@@ -77,7 +77,9 @@ def _players(play: Play) -> list[str]:
 
 
 def picture(play: Play) -> NDArray[np.uint8]:
-    """Cumulative costs against the budgets, with the lines of `text` above; (height, width, 3)."""
+    """Return cumulative costs against the budgets, with the lines of `text` above; (height, width,
+    3).
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -16,7 +16,7 @@ __all__ = ["MASK", "action_labels", "action_mask"]
 
 
 def action_labels(whose: str, space: Any, who: str, extra: str) -> dict[Label, Any]:
-    """The label of every action of a space, and what the environment is given for it.
+    """Return the label of every action of a space, and what the environment is given for it.
 
     Args:
         whose: whose space it is, as "agent 'red'", for messages.

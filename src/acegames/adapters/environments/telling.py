@@ -55,7 +55,7 @@ class Telling:
     # -- observations
 
     def _seen_space(self, agent: Any) -> spaces.Dict:
-        """What the agent sees besides its mask."""
+        """Return what the agent sees besides its mask."""
         inner = self.env.observation_space(agent)
         own = dict(inner.spaces) if isinstance(inner, spaces.Dict) else {"observation": inner}
         for name in ("remaining", "steps_left"):
@@ -80,7 +80,7 @@ class Telling:
     def observations(
         self, observations: Mapping[Any, Any], account: Account, masks: Mapping[Any, Mask]
     ) -> dict[Any, Any]:
-        """Observations with masks and what is left of the budgets."""
+        """Return observations with masks and what is left of the budgets."""
         left = np.array([float(x) for x in self.remaining(account)], dtype=np.float64)
         steps = np.array([self.game.horizon - account.t], dtype=np.float64)
         found = dict(observations)
@@ -103,7 +103,9 @@ class Telling:
     def infos(
         self, infos: Mapping[Any, Any], agents: Sequence[Any], account: Account, masks: Mapping[Any, Mask]
     ) -> dict[Any, Any]:
-        """Infos of the agents that are there, and of those that the environment tells something."""
+        """Return infos of the agents that are there, and of those that the environment tells
+        something.
+        """
         found = {p: infos.get(p, {}) for p in (*agents, *infos)}
         for p in found.keys() & self.spaces.keys():
             own = {**found[p], **self._nested(p, account)} if self.nested else self._flat(p, account)
@@ -134,7 +136,7 @@ class Telling:
         return {"shielded": account.shielded, **told, **surprise, **actions}
 
     def remaining(self, account: Account) -> tuple[Any, ...]:
-        """What is left of each budget for the next step, exactly."""
+        """Return what is left of each budget for the next step, exactly."""
         bounds = self.game.budgets[min(account.t, self.game.horizon - 1)]
         return tuple(
             b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, account.spent, strict=True)

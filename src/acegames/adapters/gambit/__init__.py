@@ -61,7 +61,8 @@ class StageGame:
         return bool(self.feasible.all())
 
     def filled(self, outside: Any = None) -> Floats:
-        """The payoffs (N, n1..nN), with `outside` (a number, or one per player) where infeasible.
+        """Return the payoffs (N, n1..nN), with `outside` (a number, or one per player) where
+        infeasible.
 
         Other libraries have no infeasible joint actions; to them these are possible at that payoff.
 
@@ -89,14 +90,16 @@ class StageGame:
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
-        """The text of Gambit's `.nfg` file, also written to `path`; `outside` as in `filled`."""
+        """Return the text of Gambit's `.nfg` file, also written to `path`; `outside` as in
+        `filled`.
+        """
         text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
         if path is not None:
             write_text(path, text)
         return text
 
     def to_gambit(self, *, outside: Any = None) -> Any:
-        """The stage game as a `pygambit.Game`; `outside` as in `filled`."""
+        """Return the stage game as a `pygambit.Game`; `outside` as in `filled`."""
         pygambit = optional("pygambit", "games of Gambit", "gambit")
         self.to_nfg(outside=outside)  # says what is wrong with the labels, if anything
         game = pygambit.read_nfg(io.StringIO(self._unlabelled().to_nfg(outside=outside)))
@@ -118,14 +121,16 @@ class StageGame:
         return replace(self, players=players, actions=tuple(actions))
 
     def to_nashpy(self, *, outside: Any = None) -> Any:
-        """The stage game as a `nashpy.Game`, for two players; `outside` as in `filled`."""
+        """Return the stage game as a `nashpy.Game`, for two players; `outside` as in `filled`."""
         if len(self.players) != 2:
             raise InvalidOption(f"a game of NashPy has 2 players, this one has {len(self.players)}")
         nashpy = optional("nashpy", "games of NashPy", "nashpy")
         return nashpy.Game(*self.filled(outside).copy())
 
     def to_quantecon(self, *, outside: Any = None) -> Any:
-        """The stage game as a `quantecon.game_theory.NormalFormGame`; `outside` as in `filled`."""
+        """Return the stage game as a `quantecon.game_theory.NormalFormGame`; `outside` as in
+        `filled`.
+        """
         theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
         return quantecon_game(theory, self.filled(outside))
 
@@ -151,7 +156,7 @@ class StageGame:
         )
 
     def _costs(self, cost: Costs, budget: Any, horizon: int) -> Any:
-        """Costs as `from_arrays` takes them."""
+        """Return costs as `from_arrays` takes them."""
         shape = self.feasible.shape
         if cost is None:
             return None
@@ -168,7 +173,7 @@ class StageGame:
 
 
 def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
-    """The stage game that a solution faces at (t, state, spent).
+    """Return the stage game that a solution faces at (t, state, spent).
 
     Args:
         solution: what `solve` returned; its policy gives the value of what follows.
@@ -193,7 +198,9 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
 
 
 def _compact(game: MarkovGame, action: NDArray[np.int32], worth: Floats, title: str) -> StageGame:
-    """The game over the given joint actions (R, N), with only the actions that occur in them."""
+    """Return the game over the given joint actions (R, N), with only the actions that occur in
+    them.
+    """
     own = [np.unique(column).tolist() for column in action.T]
     at = tuple(np.searchsorted(used, column) for used, column in zip(own, action.T, strict=True))
     feasible = np.zeros(tuple(map(len, own)), dtype=bool)
@@ -205,7 +212,7 @@ def _compact(game: MarkovGame, action: NDArray[np.int32], worth: Floats, title: 
 
 
 def _one_shot(game: MarkovGame) -> StageGame:
-    """A game of a single step as a stage game."""
+    """Return a game of a single step as a stage game."""
     check_game(game)
     if game.horizon != 1 or len(game.initial) != 1:
         raise InvalidOption(
@@ -280,7 +287,7 @@ def _other_kind(game: Any, wanted: str) -> InvalidOption:
 
 
 def _everywhere(players: Labels, actions: tuple[Labels, ...], payoffs: Floats, title: str = "") -> StageGame:
-    """A game in which every joint action is feasible."""
+    """Return a game in which every joint action is feasible."""
     return StageGame(players, actions, payoffs, np.ones(payoffs.shape[1:], dtype=bool), title)
 
 

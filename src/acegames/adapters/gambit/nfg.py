@@ -76,7 +76,7 @@ def parse_nfg(text: str) -> NormalForm:
 
 
 def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[Any]], payoffs: Floats) -> str:
-    """The text of an `.nfg` file; InvalidOption for labels that it cannot hold.
+    """Return the text of an `.nfg` file; InvalidOption for labels that it cannot hold.
 
     Characters of the title that Gambit does not take become question marks.
     """
@@ -119,7 +119,7 @@ class _Reader:
             self.value = self.value.replace('\\"', '"')
 
     def take(self, kind: str, what: str) -> str:
-        """The current word, which must be of this kind."""
+        """Return the current word, which must be of this kind."""
         if self.kind != kind:
             raise self.wrong(what)
         value = self.value
@@ -127,13 +127,13 @@ class _Reader:
         return value
 
     def count(self, least: int, most: int, what: str) -> int:
-        """The current word, which must be a whole number between two others."""
+        """Return the current word, which must be a whole number between two others."""
         if not re.fullmatch(r"\+?[0-9]{1,9}", self.value) or not least <= int(self.value) <= most:
             raise self.wrong(what)
         return int(self.take("number", what))
 
     def at(self, mark: str) -> bool:
-        """Whether the current word is this brace or comma."""
+        """Return whether the current word is this brace or comma."""
         return self.kind == "mark" and self.value == mark
 
     def mark(self, wanted: str, what: str = "") -> None:
@@ -143,7 +143,7 @@ class _Reader:
         self.next()
 
     def texts(self, what: str) -> list[str]:
-        """A list of texts in braces."""
+        """Return a list of texts in braces."""
         self.mark("{", what)
         found = []
         while self.kind == "text":
@@ -167,19 +167,19 @@ class _Reader:
         return found
 
     def check_room(self, many: int, what: str) -> None:
-        """BadFile unless the rest of the file can hold this many numbers, each with a space."""
+        """Raise BadFile unless the rest of the file can hold this many numbers, each with a space."""
         if 2 * many - 1 > self.left:
             count = str(many) if many < 10**9 else f"{many:.1e}"
             raise self.wrong(f"{count} {what}, more than the rest of the file can hold")
 
     def wrong(self, expected: str) -> BadFile:
-        """An error that names the line and the current word."""
+        """Return an error that names the line and the current word."""
         there = "the file ends" if self.kind == "end" else f"there is {self.value[:40]!r}"
         return BadFile(f"line {self.text.count(chr(10), 0, self.start) + 1}: {there}, expected {expected}")
 
 
 def _float(value: str) -> float:
-    """The nearest float; infinity where there is none."""
+    """Return the nearest float; infinity where there is none."""
     try:
         return float(Fraction(value)) if "/" in value else float(value)
     except (ValueError, ArithmeticError):
@@ -218,7 +218,7 @@ def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
 
 
 def _distinct(labels: list[str]) -> tuple[str, ...]:
-    """Labels that occur once stay; empty and repeated ones get a number, as in Gambit."""
+    """Return labels that occur once stay; empty and repeated ones get a number, as in Gambit."""
     counts, used, found = Counter(labels), set(labels), []
     numbers: dict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
     for label in labels:
@@ -231,7 +231,9 @@ def _distinct(labels: list[str]) -> tuple[str, ...]:
 
 
 def _written(kind: str, labels: Sequence[Any]) -> list[str]:
-    """Labels in quotes. Gambit takes different texts of plain letters, signs and single spaces."""
+    """Return labels in quotes. Gambit takes different texts of plain letters, signs and single
+    spaces.
+    """
     texts = [str(label) for label in labels]
     counts = Counter(texts)
     for text in texts:
@@ -243,7 +245,7 @@ def _written(kind: str, labels: Sequence[Any]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with question marks for what is not printable ASCII, and for backslashes."""
+    """Return the text with question marks for what is not printable ASCII, and for backslashes."""
     return "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
 
 
@@ -252,5 +254,5 @@ def _quoted(text: str) -> str:
 
 
 def _number(x: float) -> str:
-    """A float to the last digit, as Gambit reads it: with no plus sign in the exponent."""
+    """Return a float to the last digit, as Gambit reads it: with no plus sign in the exponent."""
     return str(int(x)) if x.is_integer() and abs(x) < 2**53 else repr(x).replace("e+", "e")

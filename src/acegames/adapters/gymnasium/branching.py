@@ -83,7 +83,7 @@ class Branching(np.random.Generator):
             self._script = None
 
     def _branch(self, likely: Sequence[int]) -> int:
-        """The event that the script chooses, or the first that can occur, where it ends."""
+        """Return the event that the script chooses, or the first that can occur, where it ends."""
         events = [k for k, weight in enumerate(likely) if weight > 0]
         if len(events) == 1:
             return events[0]
@@ -101,7 +101,7 @@ class Branching(np.random.Generator):
         return chosen
 
     def _drawn(self, name: str, *terms: Any) -> Drawn:
-        """A number to be compared in this play."""
+        """Return a number to be compared in this play."""
         play = self._plays
 
         def branch(likely: Sequence[int]) -> int:
@@ -112,7 +112,7 @@ class Branching(np.random.Generator):
         return Drawn(branch, name, *terms)
 
     def _evenly(self, n: int) -> int:
-        """One of n events of the same probability."""
+        """Return one of n events of the same probability."""
         if n > self.most:
             raise self._too_many()
         return self._branch([1] * n)
@@ -123,7 +123,7 @@ class Branching(np.random.Generator):
     # -- what can be listed
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Numbers between 0 and 1, to be compared."""
+        """Return numbers between 0 and 1, to be compared."""
         if self._script is None:
             return super().random(size, dtype, out)
         if out is not None:
@@ -131,7 +131,7 @@ class Branching(np.random.Generator):
         return _filled(size, lambda: self._drawn("np_random.random()"))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """Numbers between two bounds, to be compared."""
+        """Return numbers between two bounds, to be compared."""
         if self._script is None:
             return super().uniform(low, high, size)
         name = f"np_random.uniform({show(low)}, {show(high)})"
@@ -140,7 +140,7 @@ class Branching(np.random.Generator):
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
-        """Whole numbers, all equally likely."""
+        """Return whole numbers, all equally likely."""
         if self._script is None:
             return super().integers(low, high, size, dtype, endpoint)
         low, high = (0, low) if high is None else (low, high)
@@ -156,7 +156,7 @@ class Branching(np.random.Generator):
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
     ) -> Any:
-        """Entries of an array, or of range(a); equal entries are one event."""
+        """Return entries of an array, or of range(a); equal entries are one event."""
         if self._script is None:
             return super().choice(a, size, replace, p, axis, shuffle)
         if size is not None or p is not None or np.ndim(a) != 1 or not len(a):
@@ -182,14 +182,14 @@ class Branching(np.random.Generator):
         return entries.take(np.reshape(taken, size), axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        """An array, or range(x), in another order."""
+        """Return an array, or range(x), in another order."""
         if self._script is None:
             return super().permutation(x, axis)
         entries: Any = np.arange(x) if np.ndim(x) == 0 else np.asarray(x)
         return entries.take(self._order(entries.shape[axis]), axis=axis)
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
-        """All entries of an array in another order."""
+        """Return all entries of an array in another order."""
         if self._script is None:
             return super().permuted(x, axis=axis, out=out)
         entries = np.asarray(x)
@@ -208,7 +208,7 @@ class Branching(np.random.Generator):
         return None
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """The number of successes among n."""
+        """Return the number of successes among n."""
         if self._script is None:
             return super().binomial(n, p, size)
 
@@ -221,7 +221,7 @@ class Branching(np.random.Generator):
         return _each((n, p), size, np.int64, one)
 
     def _order(self, n: int) -> list[int]:
-        """Numbers below n in one of their orders."""
+        """Return numbers below n in one of their orders."""
         left = list(range(n))
         return [left.pop(self._evenly(len(left))) for _ in range(n)]
 
@@ -235,7 +235,7 @@ class Branching(np.random.Generator):
 
 
 def _filled(size: Any, one: Callable[[], Any]) -> Any:
-    """One of something, or an array of them."""
+    """Return one of something, or an array of them."""
     if size is None:
         return one()
     found = np.empty(size, dtype=object)
@@ -245,7 +245,7 @@ def _filled(size: Any, one: Callable[[], Any]) -> Any:
 
 
 def _each(bounds: tuple[Any, Any], size: Any, dtype: Any, one: Callable[[Any, Any], Any]) -> Any:
-    """One draw, or an array of them, for bounds that may be arrays too."""
+    """Return one draw, or an array of them, for bounds that may be arrays too."""
     if size is None and not any(map(np.ndim, bounds)):
         found = one(*bounds)
         return found if dtype is object else np.dtype(dtype).type(found)
@@ -265,7 +265,7 @@ def _shares(n: int, p: Any) -> list[int]:
 
 
 def _merged(entries: Any, shares: list[int]) -> list[int]:
-    """The probabilities, with those of equal entries added up at the first of them."""
+    """Return the probabilities, with those of equal entries added up at the first of them."""
     first: dict[Any, int] = {}
     found = list(shares)
     for k, entry in enumerate(entries.tolist()):
@@ -279,7 +279,7 @@ def _merged(entries: Any, shares: list[int]) -> list[int]:
 
 
 def _refusing(name: str) -> Any:
-    """A method that draws as usual, but is refused while plays are listed."""
+    """Return a method that draws as usual, but is refused while plays are listed."""
 
     def method(self: Branching, *given: Any, **named: Any) -> Any:
         if self._script is None:

@@ -76,7 +76,7 @@ class Conventions:
         self.state_of, self.hidden_of = state, hidden
 
     def state(self, env: Any, observation: Any, when: str) -> Label:
-        """The label of the state."""
+        """Return the label of the state."""
         given = hashable(observation) if self.state_of is None else self.state_of(env, observation)
         label = plain_label(f"{when}: state", given)
         if label is None:
@@ -84,21 +84,21 @@ class Conventions:
         return label
 
     def hidden(self, env: Any, when: str) -> Label:
-        """What matters beside the state; None where nothing does."""
+        """Return what matters beside the state; None where nothing does."""
         return None if self.hidden_of is None else plain_label(f"{when}: hidden", hashable(self.hidden_of(env)))
 
     def choices(self, observation: Any, info: Any) -> tuple[Label, ...]:
-        """The actions that the environment's own mask allows."""
+        """Return the actions that the environment's own mask allows."""
         mask = action_mask("env", len(self.actions), observation, info)
         return tuple(a for a, free in zip(self.actions, mask, strict=True) if free)
 
     def cost(self, step: GymStep) -> Any:
-        """The cost of a step, as the user gives it."""
+        """Return the cost of a step, as the user gives it."""
         return cost_of(step, self.cost_rule, self.constraints)
 
 
 def cost_of(step: GymStep, rule: CostRule, constraints: Sequence[Label]) -> Any:
-    """The cost of a step, as the user gives it."""
+    """Return the cost of a step, as the user gives it."""
     if callable(rule):
         try:
             return rule(step)
@@ -114,7 +114,9 @@ def cost_of(step: GymStep, rule: CostRule, constraints: Sequence[Label]) -> Any:
 
 
 def check_gymnasium(env: Any) -> None:
-    """InvalidOption, with what to call instead, for what is no single environment of Gymnasium."""
+    """Raise InvalidOption, with what to call instead, for what is no single environment of
+    Gymnasium.
+    """
     if isinstance(env, type):
         raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
     if isinstance(env, str):
@@ -129,7 +131,7 @@ def check_gymnasium(env: Any) -> None:
 
 
 def layers(env: Any) -> Iterator[Any]:
-    """An environment and what it wraps, from the outermost wrapper to the environment itself."""
+    """Yield an environment and what it wraps, from the outermost wrapper to the environment itself."""
     wrapper = optional("gymnasium", WHO, EXTRA).Wrapper
     while isinstance(env, wrapper):
         yield env
@@ -138,7 +140,9 @@ def layers(env: Any) -> Iterator[Any]:
 
 
 def is_bare(env: Any) -> bool:
-    """Whether every wrapper leaves actions, observations, rewards and what happens as they are."""
+    """Return whether every wrapper leaves actions, observations, rewards and what happens as they
+    are.
+    """
     wrappers = optional("gymnasium.wrappers", WHO, EXTRA)
     known = tuple(found for name in TRANSPARENT if (found := getattr(wrappers, name, None)) is not None)
     *around, _ = layers(env)
@@ -146,14 +150,14 @@ def is_bare(env: Any) -> bool:
 
 
 def time_limit(env: Any) -> int | None:
-    """The number of steps after which a TimeLimit cuts episodes off."""
+    """Return the number of steps after which a TimeLimit cuts episodes off."""
     limit = optional("gymnasium.wrappers", WHO, EXTRA).TimeLimit
     found = [int(layer._max_episode_steps) for layer in layers(env) if isinstance(layer, limit)]
     return min(found, default=None)
 
 
 def name_of(env: Any) -> str:
-    """Its id, as `gymnasium.make` takes it, else the name of its class."""
+    """Return its id, as `gymnasium.make` takes it, else the name of its class."""
     named = getattr(getattr(env, "spec", None), "id", None)
     return str(named or type(getattr(env, "unwrapped", env)).__name__)
 

@@ -27,7 +27,7 @@ Branch = Callable[[Sequence[int]], int]
 
 
 def weights(shares: Sequence[Fraction]) -> list[int]:
-    """Whole numbers in proportion to the shares."""
+    """Return whole numbers in proportion to the shares."""
     unit = math.lcm(*(share.denominator for share in shares))
     return [share.numerator * (unit // share.denominator) for share in shares]
 
@@ -57,11 +57,11 @@ class Drawn:
     # -- comparing
 
     def __lt__(self, other: Any) -> Any:
-        """Whether it is below a number, or each number of an array; this branches."""
+        """Return whether it is below a number, or each number of an array; this branches."""
         return self._compared("<", other, lambda bound: self._cell([bound]) == 0)
 
     def __gt__(self, other: Any) -> Any:
-        """Whether it is above a number, or each number of an array; this branches."""
+        """Return whether it is above a number, or each number of an array; this branches."""
         return self._compared(">", other, lambda bound: self._cell([bound]) == 1)
 
     def __le__(self, other: Any) -> Any:
@@ -87,7 +87,9 @@ class Drawn:
         return NotImplemented
 
     def _cell(self, bounds: Sequence[Fraction]) -> int:
-        """Which of the intervals between increasing bounds it lies in; it is known from then on."""
+        """Return which of the intervals between increasing bounds it lies in; it is known from then
+        on.
+        """
         unit, rising = self._unit, self._scale > 0
         if not self._scale:
             return sum(bound <= self._shift for bound in bounds)
@@ -100,7 +102,7 @@ class Drawn:
     # -- whole numbers
 
     def __floor__(self) -> int:
-        """The largest whole number that is not above it."""
+        """Return the largest whole number that is not above it."""
         ends = (self._scale * end + self._shift for end in (self._unit.low, self._unit.high))
         low, high = sorted(ends)
         first, last = math.floor(low), math.ceil(high)
@@ -109,24 +111,24 @@ class Drawn:
         return first + self._cell([Fraction(k) for k in range(first + 1, last)])
 
     def __int__(self) -> int:
-        """The whole number next to it towards zero."""
+        """Return the whole number next to it towards zero."""
         floor = math.floor(self)
         return floor + (floor < 0)
 
     __trunc__ = __int__
 
     def __ceil__(self) -> int:
-        """The smallest whole number that is not below it."""
+        """Return the smallest whole number that is not below it."""
         return math.floor(self) + 1
 
     # -- affine functions
 
     def __add__(self, other: Any) -> Any:
-        """The number moved by another one, which is not drawn."""
+        """Return the number moved by another one, which is not drawn."""
         return self._affine("added to", other, lambda x: (self._scale, self._shift + x))
 
     def __mul__(self, other: Any) -> Any:
-        """The number times another one, which is not drawn."""
+        """Return the number times another one, which is not drawn."""
         return self._affine("multiplied with", other, lambda x: (self._scale * x, self._shift * x))
 
     def __sub__(self, other: Any) -> Any:
@@ -134,7 +136,7 @@ class Drawn:
         return self._affine("subtracted from", other, lambda x: (self._scale, self._shift - x))
 
     def __rsub__(self, other: Any) -> Any:
-        """Another number less this one."""
+        """Return another number less this one."""
         return self._affine("subtracted from", other, lambda x: (-self._scale, x - self._shift))
 
     def __truediv__(self, other: Any) -> Any:
@@ -142,7 +144,7 @@ class Drawn:
         return self._affine("divided by", other, lambda x: (self._scale / x, self._shift / x))
 
     def __neg__(self) -> Drawn:
-        """Its negative."""
+        """Return its negative."""
         return Drawn(self._branch, self._source, -self._scale, -self._shift, self._unit)
 
     __radd__, __rmul__ = __add__, __mul__

@@ -14,7 +14,7 @@ from acegames.adapters.gymnasium.drawn import CannotEnumerate
 
 @contextlib.contextmanager
 def own_generators_rest(generators: Sequence[Any]) -> Iterator[None]:
-    """CannotEnumerate where a step draws from a generator of the environment's own."""
+    """Raise CannotEnumerate where a step draws from a generator of the environment's own."""
     before = [state_of(generator) for generator in generators]
     yield
     for generator, then in zip(generators, before, strict=True):
@@ -24,7 +24,7 @@ def own_generators_rest(generators: Sequence[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def global_generators_rest() -> Iterator[None]:
-    """CannotEnumerate where plays draw from a generator that everybody shares."""
+    """Raise CannotEnumerate where plays draw from a generator that everybody shares."""
     before = global_generators()
     yield
     of_python, *of_numpy = (a != b for a, b in zip(before, global_generators(), strict=True))

@@ -109,11 +109,11 @@ class Explorer:
         return dict(wanted) if wanted is not None else {s: sum(b.values(), Fraction(0)) for s, b in shares.items()}
 
     def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...]]:
-        """The actions that may be chosen."""
+        """Return the actions that may be chosen."""
         return ((NO_ACTION,),) if state == END else (self._at(t)[state].choices,)
 
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[Any, Label, Any, tuple[float]]]:
-        """(probability, next state, cost, reward) of everything that can happen."""
+        """Return (probability, next state, cost, reward) of everything that can happen."""
         if state == END:
             return [(Fraction(1), END, {}, (0.0,))]
         cut = self.stationary and self.limit is not None and t + 1 >= self.limit
@@ -128,7 +128,7 @@ class Explorer:
     # -- playing
 
     def _at(self, t: int) -> dict[Label, Situation]:
-        """The situations of a time; those of times before it are forgotten."""
+        """Return the situations of a time; those of times before it are forgotten."""
         if self.stationary:
             return self.known[0]
         if t > self.now:
@@ -136,7 +136,7 @@ class Explorer:
         return self.known.setdefault(t, {})
 
     def _law(self, t: int, state: Label, action: Label) -> Outcomes:
-        """What an action can lead to, the hidden values averaged over."""
+        """Return what an action can lead to, the hidden values averaged over."""
         here, where = self._at(t)[state], place(t, state, (action,))
         laws = self.played.setdefault((0 if self.stationary else t, state, action), {})
         fresh = False
@@ -152,7 +152,7 @@ class Explorer:
         return found
 
     def _agreed(self, where: str, state: Label, action: Label, ways: Sequence[Way], law: Outcomes) -> Outcomes:
-        """What follows, the same in all ways and whenever it is played."""
+        """Return what follows, the same in all ways and whenever it is played."""
         least = OFTEN if self.count <= CLOSELY and self.repeats > 1 else self.repeats
         for k in range(max(least, len(ways)) if not law else len(ways)):
             found = self._play(where, state, action, ways[k % len(ways)], again=k >= len(ways))
@@ -161,7 +161,7 @@ class Explorer:
         return law
 
     def _play(self, where: str, state: Label, action: Label, way: Way, again: bool) -> Outcomes:
-        """Everything that follows an action in one way; `again` is the same way once more."""
+        """Return everything that follows an action in one way; `again` is the same way once more."""
         found = []
         history = self.histories.setdefault((way.history, state, action), len(self.histories) + 1)
         with _enumerating(where), global_generators_rest():

@@ -37,7 +37,9 @@ def register() -> None:
 
 
 def make_env(*, catalog: str | None = None, game: Any = None, **given: Any) -> SingleAgentEnv:
-    """The environment of an id; parameters of the catalog game and options of `env` together."""
+    """Return the environment of an id; parameters of the catalog game and options of `env`
+    together.
+    """
     from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
     found, options = _game_of(catalog, game, given)
@@ -45,7 +47,7 @@ def make_env(*, catalog: str | None = None, game: Any = None, **given: Any) -> S
 
 
 def make_vector_env(*, num_envs: int = 1, catalog: str | None = None, game: Any = None, **given: Any) -> GameVectorEnv:
-    """The vector environment of an id, as `make_env`."""
+    """Return the vector environment of an id, as `make_env`."""
     from acegames.adapters.gymnasium.vector import GameVectorEnv
 
     found, options = _game_of(catalog, game, given)
@@ -53,7 +55,7 @@ def make_vector_env(*, num_envs: int = 1, catalog: str | None = None, game: Any 
 
 
 def _game_of(name: str | None, game: Any, given: dict[str, Any]) -> tuple[MarkovGame, dict[str, Any]]:
-    """The game, and what was given besides its parameters."""
+    """Return the game, and what was given besides its parameters."""
     from dataclasses import fields
 
     from acegames.adapters.environments.options import Options

@@ -37,7 +37,7 @@ Table = dict[Label, dict[Label, list[Transition]]]
 
 
 def carried(env: Any) -> Any:
-    """`P` of an environment, or None where it has none of the usual form."""
+    """Return `P` of an environment, or None where it has none of the usual form."""
     given: Any = getattr(getattr(env, "unwrapped", env), "P", None)
     try:
         (row, *_) = given.values() if isinstance(given, Mapping) else given
@@ -92,7 +92,7 @@ class Law:
     _read: dict[Any, Any] = field(default_factory=dict)
 
     def initial(self, env: Any, given: Any) -> dict[Label, float] | None:
-        """Where play begins: as the user or the environment says; None where neither does."""
+        """Return where play begins: as the user or the environment says; None where neither does."""
         if given is not None:
             return self._known(read_initial(given))
         inner = getattr(env, "unwrapped", env)
@@ -103,7 +103,7 @@ class Law:
         return None
 
     def _by_number(self, name: str, shares: Any) -> dict[Label, float]:
-        """The probability of each state, given in the order of their numbers."""
+        """Return the probability of each state, given in the order of their numbers."""
         try:
             given = np.asarray(shares, dtype=float)
         except (TypeError, ValueError):
@@ -122,11 +122,11 @@ class Law:
         return found
 
     def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...]]:
-        """Every action of P."""
+        """Return every action of P."""
         return ((NO_ACTION,),) if state == END else (tuple(self.table[state]),)
 
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any, tuple[float]]]:
-        """(probability, next state, cost, reward) of everything that can happen."""
+        """Return (probability, next state, cost, reward) of everything that can happen."""
         if state == END:
             return [(1.0, END, {}, (0.0,))]
         cut = self.limit is not None and t + 1 >= self.limit

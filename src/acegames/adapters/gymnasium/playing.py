@@ -46,21 +46,21 @@ class SingleAgentEnv(GameEnvironment, gymnasium.Env[Any, Any]):
         return self.play.observation(0), reward, not self.play.running, False, self.play.info(0)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask as learners such as MaskablePPO ask for it."""
+        """Return the mask as learners such as MaskablePPO ask for it."""
         self.play.check_begun()
         return self.play.mask[0].astype(bool)
 
     def encode(self, action: Sequence[Label]) -> int:
-        """The (joint) action of a policy as what `step` takes."""
+        """Return the (joint) action of a policy as what `step` takes."""
         return self.play.encode(action)[0]
 
     def decode(self, action: Any) -> JointAction:
-        """What `step` takes as a (joint) action in the words of the game."""
+        """Return what `step` takes as a (joint) action in the words of the game."""
         return self.play.decode([action])
 
 
 def check_one_player(game: MarkovGame) -> None:
-    """InvalidOption for a game of several players."""
+    """Raise InvalidOption for a game of several players."""
     check_game(game)
     if len(game.players) != 1:
         rule = "must have one; for several there is acegames.adapters.pettingzoo.parallel_env"

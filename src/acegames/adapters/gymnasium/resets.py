@@ -18,7 +18,7 @@ STEPS, KINDS = 50, 2
 
 
 def check_resets(explorer: Explorer) -> None:
-    """InvalidOption where an episode, played again with the same draws, goes another way."""
+    """Raise InvalidOption where an episode, played again with the same draws, goes another way."""
     for kind in range(KINDS):
         with global_generators_rest():
             first = _episode(explorer, kind)
@@ -37,7 +37,7 @@ def check_resets(explorer: Explorer) -> None:
 
 
 def _episode(explorer: Explorer, kind: int, most: int = STEPS) -> list[Any]:
-    """What happens from `reset` on, where draws choose the first event; an error ends it."""
+    """Return what happens from `reset` on, where draws choose the first event; an error ends it."""
     generator, env = explorer.generator, explorer.places.env
     told: list[Any] = []
     steps = min(most, explorer.horizon, explorer.limit or most)

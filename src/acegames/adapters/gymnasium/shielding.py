@@ -39,11 +39,11 @@ class OneAgent:
         return str(self.env)
 
     def action_space(self, agent: Label) -> Any:
-        """The space of actions."""
+        """Return the space of actions."""
         return self.env.action_space
 
     def observation_space(self, agent: Label) -> Any:
-        """The space of observations."""
+        """Return the space of observations."""
         return self.env.observation_space
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Any], dict[Label, Any]]:
@@ -81,7 +81,7 @@ class OneAgentConventions(Conventions):
         return f"{told}: if the game calls it otherwise, give state=, a function of (env, observation)"
 
     def state(self, env: OneAgent, observations: Any, when: str) -> Label:
-        """The label of the state: by default the observation."""
+        """Return the label of the state: by default the observation."""
         observation = observations[env.agent]
         if self.own_state is None and self.only_actions:
             return any_state(env, observation)
@@ -92,7 +92,7 @@ class OneAgentConventions(Conventions):
         return label
 
     def read(self, env: OneAgent, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
-        """The next state and the cost, as the user gives it, of a step that was just played."""
+        """Return the next state and the cost, as the user gives it, of a step that was just played."""
         agent = env.agent
         after = self.state(env, answer.observations, f"t={t + 1}") if not answer.over or callable(self.cost) else END
         told = answer.rewards[agent], bool(answer.terminations[agent]), bool(answer.truncations[agent])
@@ -148,7 +148,9 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         return self._shown(answer[0]), rewards, bool(terminations), bool(truncations), self._told(answer[4])
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask as learners such as MaskablePPO ask for it; all ones when an episode is over."""
+        """Return the mask as learners such as MaskablePPO ask for it; all ones when an episode is
+        over.
+        """
         return self._guard.mask(self._agent).astype(bool)
 
     @property
@@ -160,7 +162,7 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         return self._guard.own_observations[self._agent] if self._own else seen[self._agent]
 
     def _told(self, infos: Mapping[Any, Any]) -> dict[str, Any]:
-        """The environment's own info, with what the shield tells."""
+        """Return the environment's own info, with what the shield tells."""
         mask = {"action_mask": self._guard.mask(self._agent)}
         return {**self._guard.own_infos.get(self._agent, {}), **infos[self._agent], **mask}
 

@@ -35,7 +35,9 @@ def standing_in(env: Any, generator: Branching, *, itself: bool) -> Iterator[Any
 
 
 def _with_generator(env: Any, generator: Branching) -> Any:
-    """A copy of an environment without a window, in which `generator` is every random generator."""
+    """Return a copy of an environment without a window, in which `generator` is every random
+    generator.
+    """
     memo = {id(space): copy.deepcopy(space) for space in _spaces(env)}  # else copies share them
     copied = duplicate(env, memo)
     parts = list(memo.values())
@@ -55,7 +57,7 @@ def _with_generator(env: Any, generator: Branching) -> Any:
 
 
 def _spaces(env: Any) -> list[Any]:
-    """All spaces of an environment and its wrappers, and what they are made of."""
+    """Return all spaces of an environment and its wrappers, and what they are made of."""
     kind = optional("gymnasium.spaces", WHO, EXTRA).Space
     waiting = [x for layer in layers(env) for x in (*_held(layer), *_spaces_of_class(layer).values())]
     found: dict[int, Any] = {}
@@ -68,7 +70,7 @@ def _spaces(env: Any) -> list[Any]:
 
 
 def _held(x: Any) -> list[Any]:
-    """What lies in the attributes of an object, and in those that are collections."""
+    """Return what lies in the attributes of an object, and in those that are collections."""
     held = list(getattr(x, "__dict__", {}).values())
     for part in tuple(held):
         held += part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ()
@@ -76,7 +78,7 @@ def _held(x: Any) -> list[Any]:
 
 
 def _spaces_of_class(layer: Any) -> dict[str, Any]:
-    """The spaces that belong to its class, so that all environments of this kind share them."""
+    """Return the spaces that belong to its class, so that all environments of this kind share them."""
     kind = optional("gymnasium.spaces", WHO, EXTRA).Space
     own = getattr(layer, "__dict__", {})
     found = {name: x for base in reversed(type(layer).__mro__) for name, x in vars(base).items() if isinstance(x, kind)}
@@ -84,7 +86,7 @@ def _spaces_of_class(layer: Any) -> dict[str, Any]:
 
 
 def constant_parts(env: Any) -> list[Any]:
-    """The parts of an environment that never change: its spaces, its law, what copies share."""
+    """Return the parts of an environment that never change: its spaces, its law, what copies share."""
     spaces = optional("gymnasium.spaces", WHO, EXTRA)
     kept = (spaces.Space, optional("gymnasium.envs.registration", WHO, EXTRA).EnvSpec)
     again = duplicate(env, {})

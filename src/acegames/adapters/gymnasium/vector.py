@@ -54,43 +54,43 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
         return self.play.observation(0), stepped.rewards[:, 0], stepped.ended, cut, self._info(stepped)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The masks of all environments, (num_envs, n)."""
+        """Return the masks of all environments, (num_envs, n)."""
         check_begun(self.play)
         return self.play.mask[0].astype(bool)
 
     def situation(self, number: int) -> tuple[int, Label, Any]:
-        """(t, state, spent) of one environment, as a Policy or a Shield takes them."""
+        """Return (t, state, spent) of one environment, as a Policy or a Shield takes them."""
         check_begun(self.play)
         return self.play.batch.situation(number)
 
     def _info(self, stepped: Stepped | None = None) -> dict[str, Any]:
-        """Infos with Gymnasium's `_key` beside each: which environments have it, here all."""
+        """Return infos with Gymnasium's `_key` beside each: which environments have it, here all."""
         info = self.play.info(0)
         every = {f"_{key}": np.ones(self.num_envs, dtype=bool) for key in info}
         return {**info, **every, **({} if stepped is None else final_entries(stepped, 0))}
 
 
 def autoreset_of(play: BatchPlay) -> Any:
-    """The mode as Gymnasium 1.1 and later name it; its word before."""
+    """Return the mode as Gymnasium 1.1 and later name it; its word before."""
     known = getattr(gymnasium.vector, "AutoresetMode", str)
     return known(play.autoreset)
 
 
 def check_seed(seed: Any) -> None:
-    """InvalidOption for anything but one seed for the batch."""
+    """Raise InvalidOption for anything but one seed for the batch."""
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
         rule = "must be one whole number of at least 0 for the whole batch, or None"
         raise InvalidOption(f"seed: got {show(seed)}, {rule}")
 
 
 def check_begun(play: BatchPlay) -> None:
-    """InvalidOption before the first reset."""
+    """Raise InvalidOption before the first reset."""
     if not play.begun:
         raise InvalidOption("no episode has begun yet: call reset first")
 
 
 def reset_mask(options: Any, number: int) -> NDArray[np.bool_] | None:
-    """Which environments are to begin anew; None: all of them. Other options are ignored."""
+    """Return which environments are to begin anew; None: all of them. Other options are ignored."""
     given = (options or {}).get("reset_mask")
     if given is None:
         return None

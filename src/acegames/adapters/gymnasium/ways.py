@@ -34,7 +34,7 @@ class Situation:
 
 
 def one_more(ways: list[Way], t: int, history: int, look: bytes | None, repeats: int, where: str) -> bool:
-    """Whether another way into a situation is to be played.
+    """Return whether another way into a situation is to be played.
 
     It is not where the environment is in a condition that is played already. Of the rest, those
     that differ in draws alone from one that is played are all played; of those by other actions, or

@@ -97,7 +97,8 @@ def from_openspiel(
 
 
 def repeated(game: Any, times: int) -> Any:
-    """An OpenSpiel game in which a matrix game is played several times, all moves seen by all.
+    """Return an OpenSpiel game in which a matrix game is played several times, all moves seen by
+    all.
 
     As a Markov game it has one state and `times` steps. Its information states tell the whole
     history.
@@ -125,7 +126,9 @@ class _Walk:
         self.nothing = (0.0,) * game.num_players()
 
     def stages(self, horizon: int | None) -> list[dict[Label, Moves]]:
-        """The states that can occur at each time, until all is over or the horizon is reached."""
+        """Return the states that can occur at each time, until all is over or the horizon is
+        reached.
+        """
         layers: list[dict[Label, Moves]] = []
         here = self.first
         while len(layers) < horizon if horizon is not None else set(here) - {END}:
@@ -187,7 +190,7 @@ class _Walk:
         return moves
 
     def _gains(self, state: Any, after: Any) -> tuple[float, ...]:
-        """Each player's reward between two states."""
+        """Return each player's reward between two states."""
         if self.pays_at_end:
             return tuple(after.returns()) if after.is_terminal() else self.nothing
         changes = [new - old for old, new in zip(state.returns(), after.returns(), strict=True)]
@@ -196,7 +199,7 @@ class _Walk:
 
 
 def _alike(one: Moves, other: Moves) -> bool:
-    """Whether two states have the same moves, up to the rounding of sums of floats."""
+    """Return whether two states have the same moves, up to the rounding of sums of floats."""
     close = partial(math.isclose, rel_tol=TIE, abs_tol=TIE)
     return list(one) == list(other) and all(
         _merged(outcomes) == _merged(other[action]) and all(map(close, _mean(outcomes), _mean(other[action])))
@@ -205,12 +208,12 @@ def _alike(one: Moves, other: Moves) -> bool:
 
 
 def _mean(outcomes: Outcomes) -> list[float]:
-    """The expected rewards of a move."""
+    """Return the expected rewards of a move."""
     return [math.fsum(own) for own in zip(*([p * x for x in paid] for p, _, _, paid in outcomes), strict=True)]
 
 
 def _merged(outcomes: Outcomes) -> dict[tuple[Label, str], float]:
-    """Probability of each next state and cost, to nine digits."""
+    """Return probability of each next state and cost, to nine digits."""
     chances: dict[tuple[Label, str], float] = defaultdict(float)
     for chance, label, cost, _ in outcomes:
         chances[label, _cost_text(cost)] += chance
@@ -218,7 +221,7 @@ def _merged(outcomes: Outcomes) -> dict[tuple[Label, str], float]:
 
 
 def _cost_text(cost: Any) -> str:
-    """A cost as text, to be compared; distributions are not, as equal ones look different."""
+    """Return a cost as text, to be compared; distributions are not, as equal ones look different."""
     if isinstance(cost, Mapping):
         return str({label: _cost_text(part) for label, part in cost.items()})
     if is_distribution(cost):

@@ -99,7 +99,8 @@ def _policy_and_game(solution: Solution | Policy, game: MarkovGame | None) -> tu
 
 
 def _moves(states: tuple[Any, ...], write: Callable[[Any, int], None]) -> Iterator[tuple[JointAction, tuple[Any, ...]]]:
-    """Every joint action with the states after it; `write(state, player)` is called at each choice.
+    """Yield every joint action with the states after it; `write(state, player)` is called at each
+    choice.
 
     A second state is the same state of the turn-based game, where those who move at once choose one
     after the other.
@@ -130,7 +131,7 @@ class _Plan:
         self.strategies, self.costs = cache(self._strategies), cache(self._costs)
 
     def rows(self, t: int, state: Any, total: Total | None) -> list[Row] | None:
-        """Each player's probabilities; None where no feasible play gets."""
+        """Return each player's probabilities; None where no feasible play gets."""
         if t >= self.policy.horizon or total is None:
             return None
         label = self.key(state)
@@ -145,7 +146,7 @@ class _Plan:
         return rows or None
 
     def total_after(self, t: int, state: Any, action: JointAction, after: Any, total: Total | None) -> Total | None:
-        """The total cost after a step; None where the policy is not asked any more."""
+        """Return the total cost after a step; None where the policy is not asked any more."""
         if total is None or after.is_terminal() or t + 1 >= self.policy.horizon:
             return None
         if not self.policy.constraints:
@@ -161,7 +162,7 @@ class _Plan:
         return self.policy.tracker.add(total, *costs)
 
     def _strategies(self, t: int, label: Label, total: Total) -> Strategies:
-        """Each player's own strategy; none where no feasible play gets."""
+        """Return each player's own strategy; none where no feasible play gets."""
         if label not in self.states:
             raise _stranger(t, label, "does not know this state")
         spent = self.policy.tracker.spent(total)
@@ -171,7 +172,7 @@ class _Plan:
             return ()
 
     def _costs(self, t: int, label: Label, action: JointAction) -> dict[Label, set[tuple[Cost, ...]]]:
-        """The possible costs of a joint action on the way to each next state."""
+        """Return the possible costs of a joint action on the way to each next state."""
         assert self.game is not None
         row = self.game.legal(t, label).get(action)
         found: dict[Label, set[tuple[Cost, ...]]] = defaultdict(set)
@@ -214,7 +215,7 @@ class _Table:
         )
 
     def finished(self) -> Any:
-        """The tabular policy."""
+        """Return the tabular policy."""
         tabular = reading.openspiel("open_spiel.python.policy").TabularPolicy(self.game, states=self.states)
         for information, (row, _, _) in self.entries.items():
             tabular.policy_for_key(information)[:] = row
@@ -222,12 +223,12 @@ class _Table:
 
 
 def _at_once(game: Any) -> bool:
-    """Whether players move at once."""
+    """Return whether players move at once."""
     return bool(game.get_type().dynamics == reading.openspiel().GameType.Dynamics.SIMULTANEOUS)
 
 
 def _information(state: Any, player: int) -> str:
-    """The text by which OpenSpiel's tables know a state of a player."""
+    """Return the text by which OpenSpiel's tables know a state of a player."""
     kind = state.get_game().get_type()
     if kind.provides_information_state_string:
         return str(state.information_state_string(player))
@@ -237,7 +238,7 @@ def _information(state: Any, player: int) -> str:
 
 
 def _independent(joint: dict[JointAction, float], where: str) -> Strategies:
-    """Each player's own strategy; InvalidOption where players draw together."""
+    """Return each player's own strategy; InvalidOption where players draw together."""
     own: Strategies = tuple({} for _ in next(iter(joint)))
     for action, chance in joint.items():
         for mine, label in zip(own, action, strict=True):

@@ -31,13 +31,15 @@ LABELLED_BY: dict[str, Key] = {"repeated_game": lambda state: "round", **dict.fr
 
 
 def openspiel(module: str = "pyspiel") -> Any:
-    """A module of OpenSpiel; MissingExtra without it."""
+    """Return a module of OpenSpiel; MissingExtra without it."""
     optional("open_spiel", "OpenSpiel's games and policies", "openspiel")
     return optional(module, "OpenSpiel's games and policies", "openspiel")
 
 
 def load(game: Any) -> Any:
-    """An OpenSpiel game from itself or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"."""
+    """Return an OpenSpiel game from itself or its name, as "tic_tac_toe" or
+    "goofspiel(num_cards=4)".
+    """
     pyspiel = openspiel()
     if isinstance(game, pyspiel.Game):
         return game
@@ -53,7 +55,7 @@ def load(game: Any) -> Any:
 
 
 def check_kind(game: Any) -> None:
-    """InvalidGame for a game that is not a Markov game with listed chances."""
+    """Raise InvalidGame for a game that is not a Markov game with listed chances."""
     kind, kinds = game.get_type(), openspiel().GameType
     if kind.dynamics == kinds.Dynamics.MEAN_FIELD:
         raise InvalidGame(f"{game}: a mean-field game has no finite list of players")
@@ -65,13 +67,14 @@ def check_kind(game: Any) -> None:
 
 
 def label_rule(game: Any, key: Key | None) -> Key:
-    """The function that labels the states of a game."""
+    """Return the function that labels the states of a game."""
     check_optional("key", key, ("state",))
     return key or LABELLED_BY.get(game.get_type().short_name, lambda state: str(state.history_str()) or "start")
 
 
 def state_label(state: Any, key: Key | None = None) -> Label:
-    """The label that `from_openspiel` gives to a state where somebody is to move, or that is over.
+    """Return the label that `from_openspiel` gives to a state where somebody is to move, or that is
+    over.
 
     Args:
         state: an OpenSpiel state.
@@ -120,7 +123,7 @@ def apply(state: Any, numbers: Sequence[int]) -> None:
 
 
 def after_chance(*states: Any) -> Iterator[tuple[float, tuple[Any, ...]]]:
-    """The states after all chance moves, with their probabilities.
+    """Yield the states after all chance moves, with their probabilities.
 
     Of several states, the first one's chances are played in all of them.
     """

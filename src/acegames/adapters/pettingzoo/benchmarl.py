@@ -35,23 +35,23 @@ class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]
         return lambda: PettingZooWrapper(env=self._make_env(), seed=seed, device=device, **options)
 
     def supports_continuous_actions(self) -> bool:
-        """Actions are numbers of a list."""
+        """Return actions are numbers of a list."""
         return False
 
     def supports_discrete_actions(self) -> bool:
-        """Actions are numbers of a list."""
+        """Return actions are numbers of a list."""
         return True
 
     def has_state(self) -> bool:
-        """Whether critics see `env.state()`."""
+        """Return whether critics see `env.state()`."""
         return self._has_state
 
     def has_render(self, env: Any) -> bool:
-        """Whether the environments were made with pictures."""
+        """Return whether the environments were made with pictures."""
         return self._has_render
 
     def max_steps(self, env: Any) -> int:
-        """The longest that an episode can be."""
+        """Return the longest that an episode can be."""
         return int(self.config["max_steps"])
 
     @staticmethod
@@ -61,7 +61,7 @@ class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]
 
 
 def _longest(env: Any) -> int:
-    """The horizon of the game that an environment plays, or that its shield is of."""
+    """Return the horizon of the game that an environment plays, or that its shield is of."""
     game = getattr(env, "game", None) or getattr(getattr(env, "shield", None), "game", None)
     if game is None:
         raise InvalidOption(f"max_steps: {show(env)} is not of a game; give the longest that an episode can be")

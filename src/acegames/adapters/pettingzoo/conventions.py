@@ -73,7 +73,7 @@ class Conventions:
         self._by_convention = state is None
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
-        """The label of the state."""
+        """Return the label of the state."""
         label = plain_label(f"{when}: state", self.state_of(user_env(env), observations))
         if label is None:
             raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
@@ -87,12 +87,12 @@ class Conventions:
         return f"{told}: if the game calls it otherwise, give state=, a function of (env, observations)"
 
     def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
-        """The next state and the cost, as the user gives it, of a step that was just played."""
+        """Return the next state and the cost, as the user gives it, of a step that was just played."""
         next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")
         return next_state, self.cost_of(t, state, action, next_state, answer)
 
     def cost_of(self, t: int, state: Label, action: JointAction, next_state: Label, answer: EnvAnswer) -> Any:
-        """The cost of a step, as the user gives it."""
+        """Return the cost of a step, as the user gives it."""
         if not callable(self.cost):
             return cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
         try:
@@ -105,14 +105,14 @@ class Conventions:
             raise
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
-        """The environment's own action masks, (n_i,) of each player; True means allowed."""
+        """Return the environment's own action masks, (n_i,) of each player; True means allowed."""
         return tuple(
             action_mask(f"agent {p!r}", len(a), told_to(p, observations), told_to(p, infos))
             for p, a in zip(self.players, self.actions, strict=True)
         )
 
     def choices(self, there: Sequence[Label], observations: Any, infos: Any) -> tuple[tuple[Label, ...], ...]:
-        """The allowed actions of each player; only NO_ACTION for one who has nothing to do."""
+        """Return the allowed actions of each player; only NO_ACTION for one who has nothing to do."""
         masks = self.masks(observations, infos)
         return tuple(
             tuple(itertools.compress(own, mask)) if p in there and mask.any() else (NO_ACTION,)
@@ -120,7 +120,7 @@ class Conventions:
         )
 
     def given(self, action: JointAction) -> dict[Label, Any]:
-        """What the environment is given; the first action from one who has nothing to do."""
+        """Return what the environment is given; the first action from one who has nothing to do."""
         return {
             p: next(iter(own.values())) if a == NO_ACTION else own[a]
             for p, own, a in zip(self.players, self.actions, action, strict=True)
@@ -128,7 +128,7 @@ class Conventions:
 
 
 def _parallel(env: Any, players: Sequence[Label] | None) -> str:
-    """What makes a parallel environment of an AEC environment, or reads it as it is.
+    """Return what makes a parallel environment of an AEC environment, or reads it as it is.
 
     `players` are those of a shield's game, if it is to be shielded.
     """

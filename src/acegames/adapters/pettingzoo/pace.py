@@ -69,7 +69,7 @@ OnReading = Callable[[Reading], None]
 
 
 def check_time_limit(seconds: Any) -> float | None:
-    """A number of seconds, or None; InvalidOption for anything else."""
+    """Return a number of seconds, or None; InvalidOption for anything else."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.integer, np.floating)) or not seconds > 0:
@@ -125,13 +125,13 @@ class Pace:
         self._tell()
 
     def check(self) -> None:
-        """TooLarge when time is up."""
+        """Raise TooLarge when time is up."""
         spent = time.perf_counter() - self.begun
         if self.time_limit is not None and spent > self.time_limit:
             raise TooLarge(f"{self._far()} within the time_limit of {self.time_limit:g} seconds. {LESS}", t=self.t)
 
     def _look_ahead(self) -> None:
-        """TooLarge where the rest of this time alone takes far longer than the limit."""
+        """Raise TooLarge where the rest of this time alone takes far longer than the limit."""
         if self.time_limit is None or self.plays < TRIED:
             return
         left = self._seconds_left()

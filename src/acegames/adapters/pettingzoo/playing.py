@@ -33,11 +33,11 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """The space of an agent's observations; always the same object."""
+        """Return the space of an agent's observations; always the same object."""
         return self._observed[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The numbers of an agent's actions, as in `game.actions`; always the same object."""
+        """Return the numbers of an agent's actions, as in `game.actions`; always the same object."""
         return self._actions[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
@@ -64,20 +64,22 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         """Nothing is held open."""
 
     def state(self) -> Vector:
-        """The vector that every agent sees."""
+        """Return the vector that every agent sees."""
         self.play.check_begun()
         return self.play.vector.copy()
 
     def encode(self, action: Sequence[Label]) -> dict[str, int]:
-        """A joint action of a policy as what `step` takes."""
+        """Return a joint action of a policy as what `step` takes."""
         return dict(zip(self.possible_agents, self.play.encode(action), strict=True))
 
     def decode(self, actions: Mapping[str, Any]) -> JointAction:
-        """What `step` takes as a joint action in the words of the game."""
+        """Return what `step` takes as a joint action in the words of the game."""
         return self.play.decode(self._ordered(actions))
 
     def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
-        """The mask of an agent after others have chosen; what is legal where nothing is safe."""
+        """Return the mask of an agent after others have chosen; what is legal where nothing is
+        safe.
+        """
         if not self.play.safe:
             return {}
         mask = self.play.turn(tuple(chosen.values()))
@@ -95,7 +97,7 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         return [actions.get(a) for a in self.possible_agents]
 
     def _info(self, i: int) -> dict[str, Any]:
-        """The info of player i; a mask that observations have is not told twice."""
+        """Return the info of player i; a mask that observations have is not told twice."""
         info, options = self.play.info(i), self.play.options
         if (options.infos, options.observation) == ("flat", "dict"):
             del info[MASK]

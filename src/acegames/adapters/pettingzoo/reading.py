@@ -218,17 +218,17 @@ class _Reader:
         return {found[0]: 1.0}
 
     def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...], ...]:
-        """The actions of each player."""
+        """Return the actions of each player."""
         return ((NO_ACTION,),) * len(self.rules.players) if state == END else self._at(t)[state].choices
 
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any, tuple[float, ...]]]:
-        """(probability, next state, cost, rewards) of everything that can happen."""
+        """Return (probability, next state, cost, rewards) of everything that can happen."""
         return [(p, found.next_state, found.cost, found.rewards) for p, found in self._play(t, state, action)]
 
     # -- playing
 
     def _at(self, t: int) -> dict[Label, ReachedState]:
-        """The situations of a time; those of times before it are forgotten."""
+        """Return the situations of a time; those of times before it are forgotten."""
         if t > self.now:
             self.now = t
             if not self.stationary:
@@ -243,7 +243,7 @@ class _Reader:
         self.pace.begin(t, len(new), sum(new), self.repeats)
 
     def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Transition]]:
-        """The outcomes of a joint action, one for everything that chance can do."""
+        """Return the outcomes of a joint action, one for everything that chance can do."""
         if state == END:
             return [(1.0, Transition(END, {}, (0.0,) * len(action), t))]
         here, key = self._at(t)[state], (0 if self.stationary else t, state, action)
@@ -261,7 +261,9 @@ class _Reader:
         return found
 
     def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Transition:
-        """The outcome of a joint action, the same in all ways and in at least `repeats` plays."""
+        """Return the outcome of a joint action, the same in all ways and in at least `repeats`
+        plays.
+        """
         first, tries = self.pace.plays, []
         for k in range(max(self.repeats, len(ways))):  # another way first each time: what it leads to is kept
             again = k > 0 if self.count > CLOSELY else k >= len(ways)
@@ -337,7 +339,9 @@ class _Reader:
             known[state].ways.append(way)
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
-        """Whether a way at another time, after another seed, or by another action is to be kept."""
+        """Return whether a way at another time, after another seed, or by another action is to be
+        kept.
+        """
         closely, times = self.count <= CLOSELY, [way.t for way in ways]
         if self.repeats == 1:
             return False

@@ -35,7 +35,7 @@ class Copy:
         self.size, self.most = max(box.shape[0] for box in self.boxes), max(self.actions)
 
     def space(self) -> spaces.Box:
-        """The space of what every slot sees."""
+        """Return the space of what every slot sees."""
         low, high = np.zeros((2, self.size), np.float32)
         for box in self.boxes:
             low[: box.shape[0]] = np.minimum(low[: box.shape[0]], box.low)
@@ -129,7 +129,7 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
         return np.concatenate(seen), paid, ended, [info for *_, infos in played for info in infos]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """What every slot may choose, (slots, actions); False beyond an agent's own actions."""
+        """Return what every slot may choose, (slots, actions); False beyond an agent's own actions."""
         return np.concatenate([copy.masks for copy in self.copies])
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
         return [answers[slot // len(self.agents)] for slot in slots]
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of the environment of each slot."""
+        """Return an attribute of the environment of each slot."""
         slots = self._get_indices(indices)
         if attr_name == MASKS:
             return [lambda slot=slot: self.action_masks()[slot] for slot in slots]
@@ -165,7 +165,7 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[Any]:
-        """A picture of the copy of each slot."""
+        """Return a picture of the copy of each slot."""
         pictures = [copy.env.render() for copy in self.copies]
         return [picture for picture in pictures for _ in self.agents]
 

@@ -42,19 +42,19 @@ class GameVectorParallelEnv:
         return f"<{type(self).__name__}: {self.num_envs:,} of {self.game!r}>"
 
     def single_observation_space(self, agent: str) -> Any:
-        """The space of an agent's observations in one environment; always the same object."""
+        """Return the space of an agent's observations in one environment; always the same object."""
         return self._single_seen[agent]
 
     def single_action_space(self, agent: str) -> Any:
-        """The numbers of an agent's actions, as in `game.actions`; always the same object."""
+        """Return the numbers of an agent's actions, as in `game.actions`; always the same object."""
         return self._single_actions[agent]
 
     def observation_space(self, agent: str) -> Any:
-        """The space of an agent's observations in all environments; always the same object."""
+        """Return the space of an agent's observations in all environments; always the same object."""
         return self._seen[agent]
 
     def action_space(self, agent: str) -> Any:
-        """The space of an agent's actions in all environments; always the same object."""
+        """Return the space of an agent's actions in all environments; always the same object."""
         return self._actions[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
@@ -87,12 +87,12 @@ class GameVectorParallelEnv:
         """Nothing is held open."""
 
     def state(self) -> Any:
-        """The vectors that every agent sees, (num_envs, size)."""
+        """Return the vectors that every agent sees, (num_envs, size)."""
         check_begun(self.play)
         return self.play.vector.copy()
 
     def situation(self, number: int) -> tuple[int, Label, Any]:
-        """(t, state, spent) of one environment, as a Policy or a Shield takes them."""
+        """Return (t, state, spent) of one environment, as a Policy or a Shield takes them."""
         check_begun(self.play)
         return self.play.batch.situation(number)
 

@@ -57,14 +57,14 @@ class SafetyMultiAgentEnv:
 
 
 def check_names(game: MarkovGame) -> None:
-    """InvalidOption for a constraint whose cost would have the name of the sum of all costs."""
+    """Raise InvalidOption for a constraint whose cost would have the name of the sum of all costs."""
     check_game(game)
     if "sum" in {*map(str, game.constraints), *constraint_names(game.constraints).values()}:
         raise InvalidOption("constraint 'sum': infos hold the sum of all costs as `cost_sum`; choose another name")
 
 
 def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    """The cost of a step, and its info under the names of Safety-Gymnasium."""
+    """Return the cost of a step, and its info under the names of Safety-Gymnasium."""
     told = dict(info)
     cost = told.pop("cost")
     kinds = {f"cost_{label}": float(amount) for label, amount in info.get("costs", {}).items()}

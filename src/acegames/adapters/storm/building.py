@@ -47,7 +47,7 @@ class Question:
 
 
 def game_of(model: Model, asked: Question) -> MarkovGame:
-    """The game in which a question is asked of a model."""
+    """Return the game in which a question is asked of a model."""
     horizon = horizon_of(asked)
     wanted = _rewards_of_players(model, asked.reward)
     limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon)[0])
@@ -99,20 +99,21 @@ def _warn_of_no_reward(model: Model) -> None:
 
 
 def _some(names: list[str], what: str) -> str:
-    """The first of some names, after what they are names of."""
+    """Return the first of some names, after what they are names of."""
     more = ", ..." if len(names) > NAMED else ""
     return f"the {what}{'s' if len(names) > 1 else ''} {', '.join(show(name) for name in names[:NAMED])}{more}"
 
 
 def horizon_of(asked: Question) -> int:
-    """The number of steps."""
+    """Return the number of steps."""
     if asked.horizon is None:
         raise InvalidOption("horizon: missing; such a model has none of its own, so say how many steps are played")
     return check_horizon(asked.horizon)
 
 
 def read_weights(what: str, given: Any, model: Model) -> Weights:
-    """Reward structures with their factors, from "time", "-time", "2*time", a list, or a mapping.
+    """Return reward structures with their factors, from "time", "-time", "2*time", a list, or a
+    mapping.
 
     Raises:
         InvalidOption: there is no such reward structure, or a factor is no number.
@@ -141,7 +142,7 @@ def _term(what: str, term: Any, model: Model) -> tuple[str, Fraction]:
 
 
 def _rewards_of_players(model: Model, given: Any) -> list[Weights]:
-    """What each player is paid: the same for all, unless a mapping names the players."""
+    """Return what each player is paid: the same for all, unless a mapping names the players."""
     if given is None:
         return [{} for _ in model.players]
     if isinstance(given, Mapping) and (set(given) <= set(model.players) or not set(given) & set(model.rewards)):
@@ -151,7 +152,7 @@ def _rewards_of_players(model: Model, given: Any) -> list[Weights]:
 
 
 def _costs(model: Model, limits: list[Any], given: Any) -> list[Weights]:
-    """What each constraint counts: by default the reward structure of the same name."""
+    """Return what each constraint counts: by default the reward structure of the same name."""
     named = {} if given is None else given
     if not isinstance(named, Mapping):
         raise InvalidOption("cost: must be {constraint: reward structure}, for the constraints of the budget")
@@ -178,7 +179,7 @@ def _initial(model: Model, given: Any) -> dict[Label, float]:
 
 
 def _goal(model: Model, label: Any) -> tuple[int, frozenset[int]]:
-    """What coming to a state with a label pays, 1 or (for "-label") -1, and the states."""
+    """Return what coming to a state with a label pays, 1 or (for "-label") -1, and the states."""
     negative = isinstance(label, str) and label.startswith("-") and label not in model.labels
     return (-1, _states_with(model, "reach", label[1:])) if negative else (1, _states_with(model, "reach", label))
 
@@ -191,7 +192,9 @@ def _states_with(model: Model, what: str, label: Any) -> frozenset[int]:
 
 
 def _stopped(model: Model, over: frozenset[int]) -> Model:
-    """The model in which play stays in these states for good, and pays and costs nothing there."""
+    """Return the model in which play stays in these states for good, and pays and costs nothing
+    there.
+    """
     if not over:
         return model
     kept = np.array([s not in over for s in model.row_state], dtype=bool)
@@ -219,7 +222,7 @@ def _stopped(model: Model, over: frozenset[int]) -> Model:
 
 
 def _of_rows(model: Model, weights: Weights) -> list[Fraction]:
-    """What each row is given for its state and for itself."""
+    """Return what each row is given for its state and for itself."""
     total = [Fraction(0)] * len(model.row_state)
     for name, factor in weights.items():
         found = model.rewards[name]
@@ -230,18 +233,18 @@ def _of_rows(model: Model, weights: Weights) -> list[Fraction]:
 
 
 def _paid(model: Model, weights: Weights) -> Floats:
-    """What each outcome pays, (K,)."""
+    """Return what each outcome pays, (K,)."""
     return np.array([float(x) for x in _of_outcomes(model, weights)])
 
 
 def _arrivals(model: Model, goal: frozenset[int]) -> Floats:
-    """Which outcomes (K,) come into one of these states, from outside: 1 or 0."""
+    """Return which outcomes (K,) come into one of these states, from outside: 1 or 0."""
     moves = zip(model.out_row, model.next_state, strict=True)
     return np.array([float(after in goal and model.row_state[row] not in goal) for row, after in moves])
 
 
 def _of_outcomes(model: Model, weights: Weights) -> list[Fraction]:
-    """What each outcome is given for its state, its row and itself."""
+    """Return what each outcome is given for its state, its row and itself."""
     of_row = _of_rows(model, weights)
     found = [of_row[row] for row in model.out_row]
     for name, factor in weights.items():
@@ -251,7 +254,7 @@ def _of_outcomes(model: Model, weights: Weights) -> list[Fraction]:
 
 
 def _costs_of_outcomes(model: Model, prices: Sequence[Weights]) -> NDArray[Any]:
-    """The exact costs (K, M)."""
+    """Return the exact costs (K, M)."""
     table = np.empty((len(model.out_row), len(prices)), dtype=object)
     for m, weights in enumerate(prices):
         table[:, m] = _of_outcomes(model, weights)
@@ -259,7 +262,9 @@ def _costs_of_outcomes(model: Model, prices: Sequence[Weights]) -> NDArray[Any]:
 
 
 def _numbered(model: Model) -> tuple[list[list[Label]], NDArray[np.int64]]:
-    """The actions of each player in order of appearance, and the numbers (R, N) of each row's."""
+    """Return the actions of each player in order of appearance, and the numbers (R, N) of each
+    row's.
+    """
     names: list[list[Label]] = []
     numbers = np.empty((len(model.row_action), len(model.players)), dtype=np.int64)
     for i in range(len(model.players)):

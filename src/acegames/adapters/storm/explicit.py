@@ -39,7 +39,7 @@ Outcome = tuple[int, int, int]
 
 
 def read_explicit(path: Path) -> Model:
-    """The model of a file of transitions and of the files beside it.
+    """Return the model of a file of transitions and of the files beside it.
 
     Raises:
         BadFile: naming the file, the line and what was expected.
@@ -66,7 +66,7 @@ def read_explicit(path: Path) -> Model:
 
 
 def _labels(path: Path, states: int) -> dict[str, frozenset[int]]:
-    """The states that have each label."""
+    """Return the states that have each label."""
     if not path.is_file():
         return {}
     with naming(path):
@@ -87,7 +87,7 @@ def _labels(path: Path, states: int) -> dict[str, frozenset[int]]:
 
 
 def _states(path: Path, states: int) -> tuple[Label, ...]:
-    """The labels of states: the values of the variables, or numbers where there is no file."""
+    """Return the labels of states: the values of the variables, or numbers where there is no file."""
     if not path.is_file():
         return tuple(range(states))
     with naming(path):
@@ -116,7 +116,7 @@ def _tuple(line: Line, text: str, what: str) -> list[str]:
 
 
 def _rewards(path: Path, found: Transitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
-    """The reward structures in the files beside a file of transitions."""
+    """Return the reward structures in the files beside a file of transitions."""
     structures: dict[str, Rewards] = {}
     for number, of_states, of_transitions in _files(path):
         names: list[str] = []
@@ -140,7 +140,7 @@ def _rewards(path: Path, found: Transitions, outcomes: dict[Outcome, int]) -> di
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
-    """The files of rewards: their number, those of states, those of transitions."""
+    """Yield the files of rewards: their number, those of states, those of transitions."""
     for k in itertools.count():
         number = str(k or "")
         stem = f"{path.stem}{number}"
@@ -195,7 +195,7 @@ def _add(rewards: dict[int, Fraction], place: int, line: Line, word: str, what: 
 
 
 def _announced(head: Line, sizes: list[int]) -> int:
-    """The number of rewards that the first line announces."""
+    """Return the number of rewards that the first line announces."""
     words = head.text.split()
     if len(words) != len(sizes) + 1 or words[:-1] != list(map(str, sizes)) or not WHOLE.fullmatch(words[-1]):
         raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")

@@ -20,17 +20,17 @@ class Line(NamedTuple):
     text: str
 
     def wrong(self, expected: str) -> BadFile:
-        """An error that names the line and what it says."""
+        """Return an error that names the line and what it says."""
         return BadFile(f"line {self.number}: there is {self.text[:60]!r}, expected {expected}")
 
     def whole(self, word: str, end: int, what: str) -> int:
-        """A whole number below `end`."""
+        """Return a whole number below `end`."""
         if not WHOLE.fullmatch(word) or int(word) >= end:
             raise self.wrong(f"{what}, a whole number below {end}")
         return int(word)
 
     def exact(self, word: str, what: str) -> Fraction:
-        """A number such as 0.25 or 1/3."""
+        """Return a number such as 0.25 or 1/3."""
         try:
             return read_exact(word)
         except ValueError:
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 def lines_of(text: str) -> Iterator[Line]:
-    """The lines of a file, without comments and empty ones."""
+    """Yield the lines of a file, without comments and empty ones."""
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
@@ -46,7 +46,7 @@ def lines_of(text: str) -> Iterator[Line]:
 
 
 def first_line(lines: Iterator[Line], what: str) -> Line:
-    """The first line; BadFile where there is none."""
+    """Return the first line; BadFile where there is none."""
     found = next(lines, None)
     if found is None:
         raise BadFile(f"there is nothing in it, expected {what}")

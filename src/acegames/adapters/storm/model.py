@@ -50,12 +50,14 @@ class Model:
 
 
 def player_names(count: int) -> tuple[str, ...]:
-    """The names of players that a file only counts."""
+    """Return the names of players that a file only counts."""
     return ("player",) if count == 1 else tuple(f"player{i}" for i in range(1, count + 1))
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """The names of the choices of one state; a further one of the same name gets a number, go#2."""
+    """Return the names of the choices of one state; a further one of the same name gets a number,
+    go#2.
+    """
     found: dict[str, None] = {}
     given = list(names)
     for name in given:
@@ -68,5 +70,5 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def moves(owner: int | None, players: int, name: str) -> JointAction:
-    """The joint action of a state in which one player moves, or None for nobody."""
+    """Return the joint action of a state in which one player moves, or None for nobody."""
     return tuple(name if i == owner else NOTHING for i in range(players))

@@ -68,7 +68,7 @@ def read_drn(path: Path) -> Model:
 
 
 def read_text_of(path: Path) -> str:
-    """The text of a file, which is also what Storm will read; errors name the file."""
+    """Return the text of a file, which is also what Storm will read; errors name the file."""
     with naming(path):
         return read_text(path)
 
@@ -95,14 +95,14 @@ def quietly(stormpy: Any) -> Iterator[None]:
 
 
 def _kind(program: Any) -> str:
-    """The kind of model that a program describes; stormpy 2.0 has no name for SMG."""
+    """Return the kind of model that a program describes; stormpy 2.0 has no name for SMG."""
     with suppress(ValueError):
         return str(program.model_type.name)
     return "SMG"
 
 
 def _constants(stormpy: Any, program: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the constants that a program leaves open; InvalidOption for others."""
+    """Return the values of the constants that a program leaves open; InvalidOption for others."""
     known = {c.name: c for c in program.constants}
     left_open = [name for name, constant in known.items() if not constant.defined]
     found = {}

@@ -35,14 +35,14 @@ Number = Callable[[Any], Fraction]
 
 
 def check_kind(kind: str) -> None:
-    """InvalidGame, with the reason, for kinds of models that are no games of steps."""
+    """Raise InvalidGame, with the reason, for kinds of models that are no games of steps."""
     if kind not in READ:
         reason = _REASONS.get(kind, "its steps have no probabilities, or more than one player moves in them")
         raise InvalidGame(f"a model of kind {kind} cannot be read: {reason} ({', '.join(READ)} can)")
 
 
 def read_sparse(model: Any, variables: Sequence[str] = (), name: str = "") -> Model:
-    """The model behind a sparse model of stormpy.
+    """Return the model behind a sparse model of stormpy.
 
     Args:
         model: of kind DTMC, MDP or SMG, with numbers that are rationals or floats.
@@ -94,7 +94,7 @@ def _numbers() -> Number:
 
 
 def _joint_actions(model: Any, chain: bool) -> tuple[tuple[str, ...], list[JointAction]]:
-    """The players, and what they do in each row."""
+    """Return the players, and what they do in each row."""
     if chain:
         return player_names(1), [(NOTHING,)] * model.nr_states
     states = range(model.nr_states)
@@ -119,7 +119,7 @@ def _choice_name(model: Any, row: int) -> str:
 
 
 def _states(model: Any, variables: Sequence[str]) -> tuple[Label, ...]:
-    """The values of the variables of each state; numbers where they tell no states apart."""
+    """Return the values of the variables of each state; numbers where they tell no states apart."""
     plain = tuple(range(model.nr_states))
     if not model.has_state_valuations():
         return plain

@@ -98,7 +98,9 @@ def _add(found: Transitions, line: Line) -> None:
 
 
 def in_order(found: Transitions) -> tuple[dict[Key, Choice], list[JointAction]]:
-    """The choices by state and number, and their joint actions. Deadlocks stay where they are."""
+    """Return the choices by state and number, and their joint actions. Deadlocks stay where they
+    are.
+    """
     ordered = {**found.choices}
     for state in set(range(found.states)).difference(s for s, _ in found.choices):
         ordered[state, 0] = Choice(None, "", {state: Fraction(1)})
@@ -121,7 +123,7 @@ def _check_sum(found: Transitions, state: int, choice: Choice) -> None:
 
 
 def _joint(found: Transitions, state: int, choices: Sequence[Choice]) -> list[JointAction]:
-    """What the players do in each choice of a state."""
+    """Return what the players do in each choice of a state."""
     n = found.players
     if found.chain or choices[0].line is None:
         return [moves(None, n, NOTHING)] * len(choices)

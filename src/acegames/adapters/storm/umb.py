@@ -38,7 +38,7 @@ def read_umb(path: Path) -> Model:
 
 
 def _check_size(path: Path) -> None:
-    """TooLarge, before memory is taken, for what unfolds to far more than it is, or says so."""
+    """Raise TooLarge, before memory is taken, for what unfolds to far more than it is, or says so."""
     limit = UNFOLDED.at(path.stat().st_size)
     total, index = 0, None
     with tarfile.open(path) as archive:
@@ -89,7 +89,7 @@ def _model(path: Path, found: Any, system: Any) -> Model:
 
 
 def _pointers(what: str, given: list[int], count: int) -> list[int]:
-    """Where the parts of each of `count` things begin, and where the last ends."""
+    """Return where the parts of each of `count` things begin, and where the last ends."""
     if len(given) != count + 1 or given[0] != 0 or any(a > b for a, b in itertools.pairwise(given)):
         raise BadFile(f"{what}: must be {count + 1} numbers from 0 on that never fall")
     return given
@@ -102,7 +102,7 @@ def _list(what: str, given: Any, count: int) -> list[Any]:
 
 
 def _joint_actions(found: Any, system: Any, first_row: list[int]) -> tuple[tuple[str, ...], list[JointAction]]:
-    """The players, and what they do in each row."""
+    """Return the players, and what they do in each row."""
     count = max(system.num_players, 1)
     players = tuple(system.player_to_name or player_names(count))
     owners = (
@@ -131,7 +131,7 @@ def _group(found: Any, group: str) -> list[tuple[str, dict[str, list[Any]]]]:
 
 
 def _name(found: Any, group: str, key: str) -> str:
-    """The name that people gave; the key is an identifier made from it."""
+    """Return the name that people gave; the key is an identifier made from it."""
     return str(found.index.annotations[group][key].alias or key)
 
 
@@ -145,7 +145,7 @@ def _rewards(values: dict[str, list[Any]]) -> Rewards:
 
 
 def _states(found: Any, count: int) -> tuple[Label, ...]:
-    """The values of the variables of each state; numbers where they tell no states apart."""
+    """Return the values of the variables of each state; numbers where they tell no states apart."""
     given = (found.valuations or {}).get("states")
     if given is None:
         return tuple(range(count))

@@ -57,7 +57,7 @@ def _edges(tables: Tables, row_ptr: Ints) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def neighbours_together(space: Space, edges: Edges) -> Ints:
-    """The place of each state in the order in which play can first come to it.
+    """Return the place of each state in the order in which play can first come to it.
 
     States that lead to the same states come close to each other.
     """
@@ -95,11 +95,11 @@ class Cut:
         return len(self.block) - 1
 
     def tiles(self, k: int) -> Ints:
-        """The tiles of a block, in the order of their cells, as what blocks hold is."""
+        """Return the tiles of a block, in the order of their cells, as what blocks hold is."""
         return np.sort(self.order[self.block[k] : self.block[k + 1]])
 
     def tile_of(self, cells: Ints) -> Ints:
-        """The tile of each cell of the layer."""
+        """Return the tile of each cell of the layer."""
         return np.searchsorted(self.first, cells, side="right") - 1
 
     @cached_property
@@ -125,7 +125,7 @@ class Cut:
         return self.of_box[:-1]
 
     def offsets(self, sizes: Ints) -> Ints:
-        """(T,) where what a tile holds begins in its block; a tile holds so many things."""
+        """Return (T,) where what a tile holds begins in its block; a tile holds so many things."""
         order = np.lexsort((np.arange(len(self.slot)), self.owner))
         before = pointers(sizes[order])
         begin = before[np.searchsorted(self.owner[order], np.arange(self.blocks))]
@@ -182,8 +182,8 @@ def cut_layer(
 
 
 def _slab(layer: LayerSpace, most: float, step: int) -> int:
-    """How many totals a slab has: all where one block suffices; else as many as a block of all
-    states can hold, but no fewer than a step costs, unless that is too much of a single state.
+    """Return how many totals a slab has: all where one block suffices; else as many as a block of
+    all states can hold, but no fewer than a step costs, unless that is too much of a single state.
     """
     if layer.total <= most:
         return 2**61
@@ -212,7 +212,7 @@ def with_blocks(cut: Cut, sizes: Ints, most: float) -> Cut:
 
 
 def boxes_of(layer: LayerSpace, cut: Cut, tiles: Ints) -> tuple[Boxes, Ints]:
-    """The boxes of some tiles, in order, and where the tiles of each begin (B+1,).
+    """Return the boxes of some tiles, in order, and where the tiles of each begin (B+1,).
 
     Of each state the tiles must follow each other.
     """
@@ -253,7 +253,7 @@ class Region:
 
 
 def region(space: Space, edges: Edges, t: int, here: Boxes, cut: Cut) -> Region:
-    """What boxes of time t need of time t+1, which is cut like this."""
+    """Return what boxes of time t need of time t+1, which is cut like this."""
     after, layer = space.layers[t + 1], int(space.tables.layer_at[t])
     ptr = edges.ptr[layer]
     edge, own = spans(ptr[here.states], ptr[here.states + 1])

@@ -59,7 +59,7 @@ class InBlocks(ABC):
 
     @abstractmethod
     def tasks(self) -> Tasks:
-        """Where tasks run."""
+        """Return where tasks run."""
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""
@@ -145,7 +145,7 @@ class InBlocks(ABC):
         return None if self.block is None else EXPLORED * self.block
 
     def _strips(self, space: Space, concept: Concept, tasks: Tasks) -> Strips | None:
-        """How layers are cut that are too small for a task."""
+        """Return how layers are cut that are too small for a task."""
         wanted = STRETCH_BLOCK / self._each(space, concept) if self.block is None else self.block
         return strips_of(space, wanted, tasks.workers, self._explored or BLOCK_CELLS)
 
@@ -169,7 +169,7 @@ class InBlocks(ABC):
         return Setting(layout, known, parts, values, tuple(by_cell), concept, base, stages, run, filed, together)
 
     def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
-        """The parts of a layer: so much work each that asking for them costs little."""
+        """Return the parts of a layer: so much work each that asking for them costs little."""
         space, found, number = explored.space, explored.found, explored.found.number[t]
         most = float(self._most(space, concept, number.sum(keepdims=True), workers)[0])
         if isinstance(found, Lists):
@@ -181,7 +181,7 @@ class InBlocks(ABC):
         return with_blocks(cut, np.ceil(cut.cells * filled[cut.owner]), most)
 
     def _most(self, space: Space, concept: Concept, pairs: Ints, workers: int) -> Floats:
-        """How many stage games a part should have, of layers with so many of them."""
+        """Return how many stage games a part should have, of layers with so many of them."""
         each = self._each(space, concept)
         seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
         return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
@@ -260,7 +260,7 @@ def check_driver(predicted: Estimate) -> None:
 
 
 def _failed(space: Space, lattice: Lattice, concept: Concept, t: int, failure: Failure) -> Exception:
-    """The error for a cell of a layer; `failed` counts those that are listed."""
+    """Return the error for a cell of a layer; `failed` counts those that are listed."""
     if not space.dense:
         failure = failure._replace(cell=int(space.cells[t].rank(np.array([failure.cell]))[0]))
     return failed(space, lattice, t, failure, concept)

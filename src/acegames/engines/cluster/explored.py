@@ -98,7 +98,7 @@ class Beside:
             self.found.result()
 
     def space(self) -> Space | None:
-        """What it found, waited for; None where it was not asked for, or takes more memory."""
+        """Return what it found, waited for; None where it was not asked for, or takes more memory."""
         return None if self.found is None else self.found.result()
 
 
@@ -165,15 +165,16 @@ def explore_here(
 
 
 def most_marked(cells: int, outcomes: int, workers: int) -> float:
-    """How many cells blocks have at most, of a layer with so many, each with so many outcomes: as
-    suits the workers and, within bounds, so many that the driver can ask for all blocks in time.
+    """Return how many cells blocks have at most, of a layer with so many, each with so many
+    outcomes: as suits the workers and, within bounds, so many that the driver can ask for all
+    blocks in time.
     """
     each = OUTCOMES / max(outcomes, 1)  # cells in a second
     return min(max(block_seconds(cells / each, workers) * each, BLOCK_CELLS), MOST_CELLS)
 
 
 def _layout(space: Space, workers: int, block: int | None, part: Floats | None, strips: Strips | None) -> Layout:
-    """The blocks of layers that hold all cells."""
+    """Return the blocks of layers that hold all cells."""
     most = np.array(
         [block or most_marked(n, space.tables.widest[1], workers) for n in space.totals.tolist()], dtype=float
     )
@@ -181,7 +182,7 @@ def _layout(space: Space, workers: int, block: int | None, part: Floats | None, 
 
 
 def _most_listed(space: Space, number: Floats | Ints, block: int | None) -> Floats:
-    """How many cells of boxes blocks have, of which so many of each time are listed."""
+    """Return how many cells of boxes blocks have, of which so many of each time are listed."""
     return (block or BLOCK_KEYS) / (np.maximum(number, 1) / np.maximum(space.totals, 1))
 
 
@@ -195,13 +196,13 @@ def _held(tasks: Tasks, space: Space, layout: Layout, at: float) -> Explored:
 
 
 def tile_counts(explored: Explored) -> list[Ints]:
-    """How many cells of each tile are reached, by time, where all cells are held."""
+    """Return how many cells of each tile are reached, by time, where all cells are held."""
     layers = zip(explored.space.cells[:-1], explored.layout.cuts[:-1], strict=True)
     return [count_tiles(cells, cut) for cells, cut in layers]
 
 
 def put_together(tasks: Tasks, cut: Cut, marks: Sequence[Block]) -> Cells:
-    """The reached cells of a layer from the marks of its blocks."""
+    """Return the reached cells of a layer from the marks of its blocks."""
     from acegames.kernels.boxes import place_bits
 
     tasks.bring(marks)
@@ -248,6 +249,6 @@ def _check_held(needed: int) -> None:
 
 
 def _keys(tasks: Tasks, found: Lists, t: int) -> Ints:
-    """The reached cells of a layer, in order."""
+    """Return the reached cells of a layer, in order."""
     tasks.bring(found.keys[t])
     return np.sort(np.concatenate([block.fetch() for block in found.keys[t]]))

@@ -14,7 +14,7 @@ log = logging.getLogger("acegames")
 
 
 def sees(sign: str) -> bool:
-    """Whether this machine sees the folder of this file."""
+    """Return whether this machine sees the folder of this file."""
     return os.path.exists(sign)
 
 
@@ -44,7 +44,7 @@ class Folder:
             raise unwritable(self.sign, error) from None
 
     def file_of(self, t: int) -> str:
-        """The file of a layer, as all machines name it."""
+        """Return the file of a layer, as all machines name it."""
         return os.path.abspath(self.store.alone(t))
 
     def tell_unseen(self) -> None:

@@ -24,7 +24,7 @@ SMALL_OUTCOMES = 2e9  # that are looked at meanwhile, by one thread in a second 
 
 
 def is_small(space: Space, most: int) -> bool:
-    """Whether exploring a space takes no more than so many bytes, and about a second.
+    """Return whether exploring a space takes no more than so many bytes, and about a second.
 
     Compiled calls cannot be interrupted, and workers may be idle meanwhile.
     """
@@ -41,7 +41,7 @@ class Known:
 
     @staticmethod
     def of(found: Space, layout: Layout) -> Known:
-        """What is known of an explored space, cut like this."""
+        """Return what is known of an explored space, cut like this."""
         bits, number = list[NDArray[np.uint8]](), list[Ints]()
         assert found.height is not None
         for cells, cut in zip(found.cells[:-1], layout.cuts[:-1], strict=True):
@@ -58,7 +58,7 @@ class Known:
         return gather({0: marks}, tiles, np.zeros_like(tiles), cut.first, cut.cells)
 
     def heights(self, layout: Layout, t: int, needed: Region) -> NDArray[np.int32]:
-        """The height map of a region of time t."""
+        """Return the height map of a region of time t."""
         space, cut = layout.space, layout.cuts[t]
         own = self.height[space.line_start[t] : space.line_start[t + 1]]
         _, lo, size, _, _ = needed.boxes

@@ -40,32 +40,38 @@ class Layout:
         return Layout(replace(space, arrivals=None), edges, cuts)
 
     def roots(self) -> dict[int, Ints]:
-        """The cells where play begins, in order, by the block of time 0 that holds them."""
+        """Return the cells where play begins, in order, by the block of time 0 that holds them."""
         cells = np.unique(self.space.layers[0].locate(*self.space.roots, None))
         owner = self.cuts[0].owner[self.cuts[0].tile_of(cells)]
         return {int(k): cells[owner == k] for k in np.unique(owner)}
 
     def boxes(self, t: int, k: int) -> Boxes:
-        """The boxes of a block, numbered by themselves."""
+        """Return the boxes of a block, numbered by themselves."""
         cut = self.cuts[t]
         return boxes_of(self.space.layers[t], cut, cut.tiles(k))[0]
 
     def region(self, t: int, k: int) -> Region:
-        """What a block needs of the next layer."""
+        """Return what a block needs of the next layer."""
         return region_of(self, t, k)
 
     def steps(self, t: int) -> Steps:
-        """What joint actions lead to at time t; writable where kernels are compiled for that."""
+        """Return what joint actions lead to at time t; writable where kernels are compiled for
+        that.
+        """
         steps = self.space.steps(t)
         return steps._replace(budget=steps.budget.copy())
 
     def following(self, t: int, needed: Region, height: NDArray[np.int32] | None = None) -> Following:
-        """The layer of time t as kernels step into it: of which a region stands for the whole."""
+        """Return the layer of time t as kernels step into it: of which a region stands for the
+        whole.
+        """
         nothing = np.zeros(0, dtype=np.int32)
         return needed.following(len(self.space.game.states), nothing if height is None else height, self.space, t)
 
     def heights(self, t: int, needed: Region, blocks: Mapping[int, NDArray[np.int32]]) -> NDArray[np.int32]:
-        """The height map of a region of time t, from those of blocks; at the end all is safe."""
+        """Return the height map of a region of time t, from those of blocks; at the end all is
+        safe.
+        """
         _, _, size, _, line = needed.boxes
         if t == self.space.game.horizon:
             return np.repeat(size[:, -1] - 1, np.diff(line)).astype(np.int32)
@@ -81,26 +87,26 @@ class Layout:
 
 @lru_cache(maxsize=256)
 def region_of(layout: Layout, t: int, k: int) -> Region:
-    """What a block needs of the next layer; kept, because several tasks ask for it."""
+    """Return what a block needs of the next layer; kept, because several tasks ask for it."""
     return region(layout.space, layout.edges, t, layout.boxes(t, k), layout.cuts[t + 1])
 
 
 def heights_within(height: NDArray[np.int32], begin: Ints, cells: Ints) -> NDArray[np.int32]:
-    """The heights of parts of lines, each counted from where its part begins; -1 below, and the
-    last cell above.
+    """Return the heights of parts of lines, each counted from where its part begins; -1 below, and
+    the last cell above.
     """
     found: NDArray[np.int32] = np.clip(height - begin, -1, cells - 1).astype(np.int32)
     return found
 
 
 def count_tiles(cells: Cells, cut: Cut) -> Ints:
-    """How many cells of each tile of a layer are reached."""
+    """Return how many cells of each tile of a layer are reached."""
     found: Ints = np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64)
     return found
 
 
 def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints) -> NDArray[Any]:
-    """What some tiles hold, end to end along the last axis; a fresh array.
+    """Return what some tiles hold, end to end along the last axis; a fresh array.
 
     `owner` (of these tiles) are the blocks that hold them; `offset` and `sizes` (of all tiles) say
     where in the block, and how much.

@@ -94,11 +94,11 @@ class _Asked:
         self.tasks.finish()
 
     def _after(self, t: int, k: int) -> list[Block]:
-        """The cells of a block, and which are safe: at the end all."""
+        """Return the cells of a block, and which are safe: at the end all."""
         return [self.keys[t][k]] if t == self.H else [self.keys[t][k], self.safe[t][k]]
 
     def begins_safely(self) -> bool:
-        """Whether all cells where play begins are safe."""
+        """Return whether all cells where play begins are safe."""
         return all(bool(self.safe[0][k].fetch().all()) for k in self.layout.roots())
 
     def again(self) -> Lists:
@@ -134,7 +134,9 @@ class _Asked:
 
 
 def list_cells(layout: Layout, what: tuple[int, int], *arriving: Ints) -> tuple[Any, ...]:
-    """The cells of a block from those that others send, and the cells these lead to, by block."""
+    """Return the cells of a block from those that others send, and the cells these lead to, by
+    block.
+    """
     t, k = what
     keys = merged(arriving) if arriving else np.zeros(0, dtype=np.int64)
     if t == layout.space.game.horizon:
@@ -155,7 +157,9 @@ def find_safe(layout: Layout, what: tuple[int, int], keys: Ints, *after: Any) ->
 
 
 def keep_reached(layout: Layout, what: tuple[int, int], keys: Ints, *blocks: Any) -> tuple[Any, ...]:
-    """The cells of a block that safe play reaches, and which it reaches of each block it needs."""
+    """Return the cells of a block that safe play reaches, and which it reaches of each block it
+    needs.
+    """
     t, k = what
     H = layout.space.game.horizon
     needed = layout.region(t, k).blocks.tolist() if t < H else []
@@ -174,7 +178,7 @@ def keep_reached(layout: Layout, what: tuple[int, int], keys: Ints, *blocks: Any
 
 
 def _after(layout: Layout, t: int, k: int, given: Sequence[Any]) -> tuple[Ints, Bools, list[int]]:
-    """The cells of the blocks that are needed, which are safe, and where the others begin."""
+    """Return the cells of the blocks that are needed, which are safe, and where the others begin."""
     end = t + 1 == layout.space.game.horizon
     lists = list(given) if end else list(given[::2])
     if not lists:
@@ -186,7 +190,7 @@ def _after(layout: Layout, t: int, k: int, given: Sequence[Any]) -> tuple[Ints, 
 
 @lru_cache(maxsize=4)
 def stage(layout: Layout, t: int) -> tuple[Boxes, Steps, Following]:
-    """The whole layer's boxes, the steps, and the next layer's boxes; writable."""
+    """Return the whole layer's boxes, the steps, and the next layer's boxes; writable."""
     layer, after = layout.space.layers[t], layout.space.following(t + 1)
     here = Boxes(*(np.array(x) for x in layer.boxes()))
     own: Any = (np.array(x) for x in after)
@@ -204,5 +208,5 @@ def _swept(
 
 
 def index_of(keys: Ints) -> Listed:
-    """The cells with a hash table over them."""
+    """Return the cells with a hash table over them."""
     return listed(np.array(keys))

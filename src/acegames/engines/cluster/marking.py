@@ -76,14 +76,14 @@ def _ask_heights(tasks: Tasks, shared: Shared, layout: Layout, at: float) -> lis
 
 
 def _needed(layout: Layout, t: int, k: int) -> list[int]:
-    """The blocks of time t+1 that a block needs; none of the end, where all is safe."""
+    """Return the blocks of time t+1 that a block needs; none of the end, where all is safe."""
     end = t + 1 == layout.space.game.horizon
     blocks: list[int] = [] if end else layout.region(t, k).blocks.tolist()
     return blocks
 
 
 def make_heights(layout: Layout, what: tuple[int, int, int], *blocks: Heights) -> tuple[Any, ...]:
-    """The height maps of block k of the times t1-1 down to t0, where t1 = t0 + 1 or k = 0."""
+    """Return the height maps of block k of the times t1-1 down to t0, where t1 = t0 + 1 or k = 0."""
     t0, t1, k = what
     found, following = list[Heights](), dict(zip(_needed(layout, t1 - 1, k), blocks, strict=True))
     for t in reversed(range(t0, t1)):
@@ -107,13 +107,13 @@ def _heights(layout: Layout, t: int, k: int, blocks: dict[int, Heights]) -> Heig
 
 
 def _within(cut: Cut, cells: Ints) -> Ints:
-    """Cells of the layer as cells of the blocks that hold them."""
+    """Return cells of the layer as cells of the blocks that hold them."""
     tile = cut.tile_of(cells)
     return cut.cell_offset[tile] + cells - cut.first[tile]
 
 
 def _safe(layout: Layout, k: int, cells: Ints, height: Heights) -> bool:
-    """Whether play can begin at these cells of a block of time 0."""
+    """Return whether play can begin at these cells of a block of time 0."""
     cut, size = layout.cuts[0], layout.space.layers[0].size
     tiles = cut.tiles(k)
     tile = tiles[np.searchsorted(cut.cell_offset[tiles], cells, side="right") - 1]
@@ -160,12 +160,14 @@ def _ask_marks(
 
 
 def _heights_for(layout: Layout, heights: list[list[Block]], t0: int, t1: int, k: int) -> list[Block]:
-    """The height maps that a task reads: of the times after each of its own."""
+    """Return the height maps that a task reads: of the times after each of its own."""
     return [heights[t + 1][j] for t in range(t0, t1) for j in _needed(layout, t, k)]
 
 
 def make_marks(layout: Layout, what: tuple[int, int, int, Ints | None, list[int]], *blocks: Any) -> tuple[Any, ...]:
-    """The marks of block k of the times t0 .. t1-1, and what it reaches of each block it needs."""
+    """Return the marks of block k of the times t0 .. t1-1, and what it reaches of each block it
+    needs.
+    """
     t0, t1, k, roots, sources = what
     cut, given = layout.cuts[t0], iter(blocks)
     needed = {t: {j: next(given) for j in _needed(layout, t, k)} for t in range(t0, t1)}
@@ -189,7 +191,7 @@ def make_marks(layout: Layout, what: tuple[int, int, int, Ints | None, list[int]
 
 
 def _sent(cut: Cut, region: Region, k: int, reached: Bits) -> Bits:
-    """What is reached of the tiles that block k holds, as bits."""
+    """Return what is reached of the tiles that block k holds, as bits."""
     offset, tiles = np.empty(len(cut.slot), dtype=np.int64), region.tiles[region.owner == k]
     offset[region.tiles] = pointers(cut.cells[region.tiles])[:-1]
     return np.packbits(gather({0: reached}, tiles, np.zeros_like(tiles), offset, cut.cells), bitorder="little")
@@ -212,7 +214,7 @@ def _spread(layout: Layout, t: int, k: int, tiles: Ints, found: Bits, marks: Bit
 
 
 def _reach(layout: Layout, t: int, k: int, marks: Bits, blocks: dict[int, Heights]) -> tuple[Bits, Bits]:
-    """What marked cells reach of the region, and a bit for each row, whether it is played."""
+    """Return what marked cells reach of the region, and a bit for each row, whether it is played."""
     from acegames.kernels.boxes import reach_from
 
     needed = layout.region(t, k)

@@ -64,40 +64,42 @@ class Setting:
         return n if n == 1 else 2 * n
 
     def code_type(self, t: int) -> np.dtype[Any]:
-        """The type in which a layer files its codes."""
+        """Return the type in which a layer files its codes."""
         tables = self.layout.space.tables
         rows = int(np.diff(tables.row_ptr[tables.layer_at[t]]).max())
         return np.dtype(np.uint8 if rows < 255 else np.uint16 if tables.widest[0] < 65535 else np.uint32)
 
     def number(self, t: int) -> int:
-        """How many parts a layer has."""
+        """Return how many parts a layer has."""
         return _number(self.parts[t])
 
     def returned(self, t: int, p: int) -> range:
-        """The blocks of values of a part: one, or of a strip within a stretch two."""
+        """Return the blocks of values of a part: one, or of a strip within a stretch two."""
         each = _number(self.values[t]) // max(self.number(t), 1)
         return range(each * p, each * (p + 1))
 
     def block_of(self, t: int, p: int) -> int:
-        """The block that a part belongs to."""
+        """Return the block that a part belongs to."""
         own = self.parts[t]
         if isinstance(own, Cut):
             return int(self.layout.cuts[t].owner[own.order[own.block[p]]]) if own.block[p] < own.block[-1] else 0
         return int(own.block[p])
 
     def tiles(self, t: int, p: int) -> Ints:
-        """The tiles of a part, or of the block it belongs to."""
+        """Return the tiles of a part, or of the block it belongs to."""
         own = self.parts[t]
         return own.tiles(p) if isinstance(own, Cut) else self.layout.cuts[t].tiles(self.block_of(t, p))
 
     def region(self, t: int, p: int) -> tuple[Boxes, Ints, Region]:
-        """The boxes of a part, where they begin among its tiles, and what it needs of t+1."""
+        """Return the boxes of a part, where they begin among its tiles, and what it needs of t+1."""
         space, tiles = self.layout.space, self.tiles(t, p)
         here, begin = boxes_of(space.layers[t], self.layout.cuts[t], tiles)
         return here, begin, region(space, self.layout.edges, t, here, self.layout.cuts[t + 1])
 
     def needed(self, t: int, p: int) -> tuple[list[int], list[int]]:
-        """The blocks, and those of values, of time t+1 that a part needs; the end has no values."""
+        """Return the blocks, and those of values, of time t+1 that a part needs; the end has no
+        values.
+        """
         found = self.region(t, p)[2]
         blocks: list[int] = [] if self.known is not None else found.blocks.tolist()
         if t + 1 == self.layout.space.game.horizon:
@@ -135,8 +137,8 @@ class Told(NamedTuple):
 
 
 def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]:
-    """The values of t0, the edges of t1-1 .. t0+1 if others are given them, and the pieces of the
-    policy of t1-1 .. t0, in one block or in one of each time.
+    """Return the values of t0, the edges of t1-1 .. t0+1 if others are given them, and the pieces
+    of the policy of t1-1 .. t0, in one block or in one of each time.
 
     Given are the marks or the cells of the part's own blocks, then those of the blocks ahead
     (height maps, or cells), unless they are known; then values, then edges.
@@ -161,7 +163,7 @@ def solve_parts(setting: Setting, what: Wanted, *blocks: Any) -> tuple[Any, ...]
 def _solve_part(
     setting: Setting, t: int, p: int, own: Any, ahead: dict[int, Any], values: dict[int, Floats]
 ) -> tuple[list[Floats], Any, Told]:
-    """Blocks of values, the piece of the policy, and what is told of it."""
+    """Return blocks of values, the piece of the policy, and what is told of it."""
     make = _held if setting.dense else _listed
     data, runs, first = make(setting, t, p, own, ahead, values)
     found, room = _solved(setting, data)
@@ -176,7 +178,7 @@ def _solve_part(
 
 
 def _split(setting: Setting, t: int, p: int, value: Floats) -> list[Floats]:
-    """The values of a part in the blocks in which they are returned."""
+    """Return the values of a part in the blocks in which they are returned."""
     own, blocks, after = setting.parts[t], setting.returned(t, p), setting.values[t]
     if len(blocks) == 1 or not isinstance(own, Cut) or not isinstance(after, Cut):
         return [value]
@@ -187,7 +189,7 @@ def _split(setting: Setting, t: int, p: int, value: Floats) -> list[Floats]:
 def _held(
     setting: Setting, t: int, p: int, marks: Any, heights: dict[int, Any], values: dict[int, Floats]
 ) -> tuple[LayerData, Ints, Ints]:
-    """The data of a part, where its runs begin, and the first cell of each in the layer."""
+    """Return the data of a part, where its runs begin, and the first cell of each in the layer."""
     layout, cut, tiles, block = setting.layout, setting.layout.cuts[t], setting.tiles(t, p), setting.block_of(t, p)
     here, begin, found = setting.region(t, p)
     if setting.known is not None:
@@ -232,14 +234,14 @@ def rewards(setting: Setting, t: int) -> Floats:
 
 @lru_cache(maxsize=1)
 def ready(setting: Setting) -> Programs | Searches:
-    """The solver of stage games; arrays are writable where kernels are compiled for it."""
+    """Return the solver of stage games; arrays are writable where kernels are compiled for it."""
     choices = setting.stages.choices
     own = choices._replace(deviation=np.array(choices.deviation), first_action=np.array(choices.first_action))
     return replace(setting.stages, choices=own)
 
 
 def _solved(setting: Setting, data: LayerData) -> tuple[Answers, Room]:
-    """The answers of all cells; what floats cannot decide is decided exactly."""
+    """Return the answers of all cells; what floats cannot decide is decided exactly."""
     stages, room, end = ready(setting), empty_room(data), data.cells
     if setting.columns == 1 and data.marks is not None:
         found = solve_block(data, 0, end, stages, room)
@@ -260,7 +262,7 @@ def _solved(setting: Setting, data: LayerData) -> tuple[Answers, Room]:
 
 
 def _placed(failure: Failure, data: LayerData, runs: Ints, first: Ints) -> Failure:
-    """The failure with its cell as one of the layer."""
+    """Return the failure with its cell as one of the layer."""
     if data.keys is not None:
         return failure._replace(cell=int(data.keys[failure.cell]))
     run = int(np.searchsorted(runs, failure.cell, side="right")) - 1

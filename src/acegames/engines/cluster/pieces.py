@@ -53,8 +53,8 @@ class Counts(NamedTuple):
 def piece_of(
     found: Answers, reached: NDArray[np.bool_] | None, runs: Ints, first: Ints, columns: int, *, by_cell: bool
 ) -> Piece:
-    """File the answers of a part, whose runs of cells begin at `runs` (R+1,), and in the layer at
-    `first` (R,).
+    """Return file the answers of a part, whose runs of cells begin at `runs` (R+1,), and in the
+    layer at `first` (R,).
 
     `reached` says which cells are reached; None: all. Answers are by cell, or by reached cell, with
     so many columns of values.
@@ -72,7 +72,7 @@ def piece_of(
 
 
 def counts_of(piece: Piece, found: Answers, pairs: int) -> Counts:
-    """What is told of a piece."""
+    """Return what is told of a piece."""
     largest = (int(x.max()) if len(x) else 0 for x in (piece.size, piece.row))
     return Counts(pairs, found.programs, found.repaired, *largest)
 
@@ -129,7 +129,7 @@ class Filling:
 
 
 def layer_of(form: Form, space: LayerSpace, table: Layer, arrays: Mapping[str, NDArray[Any]]) -> SolvedLayer:
-    """The layer that these arrays are of."""
+    """Return the layer that these arrays are of."""
     assert space.cells is not None
     code, values, gross = arrays["code"], arrays["values"], arrays.get("gross")
     filed, records = answers(space.cells.number, space.total), len(arrays["mixed_size"])
@@ -144,14 +144,16 @@ def layer_of(form: Form, space: LayerSpace, table: Layer, arrays: Mapping[str, N
 
 
 def _begins(sizes: Ints, order: Ints) -> Ints:
-    """Where each run begins, of which each takes so much, in this order."""
+    """Return where each run begins, of which each takes so much, in this order."""
     begin = np.empty(len(order), dtype=np.int64)
     begin[order] = pointers(sizes[order])[:-1]
     return begin
 
 
 def _codes(piece: Piece, records: int) -> NDArray[Any]:
-    """The codes; where play is mixed anywhere in the layer, 1 for cells that are not reached."""
+    """Return the codes; where play is mixed anywhere in the layer, 1 for cells that are not
+    reached.
+    """
     if not records or not len(piece.absent):
         return piece.code
     absent = np.unpackbits(piece.absent, count=len(piece.code), bitorder="little").view(bool)

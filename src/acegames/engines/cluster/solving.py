@@ -115,7 +115,7 @@ class Backward:
         self._wait(0)
 
     def _stretches(self, first: int, end: int) -> list[Stretch]:
-        """Those of the times end-1 .. first, or of each time one."""
+        """Return those of the times end-1 .. first, or of each time one."""
         several = self.stretches or [Stretch(t, t + 1) for t in reversed(range(end))]
         return [replace(x, t0=max(x.t0, first), t1=min(x.t1, end)) for x in several if x.t0 < end and x.t1 > first]
 
@@ -156,7 +156,9 @@ class Backward:
             found.keys[t + 1] = []
 
     def _own(self, t: int, p: int) -> list[Block]:
-        """The marks, or the cells, of the block that a part belongs to, unless they are known."""
+        """Return the marks, or the cells, of the block that a part belongs to, unless they are
+        known.
+        """
         found = self.explored.found
         if isinstance(found, Known):
             return []
@@ -164,7 +166,7 @@ class Backward:
         return [own[t][self.setting.block_of(t, p)]]
 
     def _ahead(self, t: int, blocks: list[int]) -> list[Block]:
-        """What is found of the blocks of the next layer: height maps, or cells."""
+        """Return what is found of the blocks of the next layer: height maps, or cells."""
         found = self.explored.found
         if isinstance(found, Known):
             return []
@@ -172,7 +174,7 @@ class Backward:
         return [own[t + 1][k] for k in blocks]
 
     def _stored(self, solved: SolvedLayer) -> list[Block]:
-        """The values of a stored layer, in the blocks in which parts return them."""
+        """Return the values of a stored layer, in the blocks in which parts return them."""
         t, parts = solved.t, self.setting.values[solved.t]
         if isinstance(parts, Cut):
             by_cell = solved.both(by_cell=True).T
@@ -230,7 +232,7 @@ class Backward:
                 self.store.put(layer_of(x.form, self.space.layers[t], self.space.game.layer(t), x.arrays))
 
     def _orders(self, asked: _Asked) -> list[Order]:
-        """A stretch to be filed, layer by layer."""
+        """Return a stretch to be filed, layer by layer."""
         parts, folder, orders = sorted(asked.pieces), self.folder, list[Order]()
         for k, t in enumerate(asked.times):
             told = [asked.told[p][k] for p in parts]
@@ -252,7 +254,7 @@ class Backward:
         del self.handed[t]
 
     def _by_cell_of_lists(self, t: int) -> bool:
-        """Whether a layer files an answer for every cell, but lists those that are reached."""
+        """Return whether a layer files an answer for every cell, but lists those that are reached."""
         return self.setting.by_cell[t] and not self.setting.dense
 
     def _wait(self, left: int) -> None:
@@ -269,8 +271,8 @@ class Backward:
 
 
 def _in_turn(number: int, nodes: int) -> list[int]:
-    """The parts of a layer in the order in which they are asked for: as many runs as there are
-    nodes, in turn. So each node gets a run of neighbours, and the next layer's beside it.
+    """Return the parts of a layer in the order in which they are asked for: as many runs as there
+    are nodes, in turn. So each node gets a run of neighbours, and the next layer's beside it.
     """
     run = -(-number // max(nodes, 1))
     return [p for k in range(run) for p in range(k, number, run)]

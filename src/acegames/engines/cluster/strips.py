@@ -67,21 +67,21 @@ class Stretch:
     cells: tuple[float, ...] = ()  # of each strip
 
     def beside(self, k: int) -> list[int]:
-        """The strips whose edges strip k needs."""
+        """Return the strips whose edges strip k needs."""
         if self.t1 - self.t0 == 1:
             return []
         return [q for q in range(k + 1, len(self.beginning)) if q == k + 1 or self.beginning[q]]
 
     def edged(self, k: int) -> bool:
-        """Whether lower strips need the edges of strip k."""
+        """Return whether lower strips need the edges of strip k."""
         return k > 0 and self.t1 - self.t0 > 1
 
     def work(self, k: int) -> float:
-        """How much strip k is to solve, compared with others."""
+        """Return how much strip k is to solve, compared with others."""
         return max(self.cells[k], 1.0) if self.cells else 1.0
 
     def strips(self, cut: Cut) -> Cut:
-        """A layer cut into them."""
+        """Return a layer cut into them."""
         slabs = cut.slabs[cut.order]
         return replace(cut, block=np.searchsorted(slabs, self.bounds))
 
@@ -97,7 +97,7 @@ class Stretch:
 
 
 def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) -> list[Stretch]:
-    """The stretches of a game, whose tiles have so many reached cells, the last times first.
+    """Return the stretches of a game, whose tiles have so many reached cells, the last times first.
 
     Where strips begin is the same at all times, though their shares of a layer are not: so they
     never need lower ones, and the highest run ahead. At the first times and the last one strip has
@@ -124,14 +124,16 @@ def stretches_of(strips: Strips, cuts: Sequence[Cut], number: Sequence[Ints]) ->
 
 
 def _first(cells: Floats, most: float) -> int:
-    """The first of the last times (of T, K) that have at most so many cells in a strip together."""
+    """Return the first of the last times (of T, K) that have at most so many cells in a strip
+    together.
+    """
     together = np.cumsum(cells[::-1], axis=0).max(axis=1)
     return len(cells) - max(int(np.searchsorted(together, most, side="right")), 1)
 
 
 def _joined(sizes: Floats, most: float) -> list[int]:
-    """The bounds that are left when neighbours with no more than so much are put together, the
-    highest first.
+    """Return the bounds that are left when neighbours with no more than so much are put together,
+    the highest first.
     """
     kept, held = [len(sizes)], 0.0
     for k in range(len(sizes) - 1, -1, -1):
@@ -143,7 +145,7 @@ def _joined(sizes: Floats, most: float) -> list[int]:
 
 
 def _stretch(cuts: Sequence[Cut], bounds: Ints, cells: Floats, t0: int, t1: int) -> Stretch:
-    """The stretch with these strips, which have so many cells."""
+    """Return the stretch with these strips, which have so many cells."""
     firsts = (np.searchsorted(bounds, cut.slabs[cut.first_of_box], side="right") - 1 for cut in cuts[t0 + 1 : t1])
     begins = [np.bincount(own, minlength=len(bounds) - 1) > 0 for own in firsts]  # whether boxes begin in a strip
     beginning = tuple(np.any(begins, axis=0).tolist()) if begins else ()

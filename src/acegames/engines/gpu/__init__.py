@@ -77,7 +77,7 @@ class GPUEngine:
         return both.solve(game, lattice, concept, progress, store)
 
     def _opening(self) -> Future[Any]:
-        """The card to be; the first time the driver starts while numba is loaded."""
+        """Return the card to be; the first time the driver starts while numba is loaded."""
         if "acegames.engines.gpu.handing" not in sys.modules:
             with suppress(RuntimeError):  # Python ends, and no thread can be begun
                 return ThreadPoolExecutor(1).submit(self.open_card)
@@ -86,7 +86,7 @@ class GPUEngine:
         return opened
 
     def open_card(self) -> Any:
-        """The card, made the one that this thread talks to (`system.cuda_card.Card`)."""
+        """Return the card, made the one that this thread talks to (`system.cuda_card.Card`)."""
         from acegames.system.cuda_card import open_card
 
         card = open_card(int(self.device))

@@ -17,7 +17,7 @@ from acegames.safety.space import Space
 
 
 def exploring_bytes(space: Space) -> int:
-    """Bytes on the card that exploring a space takes."""
+    """Return bytes on the card that exploring a space takes."""
     return OnCard.needs(space) + int(space.totals.max()) + len(space.tables.reward)
 
 

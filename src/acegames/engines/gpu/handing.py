@@ -82,7 +82,7 @@ class WithCard(LocalEngine):
         return CardSolver(self.card, space, shape, stages, base, chunk, keep_gross=not store.in_memory)
 
     def _left_to_host(self, space: Space, shape: Shape, concept: Concept) -> str | None:
-        """Why a solve is left to the processors; None where it is not."""
+        """Return why a solve is left to the processors; None where it is not."""
         if shape.players == 1:
             return "one player"
         if concept.product:

@@ -85,7 +85,7 @@ class Shape:
 
     @staticmethod
     def of(space: Space, capability: tuple[int, int], concept: Concept | None = None) -> Shape:
-        """The shape of a game's stage games under a concept; exploring needs none."""
+        """Return the shape of a game's stage games under a concept; exploring needs none."""
         rows, outcomes = space.tables.widest
         actions = tuple(len(labels) for labels in space.game.actions)
         rows = prod(actions) if prod(actions) <= min(2 * rows, MOST_ROWS) else rows
@@ -115,12 +115,12 @@ class Shape:
         return len(self.group.row) > 1
 
     def fits(self, *, comparing: bool) -> bool:
-        """Whether the card solves such games, and faster than processors."""
+        """Return whether the card solves such games, and faster than processors."""
         large = self.rows > FEW and (self.rows > MOST_ROWS or comparing or not self.together)
         return not large and self.has_room("plain", "cells")
 
     def has_room(self, *names: str) -> bool:
-        """Whether there is shared memory for these kernels."""
+        """Return whether there is shared memory for these kernels."""
         return all(recipe(name, self).shared_bytes <= 1024 * self.shared for name in names)
 
     @property
@@ -143,7 +143,7 @@ class Shape:
         return Choices(np.ascontiguousarray(action)[:count], deviation[:count], pointers(counts))
 
     def for_choices(self, choices: Choices) -> Shape:
-        """The shape for a game with these choices."""
+        """Return the shape for a game with these choices."""
         alike = replace(self, alike=True)
         rows, same = len(alike.known.action), np.array_equal(choices.first_action, alike.known.first_action)
         if not same or rows != self.rows or len(choices.action) % rows:
@@ -159,13 +159,13 @@ class Shape:
 
 
 def _plain(making: Any) -> Any:
-    """The Python function of a compiled one."""
+    """Return the Python function of a compiled one."""
     return making.py_func
 
 
 @cache
 def recipe(name: str, shape: Shape) -> Recipe:
-    """A kernel for a shape; always the same object: cards know it by that."""
+    """Return a kernel for a shape; always the same object: cards know it by that."""
     kernel, line = KERNELS[name], _plain(empty_line)((shape.rows, shape.outcomes))
     made = Recipe(name, kernel.phases, kernel.threads, single=ALONE)
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
@@ -198,5 +198,5 @@ def recipe(name: str, shape: Shape) -> Recipe:
 
 
 def given_to(name: str) -> Any:
-    """Arrays of the types that a kernel is given."""
+    """Return arrays of the types that a kernel is given."""
     return example(KERNELS[name].given)

@@ -44,13 +44,13 @@ COUNTS = 8  # room for what is counted
 
 
 def _lengths(shape: Shape, games: int) -> dict[str, int]:
-    """How long the axes of `phases.Waiting` are for so many games."""
+    """Return how long the axes of `phases.Waiting` are for so many games."""
     own = {"rows": shape.rows, "2N": 2 * shape.players, "counts": COUNTS}
     return own | {"G": games, "strips": -(-games // phases.STRIP)}
 
 
 def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
-    """How many cells a chunk may have in so much memory.
+    """Return how many cells a chunk may have in so much memory.
 
     Raises:
         TooLarge: it is too little.
@@ -111,7 +111,7 @@ class CardSolver(LayerByLayer):
         return values
 
     def values_of(self, solved: SolvedLayer) -> Any:
-        """Those of a stored layer, on the card."""
+        """Return those of a stored layer, on the card."""
         values = self._values(solved.t)
         self.card.write(values, solved.both(by_cell=True).T)
         return values
@@ -153,7 +153,7 @@ class CardSolver(LayerByLayer):
     # -- one chunk --------------------------------------------------------------------------------
 
     def _given(self, t: int, after: Any) -> phases.Solving:
-        """What kernels take for a layer, of which the chunks are to be said."""
+        """Return what kernels take for a layer, of which the chunks are to be said."""
         goal = self.stages.goal(t)
         if self.held is None or self.base.potential is not None:  # else all times have the same
             self.held = self.card.upload(self.base.columns(self.space.tables, t)), self.card.upload(goal.terms)
@@ -221,7 +221,7 @@ class CardSolver(LayerByLayer):
         return phases.Filed(*here), phases.Filed(*(take(name, x.shape, x.dtype) for name, x in arrays))
 
     def _file(self, filing: phases.Filing, here: phases.Filed, *, games: int) -> Callable[[], None]:
-        """File a chunk on the card, and let it travel to its part of the layer's arrays."""
+        """Return file a chunk on the card, and let it travel to its part of the layer's arrays."""
         self.on.each("file_cells", filing.counted.cells, filing)
         self.on.each("file_records", games, filing)
         self.sent.append(self.card.send(list(zip(filing.filed, here, strict=True))))

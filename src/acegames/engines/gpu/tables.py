@@ -46,7 +46,7 @@ class OnCard:
 
     @staticmethod
     def needs(space: Space) -> int:
-        """Bytes on the card, about."""
+        """Return bytes on the card, about."""
         arrays = [*(getattr(space.tables, name) for name in TABLES), *(getattr(space, name) for name in BOXES)]
         slots = 4 * len(space.game.states) * min(_slots_together(space), space.game.horizon + 1)
         held = 4 * int(space.line_start[-1]) + int(bit_starts(space)[-1])
@@ -62,25 +62,25 @@ class OnCard:
         self.card.launch(made, -(-count // made.threads), given)
 
     def layer(self, t: int) -> Layer:
-        """The layer of time t < H, and the next."""
+        """Return the layer of time t < H, and the next."""
         here, there = (self._there.layer(k).boxes() for k in (t, t + 1))
         after = Following(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
         return Layer(here, self._pieces[self._boxes_of(t)], self.bits_of(t), self._there.steps(t), after)
 
     def heights(self, t: int) -> Any:
-        """The heights of a layer's lines."""
+        """Return the heights of a layer's lines."""
         return self.height[int(self.space.line_start[t]) : int(self.space.line_start[t + 1])]
 
     def bits_of(self, t: int) -> Any:
-        """The bits of a layer's cells."""
+        """Return the bits of a layer's cells."""
         return self.bits[int(self._bit_start[t]) : int(self._bit_start[t + 1])]
 
     def pieces_of(self, t: int) -> int:
-        """How many pieces a layer has."""
+        """Return how many pieces a layer has."""
         return int(self.pieces[int(self.space.start[t + 1]) + t])
 
     def cell_of(self, t: int, piece: int) -> int:
-        """The first cell of a piece of a layer; behind the last piece, the cell behind."""
+        """Return the first cell of a piece of a layer; behind the last piece, the cell behind."""
         space, boxes = self.space, self._boxes_of(t)
         own = self.pieces[boxes]
         if piece >= own[-1]:
@@ -103,11 +103,11 @@ class OnCard:
             first, begin = last, end
 
     def _boxes_of(self, t: int) -> slice:
-        """The boxes of a layer, where it has one entry more."""
+        """Return the boxes of a layer, where it has one entry more."""
         return slice(int(self.space.start[t]) + t, int(self.space.start[t + 1]) + t + 1)
 
     def _slot(self, t: int) -> Any:
-        """The boxes of states at time t; those of some times are on the card together."""
+        """Return the boxes of states at time t; those of some times are on the card together."""
         together, states = _slots_together(self.space), len(self.space.game.states)
         run, within = divmod(t, together)
         if run not in self._slots:

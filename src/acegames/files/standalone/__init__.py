@@ -100,7 +100,7 @@ def _ending(path: Source) -> str:
 
 
 def _check_module(path: Source) -> None:
-    """InvalidOption where Python could not import a file of this name."""
+    """Raise InvalidOption where Python could not import a file of this name."""
     stem = Path(path).stem
     if keyword.iskeyword(stem):
         why = f"{stem} is a keyword"
@@ -112,7 +112,7 @@ def _check_module(path: Source) -> None:
 
 
 def check_name(path: Source, name: str | None) -> str:
-    """What names begin with: the name given, or one made from that of the file."""
+    """Return what names begin with: the name given, or one made from that of the file."""
     if name is None:
         made = re.sub(r"[^A-Za-z0-9_]+", "_", Path(path).stem).strip("_")[:32]
         return made if NAME.fullmatch(made) else f"policy_{made}"[:32].rstrip("_")

@@ -51,7 +51,7 @@ _MEANINGS = {
 
 
 def header_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) -> Iterator[str]:
-    """The text of the header, a part at a time; with `data`, the arrays are in that file."""
+    """Yield the text of the header, a part at a time; with `data`, the arrays are in that file."""
     guard = f"ACEGAMES_{name.upper()}_H"
     includes = "#include <stddef.h>\n#include <stdint.h>\n" + ("#include <string.h>\n" if data else "")
     yield named(name, _about(data)) + f"#ifndef {guard}\n#define {guard}\n\n{includes}\n"
@@ -68,12 +68,12 @@ def header_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) ->
 
 
 def named(name: str, text: str) -> str:
-    """A template, which has no labels, with the user's name in place of `name_` and `NAME_`."""
+    """Return a template, which has no labels, with the user's name in place of `name_` and `NAME_`."""
     return re.sub(r"\bNAME_", f"{name.upper()}_", re.sub(r"\bname_", f"{name}_", text))
 
 
 def literal(what: str, label: Any) -> str:
-    """A C string literal; InvalidOption where C cannot hold the text."""
+    """Return a C string literal; InvalidOption where C cannot hold the text."""
     content = str(label).encode()
     if 0 in content:
         raise InvalidOption(f"{what}: the label {label!r:.60} has a NUL character, which ends a text in C; relabel it")
@@ -160,7 +160,7 @@ def _labels(policy: Policy, name: str) -> Iterator[str]:
 
 
 def _counting(policy: Policy) -> str:
-    """How costs are counted, by constraint."""
+    """Return how costs are counted, by constraint."""
     tracker = policy.tracker
     rules = [
         _rule(unit, rule)
@@ -203,7 +203,7 @@ def _rule(unit: Fraction, rule: Rounding | None) -> tuple[int, float, int, int, 
 
 
 def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
-    """An array of the look-up, some lines at a time."""
+    """Yield an array of the look-up, some lines at a time."""
     yield f"/* {meaning} */\nstatic const {_TYPES[values.dtype.str[1:]]} {name}[] = {{\n"
     flat = values.reshape(-1)
     for first in range(0, max(len(flat), 1), 2**14):
@@ -218,7 +218,7 @@ def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
 
 
 def _opening(data: DataFile) -> str:
-    """Pointers in place of arrays, and the function that sets them."""
+    """Return pointers in place of arrays, and the function that sets them."""
     lines = [f"/* {_MEANINGS[name]} */\n{_pointer(place)}name_{name} = NULL;\n" for name, place in data.places.items()]
     sets = [
         f"    name_{name} = (const {_TYPES[place.kind]} *)(const void *)(bytes + {place.offset});\n"

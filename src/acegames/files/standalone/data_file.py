@@ -48,12 +48,12 @@ class DataFile:
 
 
 def beside(path: str | PathLike[str]) -> Path:
-    """The data file that belongs to a header or a module."""
+    """Return the data file that belongs to a header or a module."""
     return Path(fspath(path)).with_suffix(ENDING)
 
 
 def describe(plain: PlainPolicy, path: str | PathLike[str]) -> DataFile:
-    """The data file that belongs to the header or module at `path`."""
+    """Return the data file that belongs to the header or module at `path`."""
     places, digest, end = dict[str, Place](), hashlib.sha256(), HEAD
     for name, array in plain.arrays.items():
         places[name] = Place(end, array.dtype.str[1:], array.size)

@@ -56,7 +56,7 @@ class PlainPolicy:
 
 
 def least_numbers(policy: Policy) -> int:
-    """How many numbers the arrays of a policy have at least; nothing is listed for it."""
+    """Return how many numbers the arrays of a policy have at least; nothing is listed for it."""
     spaces = [_space(policy, t) for t in range(policy.horizon)]
     entries = sum(space.cells.number for space in spaces if space.cells is not None)
     boxes = sum(len(space.states) for space in spaces)
@@ -102,12 +102,12 @@ def smallest(array: Array) -> Array:
 
 
 def _space(policy: Policy, t: int) -> LayerSpace:
-    """The boxes that list the situations of one time."""
+    """Return the boxes that list the situations of one time."""
     return policy.layers[t].space if policy.reached is None else policy.reached.layers[t]
 
 
 def _dims(policy: Policy) -> tuple[int, ...]:
-    """The constraints that those boxes count."""
+    """Return the constraints that those boxes count."""
     return policy.dims if policy.reached is None else policy.reached.dims
 
 
@@ -149,7 +149,8 @@ def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _Part:
 
 
 def _bounds(policy: Policy, t: int) -> tuple[Ints, Ints, Ints]:
-    """What can be spent in each box: at least, below what it makes no difference, and at most.
+    """Return what can be spent in each box: at least, below what it makes no difference, and at
+    most.
 
     In constraints that boxes do not count it makes no difference anywhere.
     """
@@ -180,7 +181,7 @@ class _Answers:
         self._prob: list[NDArray[np.float64]] = []
 
     def numbers(self, layer: PolicyLayer, state: Ints, pair: Ints) -> Ints:
-        """The number of the answer at each pair of a layer."""
+        """Return the number of the answer at each pair of a layer."""
         _, first, again = np.unique(pair, return_index=True, return_inverse=True)
         ptr, row, prob = layer.strategies(state[first], pair[first])
         rows, where = np.unique(row, return_inverse=True)
@@ -208,7 +209,7 @@ class _Answers:
         return self._known[key]
 
     def arrays(self, players: int) -> dict[str, Array]:
-        """All of them."""
+        """Return all of them."""
         return {
             "support": pointers([len(x) for x in self._played]),
             "played": np.concatenate(self._played),
@@ -218,7 +219,9 @@ class _Answers:
 
 
 def _budgets(policy: Policy) -> dict[str, Array]:
-    """The budgets in whole units, one row or one per time; nothing where the game is not known."""
+    """Return the budgets in whole units, one row or one per time; nothing where the game is not
+    known.
+    """
     if policy.possible is None or not policy.constraints:
         return {}
     units, rows = policy.tracker.units, policy.possible.game.budgets

@@ -49,7 +49,7 @@ distribution, act, start = _POLICY.distribution, _POLICY.act, _POLICY.start
 
 
 def module_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) -> Iterator[str]:
-    """The text of the module, a part at a time; with `data`, the arrays are in that file."""
+    """Yield the text of the module, a part at a time; with `data`, the arrays are in that file."""
     runtime = (files("acegames.files.standalone") / "runtime.py").read_text(encoding="utf-8")
     yield _ABOUT.format(version=__version__, name=name)
     yield runtime.split("from __future__ import annotations\n\n", 1)[1]
@@ -70,7 +70,7 @@ def module_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) ->
 
 
 def _facts(policy: Policy) -> dict[str, Any]:
-    """What there is to know besides the arrays, in plain values."""
+    """Return what there is to know besides the arrays, in plain values."""
     tracker, constraints = policy.tracker, policy.constraints
     of = {negated(label): m for m, label in enumerate(constraints)}
     empty = (None,) * len(constraints)
@@ -95,12 +95,12 @@ def _facts(policy: Policy) -> dict[str, Any]:
 
 
 def _once(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    """One row where all are the same."""
+    """Return one row where all are the same."""
     return rows[:1] if len(set(rows)) == 1 else rows
 
 
 def _labels(kind: str, labels: Sequence[Any]) -> tuple[Any, ...]:
-    """The labels; InvalidGame where one is no plain value that a literal can stand for."""
+    """Return the labels; InvalidGame where one is no plain value that a literal can stand for."""
     return tuple(label_from_data(kind, label_to_data(kind, label)) for label in labels)
 
 

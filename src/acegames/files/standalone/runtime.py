@@ -54,7 +54,7 @@ class StoredPolicy:
         self._numbers = {_known(label): k for k, label in enumerate(self.states)}
 
     def distribution(self, t: int, state: Any, spent: Any) -> dict[tuple[Any, ...], float]:
-        """The probability of each joint action that may be played.
+        """Return the probability of each joint action that may be played.
 
         Args:
             t: the time, from 0.
@@ -93,7 +93,7 @@ class StoredPolicy:
         return Runner(self, rng if hasattr(rng, "random") else random.Random(rng), state)
 
     def find(self, t: int, state: int, total: Sequence[int]) -> int:
-        """The entry of a situation, by the number of the state and whole units; -1 for none."""
+        """Return the entry of a situation, by the number of the state and whole units; -1 for none."""
         arrays, width, depth = self.arrays, len(self.constraints), len(self.arrays["keys"])
         if not 0 <= t < self.horizon:
             return -1
@@ -115,7 +115,7 @@ class StoredPolicy:
         return -1
 
     def amounts(self, given: Any) -> tuple[Fraction, ...]:
-        """Exact amounts, one per constraint; ValueError where they are none."""
+        """Return exact amounts, one per constraint; ValueError where they are none."""
         if given is None:
             given = {}
         own = [c for c, of in zip(self.constraints, self.lower) if of is None]
@@ -134,23 +134,23 @@ class StoredPolicy:
         return tuple(map(exact, given))
 
     def counted(self, amounts: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """What exact costs count as: rounded, where the policy rounds."""
+        """Return what exact costs count as: rounded, where the policy rounds."""
         return tuple(map(_rounded, amounts, self.rounding))
 
     def after(self, spent: Sequence[Fraction], cost: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """The sums after one more cost; a reservoir is never more than full."""
+        """Return the sums after one more cost; a reservoir is never more than full."""
         sums = [x + y for x, y in zip(spent, cost)]
         return tuple(max(x, Fraction(0)) if full else x for x, full in zip(sums, self.reservoirs))
 
     def total(self, amounts: Sequence[Fraction]) -> list[int]:
-        """Whole units of exact amounts; ValueError where they are no multiples of the unit."""
+        """Return whole units of exact amounts; ValueError where they are no multiples of the unit."""
         for amount, unit in zip(amounts, self.units):
             if (amount / unit).denominator != 1:
                 raise ValueError(f"{amount} is no whole multiple of {unit}, which every cost is")
         return [int(amount / unit) for amount, unit in zip(amounts, self.units)]
 
     def number(self, state: Any) -> int:
-        """The number of a state; ValueError for one that is not known."""
+        """Return the number of a state; ValueError for one that is not known."""
         try:
             return self._numbers[_known(state)]
         except (KeyError, TypeError):
@@ -222,7 +222,7 @@ class Runner:
 
 
 def exact(value: Any) -> Fraction:
-    """The rational that a number stands for; a float is read by its text, so 0.1 is 1/10."""
+    """Return the rational that a number stands for; a float is read by its text, so 0.1 is 1/10."""
     if isinstance(value, (numbers.Rational, Decimal)):
         return Fraction(value)
     if isinstance(value, numbers.Real):
@@ -242,7 +242,7 @@ def _rounded(amount: Fraction, rule: tuple[str, str, str | None] | None) -> Frac
 
 
 def _known(label: Any) -> Any:
-    """A label as a key, such that lists stand for tuples."""
+    """Return a label as a key, such that lists stand for tuples."""
     return tuple(map(_known, label)) if isinstance(label, (list, tuple)) else label
 
 
@@ -257,7 +257,8 @@ def _some(labels: Sequence[Any]) -> str:
 def open_arrays(
     path: str, size: int, sha256: str, places: Mapping[str, tuple[int, str, int]]
 ) -> dict[str, Sequence[Any]]:
-    """The arrays of a data file, mapped; ValueError unless it is the file that was written along.
+    """Return the arrays of a data file, mapped; ValueError unless it is the file that was written
+    along.
 
     Args:
         path: the file.

@@ -62,7 +62,7 @@ SMALLER = "a smaller game, with coarser costs or a shorter horizon, takes less"
 
 
 def policy_frame(policy: Policy | Solution) -> Any:
-    """The policy as a pandas data frame, with the labels themselves."""
+    """Return the policy as a pandas data frame, with the labels themselves."""
     policy = _policy(policy)
     pieces = zip(*policy_pieces(policy, labels=True), strict=True)
     return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
@@ -125,7 +125,7 @@ def read_policy(
 
 
 def game_frame(game: MarkovGame) -> Any:
-    """The long table of `game.to_table()` as a pandas data frame."""
+    """Return the long table of `game.to_table()` as a pandas data frame."""
     return _frame(game.to_table()[0])
 
 
@@ -185,7 +185,7 @@ def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
 
 
 def _frame(columns: dict[str, Any]) -> Any:
-    """A data frame of exactly these values; pandas would turn a label of None into NaN."""
+    """Return a data frame of exactly these values; pandas would turn a label of None into NaN."""
     for name in columns:
         label_to_data("column", name)  # raises if the name is no label
     pandas = optional("pandas", "data frames", "tables")
@@ -193,7 +193,7 @@ def _frame(columns: dict[str, Any]) -> Any:
 
 
 def _policy(given: Any) -> Policy:
-    """The policy, or the policy of a solution."""
+    """Return the policy, or the policy of a solution."""
     policy = given.policy if isinstance(given, Solution) else given
     if not isinstance(policy, Policy):
         raise InvalidOption(f"policy: got {type(given).__name__}, must be a policy or what `solve` returned")
@@ -217,7 +217,7 @@ def _read_head(path: Source) -> dict[str, Any]:
 
 
 def _translated(piece: Piece, names: Names) -> NumberedTable:
-    """The columns with labels, exact costs and numbers instead of a file's cells."""
+    """Return the columns with labels, exact costs and numbers instead of a file's cells."""
     states = Known("state", names.states, in_file=True)
     readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):

@@ -41,7 +41,7 @@ class Piece:
     lines: Sequence[int]  # the number of each line: in a CSV file where it begins, else from 0
 
     def read(self, column: str, reader: Callable[[Any], Any]) -> list[Any]:
-        """`reader` of each value; InvalidOption names the line where it raises ValueError."""
+        """Return `reader` of each value; InvalidOption names the line where it raises ValueError."""
         found = []
         for line, value in zip(self.lines, self.columns[column], strict=True):
             try:
@@ -53,7 +53,7 @@ class Piece:
 
 
 def kind_of(path: Source) -> str:
-    """`.csv` or `.parquet`; InvalidOption for another ending."""
+    """Return `.csv` or `.parquet`; InvalidOption for another ending."""
     suffix = Path(path).suffix.lower()
     if suffix not in (CSV, PARQUET):
         raise InvalidOption(f"{fspath(path)}: the ending of a table must be {CSV} or {PARQUET}")
@@ -101,14 +101,16 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
 
 
 def _check_lengths(texts: Sequence[str]) -> None:
-    """InvalidOption where a text is longer than what is read back."""
+    """Raise InvalidOption where a text is longer than what is read back."""
     longest, most = max(map(len, texts), default=0), csv.field_size_limit()
     if longest > most:
         raise InvalidOption(f"a label or cost takes {longest} characters, CSV allows {most}; write {PARQUET}")
 
 
 def read_pieces(path: Source) -> Iterator[Piece]:
-    """The table in a file, a piece at a time; BadFile, without its name, where it is damaged."""
+    """Return the table in a file, a piece at a time; BadFile, without its name, where it is
+    damaged.
+    """
     return _read_parquet(path) if kind_of(path) == PARQUET else _read_csv(path)
 
 
@@ -128,7 +130,7 @@ def _read_csv(path: Source) -> Iterator[Piece]:
 
 
 def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the line where it begins."""
+    """Yield the rows that are not blank, each with the line where it begins."""
     line = 1
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
@@ -157,7 +159,7 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
 
 
 def read_meta(path: Source) -> bytes:
-    """The text that was written along with a Parquet table."""
+    """Return the text that was written along with a Parquet table."""
     with _parquet_file(path) as file:
         found: bytes | None = (file.schema_arrow.metadata or {}).get(META)
     if found is None:
@@ -184,7 +186,9 @@ def _arrow() -> tuple[Any, Any]:
 
 
 def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
-    """Labels as cells: ints and text as they are, others as JSON; InvalidGame if two are alike."""
+    """Return labels as cells: ints and text as they are, others as JSON; InvalidGame if two are
+    alike.
+    """
     found = cells(labels, lambda label: _cell(kind, label))
     seen: dict[Any, Label] = {}
     for cell, label in zip(found.tolist(), labels, strict=True):
@@ -195,14 +199,14 @@ def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
 
 
 def cells(values: Sequence[Any], text: Callable[[Any], str] = str) -> NDArray[Any]:
-    """The values themselves where all are whole numbers of 64 bits, else their texts."""
+    """Return the values themselves where all are whole numbers of 64 bits, else their texts."""
     if all(type(value) is int and abs(value) < 2**63 for value in values):
         return np.array(values, dtype=np.int64)
     return objects(list(map(text, values)))
 
 
 def _cell(kind: str, label: Label) -> str:
-    """The text that stands for a label; InvalidGame where there is none."""
+    """Return the text that stands for a label; InvalidGame where there is none."""
     if isinstance(label, str):
         return str(label_to_data(kind, str.__str__(label)))
     return json.dumps(label_to_data(kind, label), ensure_ascii=False)
@@ -226,19 +230,19 @@ class Known:
         self.index |= {label: k for k, label in enumerate(labels)}
 
     def number(self, value: Any) -> int:
-        """The number of a label; ValueError for an unknown one."""
+        """Return the number of a label; ValueError for an unknown one."""
         try:
             return self.index[value]
         except (KeyError, TypeError):
             raise ValueError(unknown(self.kind, value, self.labels)) from None
 
     def label(self, value: Any) -> Label:
-        """The label; ValueError for an unknown one."""
+        """Return the label; ValueError for an unknown one."""
         return self.labels[self.number(value)]
 
 
 def read_float(value: Any) -> float:
-    """A number as a float; ValueError for anything else."""
+    """Return a number as a float; ValueError for anything else."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):

@@ -39,13 +39,13 @@ OUTCOMES = 2**20  # looked at together
 
 
 def policy_columns(of: Policy | MarkovGame) -> list[str]:
-    """The names of the columns, in order."""
+    """Return the names of the columns, in order."""
     spent = [f"spent_{c}" for c in of.constraints]
     return check_columns(["t", "state", *spent, *map(str, of.players), "probability"])
 
 
 def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None = None) -> Iterator[list[NDArray[Any]]]:
-    """The lines, a piece at a time: with the labels themselves, or with their cells in files.
+    """Yield the lines, a piece at a time: with the labels themselves, or with their cells in files.
 
     TooLarge, before the first, where the policy does not list its pairs at some time.
     """
@@ -67,7 +67,7 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
 
 
 def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
-    """The boxes of one time that list its pairs, and the constraints that they count."""
+    """Return the boxes of one time that list its pairs, and the constraints that they count."""
     reached = policy.reached
     space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
     sums = () if reached is None or reached.sums is None else reached.sums.of
@@ -81,7 +81,7 @@ def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
 
 
 def _listed(policy: Policy, space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
-    """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
+    """Yield the pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
@@ -128,7 +128,7 @@ class _Lines(NamedTuple):
     prob: Floats  # (L,)
 
     def some(self, which: Any) -> _Lines:
-        """Some of the lines, in this order."""
+        """Return some of the lines, in this order."""
         return _Lines(*(part[which] for part in self))
 
 
@@ -203,7 +203,7 @@ def _check_names(piece: Piece, names: list[str]) -> None:
 
 
 def _units(unit: Fraction, value: Any) -> int:
-    """An exact amount as whole units; ValueError where it is none."""
+    """Return an exact amount as whole units; ValueError where it is none."""
     amount = (read_exact(value) if isinstance(value, str) else exact(value)) / unit
     if amount.denominator != 1 or abs(amount) >= 2**62:
         raise ValueError(f"{show(value)} is no whole multiple of {unit}, which every cost is")
@@ -219,7 +219,7 @@ class _Builder:
     independent: bool  # whether players draw on their own, as under Nash
 
     def layer(self, t: int, lines: _Lines, after: PolicyLayer | None) -> PolicyLayer:
-        """The layer of one time, with what each pair is worth."""
+        """Return the layer of one time, with what each pair is worth."""
         if not len(lines.t):
             raise InvalidOption(f"t={t}: the table has no lines for it, the horizon is {self.game.horizon}")
         table = self.game.layer(t)
@@ -238,7 +238,7 @@ class _Builder:
         return file_layer(space, table, code, np.add.reduceat(lines.prob[:, None] * worth, first), mixed)[0]
 
     def _rows(self, table: Layer, lines: _Lines) -> tuple[Ints, Ints]:
-        """The row of each line, and pointers from pairs to lines, once these are checked."""
+        """Return the row of each line, and pointers from pairs to lines, once these are checked."""
         offsets = action_offsets(self.game)
         row = RowIndex(table.row_ptr, table.action, offsets).find(lines.state, lines.action)
         if len(bad := np.flatnonzero(row < 0)):
@@ -277,14 +277,16 @@ class _Builder:
             worth[some] += np.add.reduceat(table.prob[out][:, None] * after.values_at(pair), begin[:-1])
 
     def _wrong(self, lines: _Lines, line: int, problem: str, *, played: bool = False) -> InvalidOption:
-        """An error that names the pair of a line, and its joint action where that is to blame."""
+        """Return an error that names the pair of a line, and its joint action where that is to
+        blame.
+        """
         spot, spent = place(lines.t[line], self.game.states[lines.state[line]]), lines.total[line].tolist()
         who = f"{self.game.joint_action(lines.action[line])!r} " if played else ""
         return InvalidOption(f"{spot}, spent {self.whole.spent(spent)!r}: {who}{problem}")
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
-    """The pairs at which the players do not draw independently of each other."""
+    """Return the pairs at which the players do not draw independently of each other."""
     numbers = int(offsets[-1])
     own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)
     owner, pair = owners(own_ptr), owners(ptr)

@@ -37,7 +37,7 @@ def mixtures(side, want, points, room):
 
 @inlined
 def _is_wanted(which, want, full):
-    """Whether a point is wanted; the centre often only where the wanted end is not full."""
+    """Return whether a point is wanted; the centre often only where the wanted end is not full."""
     if want == ALL:
         return True
     end = WORST if want == WORST else BEST
@@ -49,7 +49,7 @@ def _is_wanted(which, want, full):
 
 @inlined
 def _clear(tie):
-    """What is no larger than this may be rounding."""
+    """Return what is no larger than this may be rounding."""
     return max(NASH_CLEAR, 100.0 * tie)
 
 
@@ -93,7 +93,7 @@ def _eliminate(side, room):
 
 @inlined
 def _largest(E, rank, m, n, row):
-    """Row, column and size of the largest number from row `rank` on, outside basic columns."""
+    """Return row, column and size of the largest number from row `rank` on, outside basic columns."""
     r = j = -1
     size = 0.0
     for i in range(rank, m):
@@ -125,7 +125,7 @@ def _clear_column(E, e, rank, r, j, m, n):
 
 @inner
 def _only_mixture(side, points, room):
-    """The one mixture that the equations leave, as all three points."""
+    """Return the one mixture that the equations leave, as all three points."""
     answer = YES
     for k in range(len(side.others)):
         y = room.e[room.row[k]]
@@ -144,13 +144,15 @@ def _only_mixture(side, points, room):
 
 @inlined
 def _is_enough(p):
-    """Whether a probability is large enough for a support."""
+    """Return whether a probability is large enough for a support."""
     return YES if p >= 2.0 * LEAST_PROBABILITY else NO if p < 0.5 * LEAST_PROBABILITY else MAYBE
 
 
 @inner
 def _judge(side, mixture):
-    """Whether `own` are as good as any rival against the mixture; and what the first is worth."""
+    """Return whether `own` are as good as any rival against the mixture; and what the first is
+    worth.
+    """
     first = _worth(side, side.own[0], mixture)
     least = most = first
     for c in side.own[1:]:
@@ -175,7 +177,8 @@ def _worth(side, c, mixture):
 
 @inner
 def _dictionary(side, rank, room):
-    """The mixtures that the equations leave, as a dictionary; and the number of its conditions.
+    """Return the mixtures that the equations leave, as a dictionary; and the number of its
+    conditions.
 
     A mixture is y = y' + z, where z is the least probability. Variables are y', then z, then a
     slack for each deviation. Objectives are z, what the player gets, and minus that.

@@ -69,7 +69,7 @@ def fill_score(objective, lower, upper, score):
 
 @inner
 def is_better(kind, score, best):
-    """Whether a score beats the best, ties aside. If any answer will do, the first is best."""
+    """Return whether a score beats the best, ties aside. If any answer will do, the first is best."""
     if best[0] == -np.inf:
         return True
     if kind == ANY:
@@ -90,7 +90,7 @@ def keep(score, best):
 
 @inner
 def best_pure(stage, v, objective, scores):
-    """The best pure equilibrium, or -1; its score is scores.best."""
+    """Return the best pure equilibrium, or -1; its score is scores.best."""
     here, best = scores.here, scores.best
     best[0] = -np.inf
     chosen = np.int64(-1)
@@ -105,7 +105,7 @@ def best_pure(stage, v, objective, scores):
 
 @inner
 def _is_equilibrium(j, stage, v):
-    """Whether no player has more, in units, after a feasible deviation from joint action j."""
+    """Return whether no player has more, in units, after a feasible deviation from joint action j."""
     for i in range(len(stage.first_action) - 1):
         for target in range(stage.first_action[i], stage.first_action[i + 1]):
             to = stage.deviation[stage.row[j], target]
@@ -116,7 +116,7 @@ def _is_equilibrium(j, stage, v):
 
 @inner
 def may_be_beaten(v, objective, scores):
-    """Whether some mixture of joint actions might have a better score than the best."""
+    """Return whether some mixture of joint actions might have a better score than the best."""
     here, best, lower, upper = scores
     if objective.kind == LINEAR:  # then a joint action is as good as any mixture
         for j in range(len(v)):

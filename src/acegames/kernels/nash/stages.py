@@ -65,7 +65,9 @@ def _solve(written, choices, goal, limit, work, found):
 
 @inner
 def _solve_stage(stage, kind, terms, limit, work):
-    """What becomes of a stage, its best pure equilibrium or -1, and whether it took a search."""
+    """Return what becomes of a stage, its best pure equilibrium or -1, and whether it took a
+    search.
+    """
     v, values, order, sigma, _, _, units, objective, scores, room = work
     top, low, unit, core, _ = units
     u = stage.utility
@@ -102,7 +104,7 @@ def _solve_stage(stage, kind, terms, limit, work):
 
 @inlined
 def _is_stable(a, stage):
-    """Whether no player gains by a feasible deviation from a, by the stage's own numbers."""
+    """Return whether no player gains by a feasible deviation from a, by the stage's own numbers."""
     stable = True
     for i in range(len(stage.first_action) - 1):
         stable = stable and not gains_alone(a, i, stage)

@@ -112,7 +112,7 @@ def _fitting(bits, fits, out):
 
 @inner
 def _undominated(p, game, pair):
-    """The other player's actions, as bits, that no rival dominates against the support of p."""
+    """Return the other player's actions, as bits, that no rival dominates against the support of p."""
     q = 1 - p
     bits = 0
     rivals = pair.rivals[q, : pair.rivals_size[q]]
@@ -124,7 +124,7 @@ def _undominated(p, game, pair):
 
 @inner
 def _is_dominated(worth, a, rivals, against, strictly):
-    """Whether a rival is never worse than `a` and somewhere better (strictly: everywhere)."""
+    """Return whether a rival is never worse than `a` and somewhere better (strictly: everywhere)."""
     for c in rivals:
         if c == a:
             continue
@@ -152,7 +152,7 @@ def _any_dominated(worth, own, rivals, against, strictly):
 
 @inner
 def _judge_pair(p, chosen, tie, objective, scores, room):
-    """Whether the pair has an equilibrium that may beat the best: its score is scores.here."""
+    """Return whether the pair has an equilibrium that may beat the best: its score is scores.here."""
     game, pair, points, equations = room
     here, best, lower, upper = scores
     size, q = pair.size, 1 - p
@@ -188,7 +188,7 @@ def _side(i, game, pair, tie):
 
 @inner
 def _bounds(side):
-    """What the player gets at least and at most, if all of its support is worth that."""
+    """Return what the player gets at least and at most, if all of its support is worth that."""
     lower, upper = -np.inf, np.inf
     for a in side.own:
         low, high = np.inf, -np.inf
@@ -200,7 +200,7 @@ def _bounds(side):
 
 @inlined
 def _wanted(objective, i):
-    """Which mixtures against player i the objective asks for."""
+    """Return which mixtures against player i the objective asks for."""
     if objective.kind == FAIR:
         return ALL
     if objective.kind == EGALITARIAN:
@@ -226,7 +226,9 @@ def _take_best(objective, pair, points, score):
 
 @inner
 def _target(i, objective, points):
-    """The utility of player i that is best where players are compared; see `Preference.targets`."""
+    """Return the utility of player i that is best where players are compared; see
+    `Preference.targets`.
+    """
     kind, _, gain, offset = objective
     worth, full = points.worth, points.full
     bottom = -np.inf

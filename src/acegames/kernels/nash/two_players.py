@@ -80,7 +80,7 @@ def _fill_game(stage, v, p, game):
 
 @inlined
 def _place(j, i, stage, game):
-    """The number of player i's action in joint action j."""
+    """Return the number of player i's action in joint action j."""
     return game.place[i, stage.action[stage.row[j], i]]
 
 
@@ -97,7 +97,7 @@ def fill_product(stage, game, sigma):
 
 @inlined
 def _has_constant_sum(u, top, low, unit):
-    """Whether the utilities, brought to unit range, add up to the same everywhere."""
+    """Return whether the utilities, brought to unit range, add up to the same everywhere."""
     one = 1.0 / (top[0] - low[0]) if unit[0] > 0.0 else 0.0
     two = 1.0 / (top[1] - low[1]) if unit[1] > 0.0 else 0.0
     least = np.inf
@@ -195,7 +195,7 @@ def _fill_value(u, game):
 
 @inlined
 def _gain(i, c, u, game):
-    """What player i gains by action c against the other's mixture; -inf: it is not feasible."""
+    """Return what player i gains by action c against the other's mixture; -inf: it is not feasible."""
     gain = -game.value[i]
     for k in range(game.size[1 - i]):
         p = game.mixture[1 - i, k]

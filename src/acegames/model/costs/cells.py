@@ -36,7 +36,7 @@ _BLOCK = 100_000
 def probabilities(
     cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None = None
 ) -> list[tuple[Fraction, float]]:
-    """The values of a rounded random cost, ascending, with probabilities that sum to 1.
+    """Return the values of a rounded random cost, ascending, with probabilities that sum to 1.
 
     Args:
         cost: the cost.
@@ -84,7 +84,7 @@ def probabilities(
 def _listed(
     atoms: Sequence[tuple[Fraction, float]], cell: Fraction, whole: Callable[[Fraction], int], first: int
 ) -> list[tuple[Fraction, float]]:
-    """The rounded values of costs that are listed, with their probabilities."""
+    """Return the rounded values of costs that are listed, with their probabilities."""
     share: dict[int, list[float]] = {}
     for amount, p in atoms:
         share.setdefault(max(whole(amount / cell), first), []).append(p)
@@ -95,7 +95,7 @@ def _listed(
 def _range(
     cost: RandomCost, cell: Fraction, whole: Callable[[Fraction], int], lowest: Fraction | None
 ) -> tuple[int, int]:
-    """First and last whole number of cells that a cost can count as."""
+    """Return first and last whole number of cells that a cost can count as."""
     ends = [] if isinstance(cost.lower, float) else [whole(cost.lower / cell)]
     if lowest is not None:
         if (lowest / cell).denominator != 1:
@@ -130,7 +130,7 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
 
 
 def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Floats:
-    """The floats nearest to (start + k) * step - shift, for each k >= 0 of `further`."""
+    """Return the floats nearest to (start + k) * step - shift, for each k >= 0 of `further`."""
     down = math.lcm(step.denominator, shift.denominator)
     up, off = int(step * down), int(shift * down)
     largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
@@ -140,7 +140,9 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Fl
 
 
 def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, direction: str) -> Bools:
-    """Which cells, from edge start + k to the next, can occur though no probability was found."""
+    """Return which cells, from edge start + k to the next, can occur though no probability was
+    found.
+    """
     discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
     density, nothing = _density(cost.law, "pmf" if discrete else "pdf")
     if density is None or not len(cells):
@@ -169,7 +171,7 @@ def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, directi
 
 
 def _density(source: Any, kind: str) -> tuple[Any, float]:
-    """The function that tells whether a value can occur, and its value where none can."""
+    """Return the function that tells whether a value can occur, and its value where none can."""
     for name, nothing in ((f"log{kind}", -math.inf), (kind, 0.0)):
         if callable(getattr(source, name, None)):
             return getattr(source, name), nothing
@@ -177,7 +179,7 @@ def _density(source: Any, kind: str) -> tuple[Any, float]:
 
 
 def _possible_ends(cost: RandomCost) -> list[Fraction]:
-    """The bounds that can be costs themselves, as far as is known."""
+    """Return the bounds that can be costs themselves, as far as is known."""
     ends = [end for end in (cost.lower, cost.upper) if not isinstance(end, float)] if cost.has_atoms else []
     mass, nothing = _density(cost.law, "pmf")
     if mass is None or not ends:
@@ -187,7 +189,9 @@ def _possible_ends(cost: RandomCost) -> list[Fraction]:
 
 
 def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
-    """Whether a shifted whole number that can occur lies in the cell that begins at each edge."""
+    """Return whether a shifted whole number that can occur lies in the cell that begins at each
+    edge.
+    """
     mass, nothing = _density(cost.law, "pmf")
     shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
     least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))

@@ -35,7 +35,7 @@ _PLAIN = (int, float, str, bool, type(None), Fraction)
 
 
 def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
-    """A function of one number at many: all at once, or one by one where it takes no arrays."""
+    """Return a function of one number at many: all at once, or one by one where it takes no arrays."""
     with np.errstate(all="ignore"):
         try:
             found = np.asarray(function(x), dtype=np.float64)
@@ -47,7 +47,7 @@ def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
 
 
 def check_methods(source: Any) -> None:
-    """InvalidGame where a method of a user's own object cannot be called as it will be."""
+    """Raise InvalidGame where a method of a user's own object cannot be called as it will be."""
     if _is_scipy(source):
         return
     for name in ("cdf", "sf", "logcdf", "logsf", "logpdf", "pdf", "logpmf", "pmf", "support", "rvs"):
@@ -59,7 +59,7 @@ def check_methods(source: Any) -> None:
 
 
 def has_atoms(source: Any) -> bool:
-    """Whether single values may have positive probability."""
+    """Return whether single values may have positive probability."""
     said = getattr(source, "continuous", None)
     if isinstance(said, bool):
         return not said
@@ -69,7 +69,7 @@ def has_atoms(source: Any) -> bool:
 
 
 def frozen(source: Any) -> Any:
-    """A scipy distribution with its parameters fixed; other objects as they are."""
+    """Return a scipy distribution with its parameters fixed; other objects as they are."""
     return source.freeze() if _is_scipy(source) and hasattr(source, "freeze") else source
 
 
@@ -78,12 +78,14 @@ def _is_scipy(thing: Any) -> bool:
 
 
 def _is_new_style(source: Any, *names: str) -> bool:
-    """Whether an object is of one of these classes of scipy, which older versions do not have."""
+    """Return whether an object is of one of these classes of scipy, which older versions do not
+    have.
+    """
     return any(c.__module__.startswith("scipy.") and c.__name__ in names for c in type(source).__mro__)
 
 
 def named(name: str) -> Any:
-    """The scipy distribution of that name; InvalidGame when there is none."""
+    """Return the scipy distribution of that name; InvalidGame when there is none."""
     stats = optional("scipy.stats", "costs given by a distribution", "continuous")
     found = getattr(stats, name, None) if name.isidentifier() else None
     if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
@@ -92,7 +94,7 @@ def named(name: str) -> Any:
 
 
 def parameter_names(dist: Any) -> list[str]:
-    """The parameters of a scipy distribution in the order in which it takes them."""
+    """Return the parameters of a scipy distribution in the order in which it takes them."""
     shapes = [s.strip() for s in dist.shapes.split(",")] if dist.shapes else []
     return [*shapes, "loc", *(["scale"] if hasattr(dist, "pdf") else [])]
 
@@ -111,14 +113,14 @@ def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
 
 
 def _given(source: Any) -> dict[str, float]:
-    """The parameters of a frozen distribution."""
+    """Return the parameters of a frozen distribution."""
     dist = source.dist
     given = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
     return {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
 
 
 def on_integers(source: Any) -> bool:
-    """Whether it is one of scipy's families on the integers, not moved by any `loc`."""
+    """Return whether it is one of scipy's families on the integers, not moved by any `loc`."""
     if _is_new_style(source, "DiscreteDistribution"):
         return True
     scipy_form = parameters(source)
@@ -126,7 +128,7 @@ def on_integers(source: Any) -> bool:
 
 
 def listed(source: Any) -> list[tuple[float, float]] | None:
-    """Values and probabilities of scipy's `rv_discrete(values=...)`, not moved by any `loc`."""
+    """Return values and probabilities of scipy's `rv_discrete(values=...)`, not moved by any `loc`."""
     dist = getattr(source, "dist", None)
     values, chances = getattr(dist, "xk", None), getattr(dist, "pk", None)
     if values is None or chances is None or not (_is_scipy(source) and _is_scipy(dist)):
@@ -135,7 +137,7 @@ def listed(source: Any) -> list[tuple[float, float]] | None:
 
 
 def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
-    """A scipy distribution as (standard one, exact loc, exact scale); others as they are."""
+    """Return a scipy distribution as (standard one, exact loc, exact scale); others as they are."""
     scipy_form = parameters(source)
     if scipy_form is None and _table(source) is None:
         return source, Fraction(0), Fraction(1)
@@ -159,7 +161,7 @@ def _parameter(name: str, parameter: str, value: Any) -> float:
 
 
 def bounds(source: Any) -> tuple[Bound, Bound]:
-    """Least and largest value of which the object knows; infinite where it knows none."""
+    """Return least and largest value of which the object knows; infinite where it knows none."""
     law, loc, scale = standard(source)
     if law is not source:
         low, high = (loc + scale * exact(end) if math.isfinite(end) else end for end in map(float, law.support()))
@@ -179,7 +181,7 @@ def _bound(source: Any, value: Any) -> Bound:
 
 
 def describe(source: Any) -> str:
-    """A distribution for a message: name and parameters, or its class."""
+    """Return a distribution for a message: name and parameters, or its class."""
     scipy_form = parameters(source)
     if scipy_form is None:
         return f"the distribution {_kind(source)}"
@@ -187,7 +189,8 @@ def describe(source: Any) -> str:
 
 
 def identity(source: Any, lower: Bound, upper: Bound) -> str:
-    """A text that is the same for equal distributions, in every process and on every machine.
+    """Return a text that is the same for equal distributions, in every process and on every
+    machine.
 
     For a frozen scipy distribution it is name and parameters; else the class and what the object
     says of itself, or its cdf at a thousand points, which other distributions may share.
@@ -199,12 +202,16 @@ def identity(source: Any, lower: Bound, upper: Bound) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether distributions of one `identity` are the same: one object, or identity says all."""
+    """Return whether distributions of one `identity` are the same: one object, or identity says
+    all.
+    """
     return one is other or (type(one) is type(other) and (parameters(one) is not None or _said(one) is not None))
 
 
 def _said(source: Any) -> str | None:
-    """A text that tells an object from others of its class: `key`, table, or plain attributes."""
+    """Return a text that tells an object from others of its class: `key`, table, or plain
+    attributes.
+    """
     key = getattr(source, "key", None)
     return repr(key) if isinstance(key, str) else _table(source) or _plain_attributes(source)
 
@@ -214,7 +221,7 @@ def _kind(source: Any) -> str:
 
 
 def _table(source: Any) -> str | None:
-    """The numbers of an `rv_histogram` or of an `rv_discrete(values=...)`."""
+    """Return the numbers of an `rv_histogram` or of an `rv_discrete(values=...)`."""
     dist = getattr(source, "dist", None)
     if not (_is_scipy(source) and _is_scipy(dist)):
         return None

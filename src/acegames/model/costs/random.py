@@ -63,7 +63,7 @@ class RandomCost:
         return distributions.standard(self.source)
 
     def drawn(self, cost: Fraction) -> Fraction:
-        """The draw that makes this cost."""
+        """Return the draw that makes this cost."""
         return (cost - self.offset) / self.unit
 
     @cached_property
@@ -98,7 +98,9 @@ class RandomCost:
         return self._width(0.5) or self.depth
 
     def _width(self, rest: float) -> Fraction | None:
-        """How far below `upper` less than `rest` lies, within a factor of two; None if nowhere."""
+        """Return how far below `upper` less than `rest` lies, within a factor of two; None if
+        nowhere.
+        """
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
         enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
@@ -125,7 +127,7 @@ class RandomCost:
         return float(self._law_cdf(np.array([nearest]))[0])
 
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cdf of `law`; between integers, where scipy may be wrong, at the one below."""
+        """Return the cdf of `law`; between integers, where scipy may be wrong, at the one below."""
         return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -143,7 +145,7 @@ class RandomCost:
         return self._inverse(rng.random(size))
 
     def _inverse(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The least float x with cdf(x) >= level, by bisection among all floats."""
+        """Return the least float x with cdf(x) >= level, by bisection among all floats."""
         top, bottom = float(self.drawn(self.upper)), float(self.drawn(self.upper - self.depth))
         low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
         for _ in range(64):
@@ -212,29 +214,29 @@ def _read(source: Any, upper: Any, lower: Any) -> RandomCost:
 
 
 def read_cost(value: Any) -> Cost:
-    """A cost from a number or an object with a `cdf`; ValueError when it is neither."""
+    """Return a cost from a number or an object with a `cdf`; ValueError when it is neither."""
     if isinstance(value, RandomCost):
         return value
     return random_cost(value) if is_distribution(value) else exact(value)
 
 
 def is_distribution(value: Any) -> bool:
-    """Whether a value is meant as a distribution and not as a number or a sequence of costs."""
+    """Return whether a value is meant as a distribution and not as a number or a sequence of costs."""
     return isinstance(value, RandomCost) or (callable(getattr(value, "cdf", None)) and not isinstance(value, type))
 
 
 def cost_text(cost: Cost) -> str:
-    """The canonical text of a cost."""
+    """Return the canonical text of a cost."""
     return cost.key if isinstance(cost, RandomCost) else text(cost)
 
 
 def cost_order(cost: Cost) -> tuple[bool, Fraction, str]:
-    """Numbers first, by size, then distributions, by name."""
+    """Return numbers first, by size, then distributions, by name."""
     return (True, Fraction(0), cost.key) if isinstance(cost, RandomCost) else (False, cost, "")
 
 
 def _rank(x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of a float among all floats."""
+    """Return the place of a float among all floats."""
     bits = x.view(np.int64)
     return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
 
@@ -244,7 +246,7 @@ def _unrank(rank: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
-    """A bound that the user states, checked against what the object says of itself."""
+    """Return a bound that the user states, checked against what the object says of itself."""
     if given is None:
         return known
     bound: Fraction = read_at(which, exact, given)
