@@ -1,7 +1,7 @@
 """The kinds of equilibrium, and the objectives that choose one of them (spec 4).
 
 `CCE()` is the default concept. A concept is a class: its words, when a deviating player commits
-itself (`told`), whether the players draw independently (`product`), and which players deviate.
+itself (`interim`), whether the players draw independently (`product`), and which players deviate.
 `CONCEPTS` lists them for the command line and for files. An objective is a record in `OBJECTIVES`:
 
     "welfare"      the largest sum of the players' values (the default)
@@ -80,7 +80,7 @@ class Concept:
     objective: str | Hashable | ArrayLike | None = "welfare"
 
     words: ClassVar[Words]
-    told: ClassVar[bool] = False
+    interim: ClassVar[bool] = False
     """Whether a deviator hears its recommendation first; else it commits to an action before."""
     product: ClassVar[bool] = False
     """Whether the players draw their actions independently."""
@@ -156,7 +156,7 @@ class CE(Correlated):
         "Before each step a joint action is drawn and each player is told its part. No player gains by "
         "answering what it is told with another safe action.",
     )
-    told = True
+    interim = True
 
 
 @dataclass(frozen=True)

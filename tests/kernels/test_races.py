@@ -62,7 +62,7 @@ def solve_watched(actions, concept, games, watch, *, alike=False):
     Where states are `alike`, the kernel knows their joint actions.
     """
     given = waiting_games(actions, concept, games)
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), warp=True, alike=alike)
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), warp=True, alike=alike)
     made = recipe("plain", shape)
     room = poisoned(made.shared, made.known)
     with np.errstate(all="ignore"):

@@ -180,7 +180,7 @@ def evaluate(game, stages, reader, concept):
             if faults:
                 continue
             q = _action_values(stage, layer, w, last_digit)
-            w = _deviation_values(stage, layer, support, moves[k], q, told=concept.told)
+            w = _deviation_values(stage, layer, support, moves[k], q, told=concept.interim)
             high, low = _best_and_worst(stage, layer, support, high, low)
             here = Gains(reader)
             numbers = np.hstack([v.value, w.value, v.off, w.off, high, low])

@@ -193,7 +193,7 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
         return 0
     written = min(block_cells(space), int(space.totals.max())) * _written_bytes(space)
     counts = [len(labels) for labels in space.game.actions]
-    wide = 2 * n + sum(a * (a - 1) if concept.told else a for a in counts)
+    wide = 2 * n + sum(a * (a - 1) if concept.interim else a for a in counts)
     program = 16 * (wide + 2) * (rows + 3)
     together = 8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if (wide - 2 * n) * rows <= TOGETHER else 0
     return written + (0 if concept.product else program + together)
@@ -233,7 +233,7 @@ def stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense
     if concept.product:  # supports grow with two to the number of actions, and most are left out
         supports = 2e-7 * min(2.0 ** (1.3 * rows**0.5), 1e6) if players == 2 else 0.0
         return 0.5e-6 + rows * 0.2e-6 + supports + lookups * players
-    program = 0.2e-6 + (12e-9 * rows**1.9 if concept.told else 70e-9 * rows)
+    program = 0.2e-6 + (12e-9 * rows**1.9 if concept.interim else 70e-9 * rows)
     return program * concept.criterion.effort + lookups * players
 
 

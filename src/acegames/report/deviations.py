@@ -49,7 +49,7 @@ def deviations(view: View, stage: Stage, p: int, recommended: dict[int, float]) 
     for i, deviates in enumerate(concept.deviators(view.game.players)):
         parts: dict[int, dict[int, float]] = {}
         for row, prob in recommended.items():
-            parts.setdefault(int(action[row, i]) if concept.told else ANY, {})[row] = prob
+            parts.setdefault(int(action[row, i]) if concept.interim else ANY, {})[row] = prob
         for told, part in sorted(parts.items()) if deviates else ():
             played = {int(action[row, i]) for row in part}
             found += [left(i, told, part, b) for b in sorted({own[i] for own in row_of}) if played != {b}]

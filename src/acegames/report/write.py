@@ -289,7 +289,7 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
         "exact": view.policy.tracker.exact,
         "alike": view.policy.reached is None,
         "objective": objective_data(view),
-        "told": view.policy.concept.told,
+        "told": view.policy.concept.interim,
         "product": view.policy.concept.product,
     }
 

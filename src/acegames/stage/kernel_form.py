@@ -25,7 +25,7 @@ def goal_of(concept: Concept, players: tuple[Hashable, ...], above: Floats) -> G
     """
     criterion, weights = concept.criterion, concept.weights(players) or (1.0,) * len(players)
     terms = above if criterion.compares else np.array([weights]) / (max(map(abs, weights)) or 1.0)
-    return Goal(concept.told, float(concept.floor), criterion.kernel, terms)
+    return Goal(concept.interim, float(concept.floor), criterion.kernel, terms)
 
 
 def deviation_table(

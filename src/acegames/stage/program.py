@@ -145,7 +145,7 @@ def deviation_rows(stage: Stage, v: list[Numbers], outside: Numbers) -> tuple[li
         choices = sorted(set(own))
         given = (
             {c: [r for r, a in enumerate(own) if a == c] for c in choices}
-            if concept.told
+            if concept.interim
             else {None: [*range(len(own))]}
         )
         for d, told in itertools.product(choices, given):

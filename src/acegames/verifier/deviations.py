@@ -175,7 +175,7 @@ class Judge:
         threads: Threads,
         alike: Alike,
     ) -> None:
-        self.packed, self.keys, self.reader, self.told = packed, keys, reader, concept.told
+        self.packed, self.keys, self.reader, self.told = packed, keys, reader, concept.interim
         self._numbers, self.base, self.alike = numbers, base, alike
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones

@@ -169,7 +169,7 @@ class OnCard:
         time, numbers = self.tables.time(t), self.tables.numbers[self.packed.game.layer_at[t]]
         game = (time, table, numbers, self.base[t : t + 1], 0 if time.last else len(time.worst))
         for chunk in self._answers_of_pairs(t, keys) if stored is None else self._answers(stored):
-            given = Judging(keys, *game, bool(self.concept.told), following, found, self.wrong, chunk)
+            given = Judging(keys, *game, bool(self.concept.interim), following, found, self.wrong, chunk)
             launch(self.card, "judge", self.shape, count, given)
         self._note_gains(t, keys, found)
         if self.card.fetch(self.wrong)[0]:

@@ -53,7 +53,7 @@ def evaluate_together(subgames: Subgames, reader: Reader, concept: Concept) -> E
         np.empty((len(first), len(packed.low) + len(packed.units.stored)), dtype=np.int64),
         np.empty(len(first), dtype=np.uint8),
     )
-    given = time, table, numbers, base, packed.joined.ends, played, concept.told
+    given = time, table, numbers, base, packed.joined.ends, played, concept.interim
     kernels.judge(keys[first], *given, found, found, outside, scratch(packed))
     if (outside >= 0).any():
         return None

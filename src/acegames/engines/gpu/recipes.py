@@ -90,7 +90,7 @@ class Shape:
         actions = tuple(len(labels) for labels in space.game.actions)
         rows = prod(actions) if prod(actions) <= min(2 * rows, MOST_ROWS) else rows
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
-        told = concept is not None and bool(concept.told)
+        told = concept is not None and bool(concept.interim)
         shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, told)
         return replace(shape, warp=shape.wants_warp, shared=SHARED.get(capability, LEAST_SHARED))
 
