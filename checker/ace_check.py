@@ -17,9 +17,8 @@ capacity - start, and never below 0. The policy reads *situations* (t, s, spent)
               back. At each step the deviating player does as recommended or, if nothing unsafe can come of it, plays
               CE: another action upon each recommendation;  CCE: one action, whatever would be recommended;
               Nash: as CCE, and the policy is the product of the players' own probabilities.
-              W - V is the player's gain. Beyond what rounding can have changed, no more than SMALL of the stake in that
-              situation is accepted. The stake: the best total that safe play can bring, less the worst that the
-              policy can by what it plays with a probability of at least SMALL.
+              W - V is the player's gain. Beyond what rounding can have changed, SMALL of the stake there is accepted:
+              of the best total of safe play, less the worst of what the policy plays with probability SMALL or more.
 Floats are the exact binary fractions that they are, and distributions are divided by their sums. Every bound is a true
 one: sums of floats are moved outward by more than rounding can have changed them; with --exact they are rational.
 """
@@ -259,8 +258,7 @@ def deviation(game, i, plan, worth, told, side, rough):
     for group in groups.values():
         choices = [group, *([(*a[:i], own, *a[i + 1 :]) for a in group] for own in {a[i] for a in worth})]
         safe = [[worth[a] for a in choice] for choice in choices if worth.keys() >= set(choice)]
-        weights = [plan[a] for a in group]
-        best.append(max(mean(game, weights, x, side, rough, shares=plan.values()) for x in safe))
+        best.append(max(mean(game, [plan[a] for a in group], x, side, rough, shares=plan.values()) for x in safe))
     return mean(game, [1] * len(best), best, side, rough, shares=[1])
 
 

@@ -15,7 +15,7 @@ def solution():
 
 
 def test_a_solution_in_place_of_its_game(solution):
-    with pytest.raises(ace.InvalidGame, match=r"got Solution .* must be a MarkovGame; solution\.game is one"):
+    with pytest.raises(ace.InvalidGame, match=r"got Solution, must be a MarkovGame; solution\.game is one"):
         ace.solve(solution)
 
 
