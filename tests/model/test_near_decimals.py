@@ -101,3 +101,12 @@ def test_the_start_of_a_reservoir_is_looked_at():
         ace.GameWarning, match=r"^the start of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
     ):
         risky(0, ace.reservoir(1, start=0.1 * 3))
+
+
+def test_the_reserve_of_a_reservoir_is_looked_at():
+    reserve = r"^the reserve of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
+    with pytest.warns(ace.GameWarning, match=reserve):
+        risky(0, ace.reservoir(1, reserve=0.1 * 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        risky(0, ace.reservoir(1, reserve=[0.1, 0.3]))
