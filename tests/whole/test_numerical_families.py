@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from acegames.engines import baseline as taken_out
 from acegames.engines import local, reference
 from acegames.engines.baseline import Baseline, baseline
 from acegames.model.record import with_fields
@@ -356,3 +357,39 @@ def test_budgets_in_fractions_are_met_exactly():
     short = replace(drawn, budget=[Fraction(3, 10**12) - Fraction(1, 10**20)])
     assert ace.solve(drawn.game()).values[0] == 3
     assert ace.solve(short.game()).values[0] < 3
+
+
+def test_rewards_are_lowered_where_play_can_be(monkeypatch):
+    """States that say the time: each of them is looked at in its own step only, to the same bits."""
+    rng, steps, wide = np.random.default_rng(0), 40, 5
+    row = np.arange(2 * steps * wide)
+    state, out_row = row // 2, np.repeat(row, 2)
+    following = np.minimum(out_row // (2 * wide) + 1, steps - 1) * wide + rng.integers(wide, size=len(out_row))
+    game = ace.MarkovGame.from_sparse(
+        row_state=state,
+        row_action=(row % 2)[:, None],
+        reward=1e6 + rng.integers(4, size=(len(row), 1)),
+        out_row=out_row,
+        prob=np.full(len(out_row), 0.5),
+        next_state=following,
+        cost=(rng.random((len(out_row), 1)) < 0.1).astype(int),
+        budget=3 * steps,
+        horizon=steps,
+        initial=0,
+    )
+    space = explore(plan(game, lattice(game), clip=True))
+    base, lowered, lookups = baseline(game, space.played), taken_out._lowered, []
+    assert base.potential is not None
+
+    def counted(layer, here, after):
+        lookups.append(len(layer.reward))
+        return lowered(layer, here, after)
+
+    monkeypatch.setattr(taken_out, "_lowered", counted)
+    for t in range(steps):
+        layer = game.layer(t)
+        rows = np.flatnonzero(np.unpackbits(space.played[t], count=len(row), bitorder="little"))
+        whole = lowered(layer, base.potential[t], base.potential[t + 1])
+        assert 0 < len(rows) <= 2 * wide and base.rewards(t)[rows].tobytes() == whole[rows].tobytes()
+    assert sum(lookups) <= len(row)
+    assert ace.solve(game).verify().ok

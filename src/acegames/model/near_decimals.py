@@ -62,6 +62,12 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
         for label, kept in zip(game.constraints, game.reservoirs, strict=True)
         if kept is not None and kept.start != kept.capacity and near_decimal(kept.start) is not None
     ]
+    found += [
+        f"the reserve of the reservoir {game.constraints[m]!r}{_at(game, m, bound)} is {_missed(kept.capacity - bound)}"
+        for m, kept in enumerate(game.reservoirs)
+        for bound in dict.fromkeys(row[m] for row in game.budgets)
+        if kept is not None and near_decimal(kept.capacity - bound) is not None
+    ]
     near = [(m, k) for m, values in enumerate(game.cost_values) for k in _near(values)] if costs else []
     if near:
         m, k = near[0]
