@@ -13,8 +13,8 @@ from scipy import stats
 
 import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
+from acegames.model.layers import with_fields
 from acegames.model.numbers import exact as exact_number
-from acegames.model.record import with_fields
 from oracle import feasible_sets, random_game
 from shares import examples, some
 
@@ -691,18 +691,12 @@ def test_options_of_the_wrong_kind(wrong):
         ace.budget_curve(drawn_twice(1, 2), rounding="up")
 
 
-def test_a_bracket_takes_the_order_of_solve_and_warns_about_the_old_one():
+def test_a_bracket_takes_the_order_of_solve():
     game = ace.catalog.get("intersection")
-    found = ace.bracket(game, ace.CE("fair"), epsilon=0.5)
-    assert found.down.concept == ace.CE("fair")
-    for old in (
-        lambda: ace.bracket(game, 0.5, ace.CE("fair")),
-        lambda: ace.bracket(game, 0.5, concept=ace.CE("fair")),
-    ):
-        with pytest.warns(DeprecationWarning, match=r"bracket\(game, concept, epsilon=epsilon\)"):
-            assert str(old()) == str(found)
-    assert str(ace.bracket(game, epsilon=0.5, concept=ace.CE("fair"))) == str(found)
+    assert ace.bracket(game, ace.CE("fair"), epsilon=0.5).down.concept == ace.CE("fair")
     assert ace.bracket(game=game, epsilon=0.5).down.concept == ace.CCE()
+    with pytest.raises(ace.InvalidOption, match=r"concept: got 0\.5"):
+        ace.bracket(game, 0.5, epsilon=0.5)
 
 
 def test_costs_are_rounded_up_for_safety_and_down_for_an_equilibrium():

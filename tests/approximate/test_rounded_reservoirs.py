@@ -13,8 +13,8 @@ from scipy import stats
 import acegames as ace
 import oracle
 from acegames.approximate.rounding import Rounding, round_costs, rounded_by
+from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
-from acegames.model.record import with_fields
 from shares import some
 
 WANTED = (Fraction(1, 20), Fraction(1, 3), 1, Fraction(5, 2))

@@ -12,7 +12,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, catalog
 from acegames.catalog import net_zero, warehouse
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 
 NAMES = catalog.names()
 SMALLER = {"warehouse": {"horizon": 6}}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import acegames as ace
 import oracle
 from acegames.cli import app
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.frontier import last_finite
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.units import Units

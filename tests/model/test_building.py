@@ -25,7 +25,7 @@ def walker(player="a", horizon=4, timed=False, **options):
 
 @pytest.fixture
 def every_call(monkeypatch):
-    monkeypatch.setattr("acegames.model.building.PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
 
 
 def check(told, horizon):

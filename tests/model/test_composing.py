@@ -389,7 +389,7 @@ def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
 def test_room_that_does_not_suffice_grows(monkeypatch):
     agents = robots()
     whole = compose(agents)
-    monkeypatch.setattr("acegames.model.composing._ROOM", 3)
+    monkeypatch.setattr("acegames.model.composing._RESERVED", 3)
     monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
     assert compose(agents).digest == whole.digest
 

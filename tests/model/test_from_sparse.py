@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from acegames import MarkovGame
 from acegames.errors import InvalidGame
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from shares import examples
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.model import near_decimals
-from acegames.model.near_decimals import near_decimal
+from acegames.model import assemble
+from acegames.model.assemble import near_decimal
 
 
 def risky(cost, budget):
@@ -91,9 +91,9 @@ def test_of_many_costs_the_same_are_found():
             }
         )
     )
-    assert len(values) > near_decimals.MANY
+    assert len(values) > assemble.MANY
     one_by_one = [k for k, value in enumerate(values) if near_decimal(value) is not None]
-    assert near_decimals._near(values) == one_by_one and len(one_by_one) > 1000
+    assert assemble._near(values) == one_by_one and len(one_by_one) > 1000
 
 
 def test_the_start_of_a_reservoir_is_looked_at():
@@ -101,21 +101,3 @@ def test_the_start_of_a_reservoir_is_looked_at():
         ace.GameWarning, match=r"^the start of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
     ):
         risky(0, ace.reservoir(1, start=0.1 * 3))
-
-
-def test_the_reserve_of_a_reservoir_is_looked_at():
-    reserve = r"^the reserve of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
-    with pytest.warns(ace.GameWarning, match=reserve):
-        risky(0, ace.reservoir(1, reserve=0.1 * 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        risky(0, ace.reservoir(1, reserve=[0.1, 0.3]))
-
-
-def test_the_budget_that_comes_with_another_horizon_is_looked_at():
-    game = risky(0, 1)
-    with pytest.warns(ace.GameWarning, match=r"^the budget of 'risk' is 0\.30000000000000004, which misses 0\.3 "):
-        game.with_horizon(1, budget={"risk": 0.1 * 3})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        game.with_horizon(1)

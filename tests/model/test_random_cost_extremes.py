@@ -20,9 +20,9 @@ from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLa
 from acegames.files import solution as solution_file
 from acegames.files import written_costs
 from acegames.files.written_costs import read_written_cost
-from acegames.model.costs.cells import probabilities
-from acegames.model.costs.random import random_cost
+from acegames.model.cost_cells import probabilities
 from acegames.model.numbers import TINIEST, exact
+from acegames.model.random_costs import random_cost
 from acegames.model.words import to_digits
 from acegames.safety.frontier import Frontier
 from acegames.verifier.rounding import Rule, cells

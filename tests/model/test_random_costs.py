@@ -20,9 +20,9 @@ import acegames as ace
 import shares
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.costs.cells import probabilities
-from acegames.model.costs.random import RandomCost, random_cost, read_cost
+from acegames.model.cost_cells import probabilities
 from acegames.model.numbers import TINIEST
+from acegames.model.random_costs import RandomCost, random_cost, read_cost
 
 F = Fraction
 

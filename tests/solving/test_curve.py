@@ -12,7 +12,7 @@ import pytest
 import acegames as ace
 import oracle
 from acegames.model.budgets import Reservoir
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.solving.curve_budgets import shares
 from budget_shifts import own_budgets, shifted
 from shares import blocks, some

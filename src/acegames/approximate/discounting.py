@@ -21,10 +21,9 @@ from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import pointers
 from acegames.model.assemble import RawLayer, rebuilt
-from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer, MarkovGame, Payments, check_game, place
-from acegames.model.record import with_fields
-from acegames.model.tails import Tails
+from acegames.model.layers import Tails, with_fields
+from acegames.model.random_costs import RandomCost
 from acegames.model.user_functions import public
 
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
@@ -108,21 +107,19 @@ def _steps(size: Fraction, rate: Fraction, small: Fraction) -> int:
 
 
 def _log(amount: Fraction) -> float:
-    """Return the logarithm of a number that no float may hold; of one close to 1 to many digits."""
+    """Return the logarithm of a number that a float may not hold, precise close to 1."""
     near = float(amount - 1)
     return math.log1p(near) if abs(near) < 0.5 else math.log(amount.numerator) - math.log(amount.denominator)
 
 
 def _above(amount: Fraction) -> float:
-    """Return the amount as a float that is not smaller."""
-    found = float(amount)
-    return found if Fraction(found) >= amount else math.nextafter(found, math.inf)
+    """Return the smallest float that is at least the amount."""
+    nearest = float(amount)
+    return nearest if Fraction(nearest) >= amount else math.nextafter(nearest, math.inf)
 
 
 def _stationary(game: MarkovGame) -> Layer:
-    """Return the rules of every time as one layer: those of each state at the first time that has
-    it.
-    """
+    """Return the rules of all times as one layer, each state's from its first time."""
     rules: dict[int, dict[str, NDArray[Any]]] = {}
     met, layers = {s for s, _ in game.initial}, [layer.apart() for layer in game.layers]
     for layer in layers:
@@ -149,9 +146,7 @@ def _stationary(game: MarkovGame) -> Layer:
 
 
 def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
-    """Return the part of a layer, outcomes apart, that is about one state; counts instead of
-    pointers.
-    """
+    """Return what a layer, outcomes apart, says of one state; counts instead of pointers."""
     rows = slice(int(layer.row_ptr[state]), int(layer.row_ptr[state + 1]))
     outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
     parts = {"row_ptr": np.array([rows.stop - rows.start])}
@@ -186,7 +181,7 @@ def _truncated(
 
 
 def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:
-    """Return the cost, up / down times; with a factor of zero nothing is left to be random."""
+    """Return the cost times up / down; zero times a random cost is not random."""
     if not isinstance(cost, RandomCost):
         return _cut(cost.numerator * up, cost.denominator * down, grain)
     if not up:

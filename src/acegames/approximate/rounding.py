@@ -22,18 +22,16 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import negated, own_names
-from acegames.model.checks import check_choice, check_flag
-from acegames.model.costs.cells import probabilities
-from acegames.model.costs.random import Cost, RandomCost
+from acegames.model.checks import check_choice, check_flag, check_known, counted, read_at
+from acegames.model.cost_cells import probabilities
 from acegames.model.game import Layer, MarkovGame, check_game
-from acegames.model.numbers import TINIEST, exact, is_scalar
+from acegames.model.numbers import LARGEST, TINIEST, common_unit, exact, is_scalar, plain
+from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.user_functions import public
 from acegames.model.words import called, to_digits
-from acegames.model.written import check_known, counted, read_at
 from acegames.system.showing import Shown
 
 MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
@@ -120,20 +118,20 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
         for label in labels:
             if label not in each:
                 raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
-        given = [each[c] for c in labels]
+        entries = [each[c] for c in labels]
     elif isinstance(epsilon, str) or is_scalar(epsilon):
-        given = [read_number("epsilon", epsilon, *rule)] * len(labels)
+        entries = [read_number("epsilon", epsilon, *rule)] * len(labels)
     else:
-        given = list(epsilon)
-        if len(given) == len(own_names(labels)) < len(labels):
-            return _per_constraint(game, dict(zip(own_names(labels), given, strict=True)))
-        if len(given) != len(labels):
-            raise InvalidOption(f"epsilon: has {counted(len(given), 'entry')}, the constraints are {list(labels)!r}")
-    return [read_number(f"epsilon of {label!r}", e, *rule) for label, e in zip(labels, given, strict=True)]
+        entries = list(epsilon)
+        if len(entries) == len(own_names(labels)) < len(labels):
+            return _per_constraint(game, dict(zip(own_names(labels), entries, strict=True)))
+        if len(entries) != len(labels):
+            raise InvalidOption(f"epsilon: has {counted(len(entries), 'entry')}, the constraints are {list(labels)!r}")
+    return [read_number(f"epsilon of {label!r}", e, *rule) for label, e in zip(labels, entries, strict=True)]
 
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
-    """Return an exact number; InvalidOption saying what it must be."""
+    """Read an exact number; InvalidOption says what it must be."""
     amount: Fraction = read_at(what, exact, value, f"; must be {rule}", InvalidOption)
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
@@ -180,9 +178,9 @@ def _rule(
     # no budget below the horizon times the cheapest cost can be kept
     cheapest = min(map(upper, costs))
     tightest = min(smallest, horizon * cheapest, Fraction(0)) if any_budget else smallest
-    kept = game.reservoirs[m]
-    if kept is not None:  # from any level this fills it, or leaves the reserve and all that can still be drained
-        tightest = smallest - kept.capacity
+    reservoir = game.reservoirs[m]
+    if reservoir is not None:  # from any level this fills it, or leaves the reserve and all that can still be drained
+        tightest = smallest - reservoir.capacity
     # what is cut off must not count as a cost
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
@@ -208,10 +206,10 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
     values: list[list[Fraction]] = []
     cells: list[_Cells] = []
     for costs, rule in zip(game.cost_values, rules, strict=True):
-        found = [_counted(c, rule) for c in costs]
-        values.append([value for entry in found for value, _ in entry])
-        prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
-        cells.append((pointers([len(entry) for entry in found]), prob))
+        entries = [_counted(c, rule) for c in costs]
+        values.append([value for entry in entries for value, _ in entry])
+        prob = np.array([p for entry in entries for _, p in entry], dtype=np.float64)
+        cells.append((pointers([len(entry) for entry in entries]), prob))
     raw = [_expanded(layer, cells, times) for layer, times in zip(game.layers, game.times, strict=True)]
     return rebuilt(game, raw, values, horizon=game.horizon)
 
@@ -225,8 +223,7 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
 
 
 def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
-    """Return a layer in which every outcome stands once for each combination of the cells of its
-    costs.
+    """Return a layer whose outcomes are split over the cells of their random costs.
 
     It is there to be solved, so that of what outcomes pay the mean is kept.
     """
@@ -248,3 +245,63 @@ def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawL
         prob = np.maximum(prob[again] * shares[new], TINIEST)  # what is possible stays possible
     raw = RawLayer.of(replace(layer, payments=None), times)
     return replace(raw, out_row=raw.out_row[outcome], prob=prob, next_state=layer.next_state[outcome], cost=cost)
+
+
+# The options of every function that may round costs.
+
+
+@dataclass(frozen=True)
+class RoundingOptions:
+    """How far budgets may be exceeded: epsilon, relative and rounding, as every function has them.
+
+    One rule says which rounding None means. Where an equilibrium is computed (`solve`, `estimate`,
+    `budget_curve`) costs are rounded down: every deviation that is safe with the true costs is
+    deterred, and an infeasible verdict holds for the true costs. Where safety is promised
+    (`Shield`) they are rounded up: no true budget is ever exceeded.
+    """
+
+    epsilon: Any = None
+    relative: bool = False
+    rounding: str | None = None
+    default: str = "down"  # the rounding that None means
+
+    @property
+    def direction(self) -> str:
+        """Which way costs are rounded."""
+        return self.default if self.rounding is None else self.rounding
+
+    def rounded(self, game: MarkovGame, *, any_budget: bool = False) -> Rounded | None:
+        """Return the game with rounded costs; None without an epsilon.
+
+        Games from `discount` have an epsilon of their own.
+        """
+        epsilon, direction = self.epsilon, self.direction
+        if epsilon is None and game.tails is not None:
+            if self.relative:
+                raise InvalidOption(
+                    "relative: the epsilon of a discounted game is an amount; give epsilon= as well to use a relative one"
+                )
+            epsilon = game.tails.shares
+        if epsilon is None:
+            if check_flag("relative", self.relative) or not isinstance(direction, str) or direction != self.default:
+                raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
+            return None
+        return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)
+
+    def count(self, game: MarkovGame) -> Rounded:
+        """Return the game as costs are counted; where all are exact, the game itself."""
+        answer = self.rounded(game)
+        return Rounded(game, game, ()) if answer is None or not any(answer.rounding) else answer
+
+    def in_words(self, game: MarkovGame) -> str:
+        """Return the epsilon in words; empty where the answer is to be exact."""
+        epsilon = self.epsilon
+        if epsilon is None and game.tails is not None:
+            return f"epsilon {plain(game.tails.epsilon)} in all"
+        if epsilon is None or (is_scalar(epsilon) and not epsilon):
+            return ""
+        if isinstance(epsilon, Mapping):
+            shown = ", ".join(f"{c} {plain(exact(e))}" for c, e in epsilon.items())
+        else:
+            shown = ", ".join(str(plain(exact(e))) for e in ([epsilon] if is_scalar(epsilon) else epsilon))
+        return f"epsilon {shown}" + (" of each budget" if self.relative else "")

@@ -16,8 +16,8 @@ from typing import Any
 
 from acegames.catalog._pictures import picture_of
 from acegames.errors import AceError
+from acegames.model.checks import check_known
 from acegames.model.game import MarkovGame
-from acegames.model.written import check_known
 
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names", "picture_of"]
 
@@ -49,7 +49,7 @@ class UnknownGame(AceError, KeyError, ValueError):
 
 
 def names() -> list[str]:
-    """Return names of the catalog games."""
+    """Return the names of the catalog games."""
     return list(_NAMES)
 
 
@@ -70,7 +70,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
 
 
 def describe(name: str) -> CatalogEntry:
-    """Return a game's story, source, facts and parameters; UnknownGame when no game has this name."""
+    """Return a game's story, source, facts and parameters; UnknownGame if there is none."""
     module = _module(name)
     title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
     story, _, rest = rest.partition("\n\nSource:")

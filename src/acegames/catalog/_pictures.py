@@ -13,8 +13,8 @@ import numpy as np
 
 from acegames.catalog import corridor, drones
 from acegames.model.arrays import owners
-from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame
+from acegames.model.random_costs import RandomCost
 
 Picture = Callable[[Any], str]
 SIZE = 60  # of a cell
@@ -79,20 +79,20 @@ def _warehouse(game: MarkovGame) -> Picture:
 
 
 def _pads(game: MarkovGame) -> set[tuple[int, int]]:
-    """Return cells in which waiting fills a battery."""
-    layer, found = game.layer(0), set()
+    """Return the cells in which waiting fills a battery."""
+    layer, pads = game.layer(0), set()
     state = owners(layer.row_ptr)
     for i, actions in enumerate(game.actions):
         fills = np.array([not isinstance(cost, RandomCost) and cost < 0 for cost in game.cost_values[i]])[
             layer.cost[layer.out_ptr[:-1], i]
         ]
         places = np.unique(state[fills & (layer.action[:, i] == actions.index("wait"))])
-        found |= {_places(game)[s][i][:2] for s in places.tolist()}
-    return found
+        pads |= {_places(game)[s][i][:2] for s in places.tolist()}
+    return pads
 
 
 def _places(game: MarkovGame) -> Sequence[Any]:
-    """Return the states, which are tuples if it is a catalog game."""
+    """Return the states, which in this catalog game are tuples of places."""
     return game.states
 
 

@@ -20,10 +20,13 @@ Facts:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from acegames.catalog._weights import check_weights
+from acegames.errors import InvalidGame
+from acegames.model.checks import show
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import exact
 
 VALUES = (92, 57, 49, 68, 60, 43, 67, 84, 87, 72)
 WEIGHTS = (23, 31, 29, 44, 53, 38, 63, 85, 89, 82)
@@ -50,3 +53,23 @@ def build(values: Sequence[float] = VALUES, weights: Sequence[Any] = WEIGHTS, ca
         outcomes=lambda t, s, a: [(1.0, s, weights[t] if a[0] == "take" else 0)],
         reward=lambda t, s, a: [values[t] if a[0] == "take" else 0],
     )
+
+
+LARGEST = Fraction(10) ** 300
+"""Weights are also rewards, of which floats hold the sum."""
+
+
+def check_weights(game: str, weights: Sequence[Any]) -> list[Fraction]:
+    """Return weights as exact numbers; InvalidGame names the game and the weight that is wrong."""
+    if not len(weights):
+        raise InvalidGame(f"{game}: weights: there are none, must be at least one")
+    exactly = []
+    for k, weight in enumerate(weights):
+        try:
+            exactly.append(exact(weight))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidGame(f"{game}: weights: entry {k}: {error}") from None
+        if not 0 <= exactly[-1] <= LARGEST:
+            rule = "must be at least 0" if exactly[-1] < 0 else "must be at most 1e300"
+            raise InvalidGame(f"{game}: weights: entry {k} is {show(weight)}, {rule}")
+    return exactly

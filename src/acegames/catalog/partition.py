@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from acegames.catalog._weights import check_weights
+from acegames.catalog.knapsack import check_weights
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact
 

@@ -103,16 +103,16 @@ def _cell(place: Place, way: str) -> Cell:
 
 
 def _apart(s: Cases) -> Bools:
-    """Never in the same cell."""
-    found: Bools = (s["red"][:, :2] != s["blue"][:, :2]).any(axis=1)
-    return found
+    """Return where the robots are in different cells."""
+    apart: Bools = (s["red"][:, :2] != s["blue"][:, :2]).any(axis=1)
+    return apart
 
 
 def _no_swap(s: Cases, a: Cases) -> Bools:
-    """Never through each other."""
+    """Return where the robots do not pass through each other."""
     return ~(_moves_onto(s["red"], a["red"], s["blue"]) & _moves_onto(s["blue"], a["blue"], s["red"]))
 
 
 def _moves_onto(own: NDArray[Any], way: NDArray[Any], other: NDArray[Any]) -> Bools:
-    found: Bools = (own[:, :2] + [STEPS[w] for w in way] == other[:, :2]).all(axis=1)
-    return found
+    meets: Bools = (own[:, :2] + [STEPS[w] for w in way] == other[:, :2]).all(axis=1)
+    return meets

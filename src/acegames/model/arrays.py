@@ -23,7 +23,7 @@ _SAMPLE, _FEW = 2**16, 2**10
 
 
 def frozen(array: Any) -> NDArray[Any]:
-    """Return a read-only view, as the arrays of a game are: kernels are compiled for those only."""
+    """Return a read-only view, the only kind of array for which kernels are compiled."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
@@ -38,7 +38,7 @@ def seal(record: Any) -> None:
 
 
 def pointers(lengths: ArrayLike) -> Ints:
-    """Return where each list begins, and where the last one ends."""
+    """Return the pointers of lists of these lengths: where each begins, and where the last ends."""
     lengths = np.asarray(lengths)
     ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ptr[1:])
@@ -46,12 +46,12 @@ def pointers(lengths: ArrayLike) -> Ints:
 
 
 def pointer_type(end: int) -> type[np.signedinteger[Any]]:
-    """Return the type of a game's pointers to so many places."""
+    """Return the integer type of a game's pointers, of which `end` is the largest."""
     return np.int32 if end < 2**31 else np.int64
 
 
 def code_type(count: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest type in which the codes 0 .. count-1, and one more, can be counted."""
+    """Return the smallest integer type for the codes 0 .. count-1 and one more."""
     return np.int8 if count < 2**7 else np.int16 if count < 2**15 else np.int32
 
 
@@ -61,14 +61,15 @@ def owners(ptr: NDArray[Any]) -> Ints:
 
 
 def spans(start: NDArray[Any], stop: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return the numbers start[k] .. stop[k] - 1 of every k, end to end, and the pointers to them."""
+    """Return the numbers start[k] .. stop[k] - 1 of all k, end to end, and their pointers."""
     ptr = pointers(stop - start)
     return np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr
 
 
 def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
-    """Return the lexicographic order of rows, given by columns, and which rows so ordered occur
-    first.
+    """Return the lexicographic order of rows, given by columns, and which are new in it.
+
+    A row, in that order, is new if it differs from the row before.
     """
     key = _one_number(columns)
     order = np.lexsort(tuple(columns)[::-1]) if key is None else np.argsort(key, kind="stable")
@@ -85,7 +86,7 @@ def in_pair_order(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
     return state[order], spent[order]
 
 
-def alike(columns: Sequence[NDArray[Any]]) -> Ints:
+def number_rows(columns: Sequence[NDArray[Any]]) -> Ints:
     """Number rows, given by columns, in lexicographic order; equal rows have the same number."""
     order, new = in_order(columns)
     number = np.empty(len(order), dtype=np.int64)
@@ -94,8 +95,9 @@ def alike(columns: Sequence[NDArray[Any]]) -> Ints:
 
 
 def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
-    """Return whether rows are in lexicographic order, each once. False where that takes long to
-    say.
+    """Return whether rows are known to be in strict lexicographic order.
+
+    False also where it would take long to say.
     """
     for begin in range(0, len(columns[0]), _SAMPLE):  # the last row of a block is the first of the next
         key = _one_number([column[begin : begin + _SAMPLE + 1] for column in columns])
@@ -105,7 +107,7 @@ def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
 
 
 def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
-    """Return a number per row in the same order; None where numbers of 62 bits do not suffice."""
+    """Return one number for each row, in the same order; None where 62 bits do not suffice."""
     spans = [(int(column.min(initial=0)), int(column.max(initial=0)) + 1) for column in columns]
     if min(low for low, _ in spans) < 0 or math.prod(high for _, high in spans) >= 2**62:
         return None
@@ -117,9 +119,7 @@ def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
-    """Return `np.unique(column, return_inverse=True)`, faster where there are few different
-    numbers.
-    """
+    """Return `np.unique(column, return_inverse=True)`, faster where few numbers differ."""
     known = np.unique(column[:_SAMPLE])
     if len(column) <= _SAMPLE or len(known) > _FEW or (column != column).any():
         return np.unique(column, return_inverse=True)
@@ -141,9 +141,9 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 class Growing:
     """An array to which blocks are added; there is never a second copy of it all."""
 
-    def __init__(self, dtype: Any, *width: int, room: int) -> None:
-        """Begin with room for so many entries: untouched room takes no memory."""
-        self.array = np.empty((room, *width), dtype=dtype)
+    def __init__(self, dtype: Any, *width: int, capacity: int) -> None:
+        """Reserve memory for so many entries; what is not used takes none."""
+        self.array = np.empty((capacity, *width), dtype=dtype)
         self.length = 0
 
     def add(self, block: NDArray[Any]) -> None:
@@ -170,7 +170,7 @@ class Growing:
 
 def look_up(tables: Sequence[NDArray[Any]], codes: NDArray[Any]) -> Ints:
     """Return `tables[m][codes[:, m]]` for each column m of codes (K, M)."""
-    found = np.empty(codes.shape, dtype=np.int64)
+    values = np.empty(codes.shape, dtype=np.int64)
     for m, table in enumerate(tables):
-        found[:, m] = table[codes[:, m]]
-    return found
+        values[:, m] = table[codes[:, m]]
+    return values

@@ -1,21 +1,21 @@
-"""Budgets as users write them, and as exact bounds on what is spent after each step (spec 1)."""
+"""Budgets and cumulative costs: as users write them, as exact numbers, in whole units (spec 1)."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acegames.errors import InvalidGame
-from acegames.model.checks import Label, check_labels
-from acegames.model.numbers import Bound, exact, exact_or_inf, is_scalar, plain
-from acegames.model.written import are, counted, read_at
+from acegames.errors import InvalidGame, UnknownPair
+from acegames.model.checks import Label, are, check_known, check_labels, counted, read_at, unknown
+from acegames.model.numbers import LARGEST, Bound, exact, exact_or_inf, is_scalar, plain
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -53,11 +53,11 @@ def spent_at_start(reservoirs: Reservoirs) -> tuple[Fraction, ...]:
 
 
 def spent_after(reservoirs: Reservoirs, spent: tuple[Amount, ...], cost: tuple[Amount, ...]) -> tuple[Amount, ...]:
-    """Return the cumulative costs after one more, in any unit: a reservoir is never more than full."""
-    found = tuple(map(add, spent, cost))
+    """Return the cumulative costs after one more cost; a reservoir is never more than full."""
+    totals = tuple(map(add, spent, cost))
     if not any(reservoirs):
-        return found
-    return tuple(x if kept is None else max(x, 0 * x) for x, kept in zip(found, reservoirs, strict=True))
+        return totals
+    return tuple(x if reservoir is None else max(x, 0 * x) for x, reservoir in zip(totals, reservoirs, strict=True))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def negated(label: Label) -> Label:
 
 
 def own_names(constraints: Sequence[Label]) -> list[Label]:
-    """Return the constraints but for those that limit another one from below, which share its name."""
+    """Return the constraints without those that limit another one from below."""
     lower = set(map(negated, constraints))
     return [c for c in constraints if c not in lower]
 
@@ -216,12 +216,12 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
 def _by_column(labels: Sequence[Label], entries: Sequence[Any], horizon: int) -> Budgets:
     columns, reservoirs, lower = [], [], []
     for label, entry in zip(labels, entries, strict=True):
-        kept, least, column = None, None, entry
+        reservoir, least, column = None, None, entry
         if isinstance(entry, Holds):
-            kept, column = _read_reservoir(label, entry, horizon)
+            reservoir, column = _read_reservoir(label, entry, horizon)
         elif isinstance(entry, Between):
             least, column = _read_between(label, entry, horizon)
-        reservoirs.append(kept)
+        reservoirs.append(reservoir)
         lower.append(least)
         columns.append(_schedule(f"budget of {label!r}", column, horizon))
     rows = tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
@@ -239,11 +239,11 @@ def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
     return tuple(_bound(f"{what} at t={t}", v) for t, v in enumerate(values))
 
 
-def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+def _read_between(label: Label, limits: Between, horizon: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
     """Return the bounds on the negated cumulative cost, and on the cumulative cost."""
     what = f"budget of {label!r}: the"
-    high = _schedule(f"{what} upper limit", given.high, horizon)
-    low = [given.low] * horizon if is_scalar(given.low) else list(given.low)
+    high = _schedule(f"{what} upper limit", limits.high, horizon)
+    low = [limits.low] * horizon if is_scalar(limits.low) else list(limits.low)
     if len(low) != horizon:
         raise InvalidGame(f"{what} lower limits are {len(low)}, the horizon is {horizon}")
     negative = []
@@ -260,19 +260,19 @@ def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bou
     return tuple(negative), high
 
 
-def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:
+def _read_reservoir(label: Label, holds: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:
     """Return the capacity and the level at the beginning, and the bounds on what is missing."""
     what = f"budget of {label!r}: the"
-    capacity = read_at(f"{what} capacity", exact, given.capacity, "; must be a finite number")
+    capacity = read_at(f"{what} capacity", exact, holds.capacity, "; must be a finite number")
     if capacity < 0:
         raise InvalidGame(f"{what} capacity {plain(capacity)!r} must not be below 0")
-    start = capacity if given.start is None else read_at(f"{what} start", exact, given.start, "; must be a number")
+    start = capacity if holds.start is None else read_at(f"{what} start", exact, holds.start, "; must be a number")
     if not 0 <= start <= capacity:
         raise InvalidGame(f"{what} start {plain(start)!r} must be between 0 and the capacity {plain(capacity)!r}")
-    reserves = _schedule(f"{what} reserve", given.reserve, horizon)
+    reserves = _schedule(f"{what} reserve", holds.reserve, horizon)
     for t, reserve in enumerate(reserves):
         if not 0 <= reserve <= capacity:
-            at = "" if is_scalar(given.reserve) else f" at t={t}"
+            at = "" if is_scalar(holds.reserve) else f" at t={t}"
             raise InvalidGame(
                 f"{what} reserve{at} {plain(reserve)!r} must be between 0 and the capacity {plain(capacity)!r}"
             )
@@ -280,35 +280,34 @@ def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir
 
 
 def _bound(what: str, value: Any) -> Bound:
-    found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf")
-    return found
+    bound: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf")
+    return bound
 
 
 def own_budget(game: MarkovGame) -> dict[Label, Any]:
-    """Return the budget of each constraint as a builder takes it: a number, one per time, a
-    reservoir.
-    """
+    """Return the budget of each constraint as a builder takes it."""
     columns = zip(game.constraints, zip(*game.budgets, strict=True), game.reservoirs, strict=True)
-    return {label: _own(column, kept) for label, column, kept in columns}
+    return {label: _own(column, reservoir) for label, column, reservoir in columns}
 
 
-def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
-    if kept is not None:
-        reserve = _own([kept.capacity - b for b in column], None)
-        return Holds(plain(kept.capacity), plain(kept.start), reserve)
+def _own(column: Sequence[Bound], reservoir: Reservoir | None) -> Any:
+    if reservoir is not None:
+        reserve = _own([reservoir.capacity - b for b in column], None)
+        return Holds(plain(reservoir.capacity), plain(reservoir.start), reserve)
     return plain(column[0]) if len(set(column)) == 1 else [plain(b) for b in column]
 
 
 def has_schedule(game: MarkovGame) -> bool:
-    """Return whether a plain budget changes with time; a larger one is then the whole schedule
-    shifted.
+    """Return whether a plain budget changes with time.
+
+    A larger budget is then the whole schedule, shifted.
     """
     columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
-    return any(len(set(column)) > 1 for column, kept in columns if kept is None)
+    return any(len(set(column)) > 1 for column, reservoir in columns if reservoir is None)
 
 
 def costless(game: MarkovGame) -> list[Label]:
-    """Constraints that have a finite budget though no outcome ever costs anything of them."""
+    """Return the constraints with a finite budget of which no outcome ever costs anything."""
     return [
         label
         for m, (label, costs) in enumerate(zip(game.constraints, game.cost_values, strict=True))
@@ -317,11 +316,109 @@ def costless(game: MarkovGame) -> list[Label]:
 
 
 def costless_sentence(label: Label) -> str:
-    """Return the warning about such a constraint."""
+    """Return the warning about a constraint of which no outcome costs anything."""
     return f"no outcome of the game has a cost of {label!r}, so its budget never binds"
 
 
 def warn_of_costless(game: MarkovGame) -> None:
-    """Warn of every costless constraint."""
+    """Warn of every constraint with a finite budget of which no outcome costs anything."""
     for label in costless(game):
         warnings.warn(costless_sentence(label), stacklevel=4)
+
+
+def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
+    """Return one exact amount per constraint, from a number, numbers, or {constraint: number}.
+
+    A dict says only what is not zero.
+
+    Those of a constraint that limits another one from below may be left out (`between`).
+
+    Raises:
+        ValueError: naming the value and the rule.
+    """
+    if isinstance(amounts, Mapping):
+        check_known("constraint", amounts, constraints, error=ValueError)
+        entries = [amounts.get(c, 0) for c in constraints]
+        limited = {negated(c): c for c in amounts}
+        for m, c in enumerate(constraints):
+            if c in limited and c not in amounts:
+                entries[m] = -exact(amounts[limited[c]])
+    else:
+        entries = [amounts] if is_scalar(amounts) else list(amounts)
+        if len(entries) < len(constraints):
+            asked = own_names(constraints)
+            if len(entries) == len(asked):
+                return read_amounts(constraints, dict(zip(asked, entries, strict=True)))
+    if len(entries) != len(constraints):
+        there = f"{are(len(constraints), 'constraint')} {list(constraints)!r}"
+        raise ValueError(f"{counted(len(entries), 'number')} given, there {there}")
+    return tuple(map(exact, entries))
+
+
+def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
+    """Return whole units of amounts as in `read_amounts`; ValueError where there are none."""
+    if _whole(units, amounts) and len(amounts) == len(constraints):
+        return tuple(amounts)
+    whole = []
+    for label, unit, amount in zip(constraints, units, read_amounts(constraints, amounts), strict=True):
+        count = amount / unit
+        if count.denominator != 1:
+            raise ValueError(
+                f"{plain(amount)!r} of {label!r} is no whole multiple of {unit}, which every cost is; "
+                "add up exactly (ints, Fractions, Decimals), or let a Runner keep track"
+            )
+        whole.append(int(count))
+    return tuple(whole)
+
+
+def _whole(units: Sequence[Fraction], amounts: Any) -> bool:
+    """Return whether amounts are plain ints that count whole units as they stand."""
+    return (
+        type(amounts) is tuple
+        and all(type(amount) is int and -LARGEST < amount < LARGEST for amount in amounts)
+        and all(unit.numerator == unit.denominator for unit in units)
+    )
+
+
+def read_pair(
+    t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
+) -> tuple[int, NDArray[np.int64]]:
+    """Return the state's number and the whole units spent, (1, M), of a pair that a user names.
+
+    Raises UnknownPair, which says what is wrong.
+    """
+    number, total = read_total(t, last, state, index, spent, to_whole)
+    try:
+        return number, np.array([total], dtype=np.int64).reshape(1, len(total))
+    except OverflowError as error:
+        raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
+
+
+def read_total(
+    t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
+) -> tuple[int, tuple[int, ...]]:
+    """Return the state's number and the whole units spent of a pair that a user names.
+
+    The units are ints of any size. Raises UnknownPair, which says what is wrong.
+    """
+    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
+        raise UnknownPair(f"{_key(t, state, spent)}: t must be a whole number between 0 and {last}")
+    if not isinstance(state, Hashable) or state not in index:
+        raise UnknownPair(f"{_key(t, state, spent)}: {unknown('state', state, index)}")
+    try:
+        return index[state], to_whole(spent)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
+
+
+def unreachable(t: int, state: Label, spent: Any, *, occurs: bool, hint: str = "") -> UnknownPair:
+    """Return the error for a pair that cannot occur; `occurs`: whether its state can then."""
+    if occurs:
+        wrong = f"spent is wrong: the state occurs at t={t}, but never with this cumulative cost{hint}"
+    else:
+        wrong = f"the state or the time is wrong: the state never occurs at t={t}"
+    return UnknownPair(f"{_key(t, state, spent)}: this situation is not reachable under feasible play; {wrong}")
+
+
+def _key(t: Any, state: Any, spent: Any) -> str:
+    return f"t={t!r}, state {state!r}, spent {spent!r}"

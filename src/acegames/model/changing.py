@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import RawLayer, rebuilt
+from acegames.model.assemble import RawLayer, rebuilt, warn_of_near_decimals
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
-from acegames.model.checks import Label, check_horizon, check_name
-from acegames.model.costs.random import RandomCost
-from acegames.model.near_decimals import warn_of_near_decimals
+from acegames.model.checks import Label, check_horizon, check_known, check_name
+from acegames.model.layers import with_fields
 from acegames.model.numbers import Bound, plain
-from acegames.model.record import with_fields
-from acegames.model.written import check_known
+from acegames.model.random_costs import RandomCost
 from acegames.system.limits import HORIZON
 
 if TYPE_CHECKING:
@@ -33,9 +31,7 @@ def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
 
 
 def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]]) -> MarkovGame:
-    """Return the game with each player's actions numbered as in `order`; those not listed come
-    last.
-    """
+    """Return the game with each player's actions in this order; those not listed come last."""
     sorting = []
     for own, wanted in zip(game.actions, order, strict=True):
         rank = {label: k for k, label in enumerate(wanted)}
@@ -79,7 +75,7 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
 
 
 def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> MarkovGame:
-    """Return the game with fewer steps, or with more where every step is alike.
+    """Return the game with fewer steps, or with more where all steps are the same.
 
     A budget that is the same at all times stays so, and one that holds at the end alone holds at
     the new end. Of a schedule with one entry per time the first ones are kept; for a longer horizon
@@ -110,16 +106,13 @@ def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> Mar
     limits = _limits(game, steps, {} if budget is None else _read(game, budget, steps))
     layer_at = game.layer_at[:steps] if steps <= game.horizon else (0,) * steps
     try:
-        changed = _again(game, layer_at, limits)
+        return _again(game, layer_at, limits)
     except InvalidGame as wrong:
         if steps <= game.horizon:
             raise
         raise InvalidGame(
             f"horizon: got {steps}, but {wrong}; the game was built for {game.horizon} steps, build it with the longer horizon"
         ) from None
-    if budget is not None:
-        warn_of_near_decimals(changed, costs=False)
-    return changed
 
 
 _New = dict[Label, tuple[Column, Reservoir | None, Column | None]]
@@ -133,16 +126,20 @@ def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
         labels = [c for c in known if c in budget]
     else:
         labels = own_names(known)
-    _, found = read_budget(budget, labels, horizon)
+    _, budgets = read_budget(budget, labels, horizon)
     new = dict(
-        zip(labels, zip(_columns(found.rows, len(labels)), found.reservoirs, found.lower, strict=True), strict=True)
+        zip(
+            labels,
+            zip(_columns(budgets.rows, len(labels)), budgets.reservoirs, budgets.lower, strict=True),
+            strict=True,
+        )
     )
-    for label, (_, kept, lower) in new.items():
-        if kept is None and game.reservoirs[known.index(label)] is not None:
+    for label, (_, reservoir, lower) in new.items():
+        if reservoir is None and game.reservoirs[known.index(label)] is not None:
             raise InvalidGame(
                 f"budget of {label!r}: it is a reservoir; give reservoir(capacity, start=..., reserve=...)"
             )
-        if kept is not None and negated(label) in known:
+        if reservoir is not None and negated(label) in known:
             raise InvalidGame(f"budget of {label!r}: it has limits on both sides, which a reservoir cannot have")
         if lower is not None and negated(label) in new:
             raise InvalidGame(f"budget of {label!r}: `between` gives both limits; leave out {negated(label)!r}")
@@ -154,14 +151,14 @@ def _columns(rows: Sequence[tuple[Bound, ...]], width: int) -> list[Column]:
 
 
 def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
-    """Return the budgets of the changed game; `lower` are those that need a further constraint."""
+    """Return the changed budgets; `lower` has those that need a further constraint."""
     labels, own = game.constraints, _columns(game.budgets, len(game.constraints))
     changed: dict[int, Column] = {}
     reservoirs: list[Reservoir | None] = list(game.reservoirs)
     lower: list[Column | None] = [None] * len(labels)
-    for label, (column, kept, least) in new.items():
+    for label, (column, reservoir, least) in new.items():
         m = labels.index(label)
-        changed[m], reservoirs[m] = column, kept
+        changed[m], reservoirs[m] = column, reservoir
         if least is not None and negated(label) in labels:
             changed[_opposite(game, m)] = least
         else:
@@ -173,7 +170,7 @@ def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
     return Budgets(rows, tuple(reservoirs), tuple(lower))
 
 
-def _fitted(label: Label, column: Column, steps: int, kept: Reservoir | None) -> Column:
+def _fitted(label: Label, column: Column, steps: int, reservoir: Reservoir | None) -> Column:
     """Return the bounds of a constraint for another horizon."""
     if len(set(column)) == 1:
         return (column[0],) * steps
@@ -181,10 +178,10 @@ def _fitted(label: Label, column: Column, steps: int, kept: Reservoir | None) ->
         return (math.inf,) * (steps - 1) + (column[-1],)
     if steps > len(column):
         own = "[...]"
-        if kept is not None:
-            own = f"reservoir({plain(kept.capacity)}, start={plain(kept.start)}, reserve=[...])"
+        if reservoir is not None:
+            own = f"reservoir({plain(reservoir.capacity)}, start={plain(reservoir.start)}, reserve=[...])"
         raise InvalidGame(
-            f"horizon: got {steps}, but the {'budget' if kept is None else 'reserve'} of {label!r} has one entry for each of "
+            f"horizon: got {steps}, but the {'budget' if reservoir is None else 'reserve'} of {label!r} has one entry for each of "
             f"{len(column)} times; give all of them: with_horizon({steps}, budget={{{label!r}: {own}}})"
         )
     return column[:steps]
@@ -202,9 +199,7 @@ def _opposite(game: MarkovGame, m: int) -> int:
 
 
 def _negates(game: MarkovGame, m: int, other: int) -> bool:
-    """Return whether the costs of one constraint are the negated costs of another, wherever they
-    occur.
-    """
+    """Return whether the costs of one constraint are everywhere the negated costs of another."""
     values, negative = game.cost_values[m], game.cost_values[other]
     return not any(
         isinstance(values[one], RandomCost) or values[one] != -negative[two]
@@ -214,7 +209,7 @@ def _negates(game: MarkovGame, m: int, other: int) -> bool:
 
 
 def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
-    """Without the last constraints if these limit others from below: `lower` says it instead.
+    """Drop the last constraints if they limit others from below; `lower` then says it.
 
     They are made anew together with further ones, so that all are in the order of a builder.
     """
@@ -227,7 +222,7 @@ def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
         if m >= last or lower[m] or lower[last] or limits.reservoirs[last] or not _negates(game, m, last):
             break
         lower[m], width = tuple(row[last] for row in limits.rows), last
-    kept = with_fields(
+    one_sided = with_fields(
         game,
         constraints=labels[:width],
         cost_values=game.cost_values[:width],
@@ -235,11 +230,11 @@ def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
         reservoirs=limits.reservoirs[:width],
     )
     rows = tuple(row[:width] for row in limits.rows)
-    return kept, Budgets(rows, limits.reservoirs[:width], tuple(lower[:width]))
+    return one_sided, Budgets(rows, limits.reservoirs[:width], tuple(lower[:width]))
 
 
 def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> MarkovGame:
-    """Return the game, assembled and checked again."""
+    """Assemble and check the game again."""
     if any(limits.lower):
         game, limits = _one_sided(game, limits)
     times: dict[int, list[int]] = {}

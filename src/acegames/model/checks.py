@@ -1,10 +1,11 @@
-"""Checks of what users say about a game: labels, the horizon, where play begins."""
+"""Checks of what users say (labels, options, where play begins) and the sentences of errors."""
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from acegames.errors import AceError, InvalidGame, InvalidOption, UnknownPair
 from acegames.model.numbers import probability
-from acegames.model.written import check_known, show
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 from acegames.system.limits import SAME_HASH
 
@@ -36,35 +36,35 @@ def place(
 
 
 def check_count(what: str, value: Any, least: int = 1, error: type[AceError] = InvalidOption) -> int:
-    """Return a whole number of at least `least`."""
+    """Check and return a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise error(f"{what}: got {value!r}, must be a whole number of at least {least}")
     return int(value)
 
 
 def check_horizon(horizon: Any) -> int:
-    """Return the horizon as an int of at least one."""
+    """Check and return a horizon, which is at least one."""
     return check_count("horizon", horizon, error=InvalidGame)
 
 
 def check_name(name: Any) -> str:
-    """Return the name of a game, which is text."""
+    """Check and return the name of a game, which is text."""
     if not isinstance(name, str):
         raise InvalidGame(f"name: got {name!r:.60}, must be text")
     return name
 
 
 def check_flag(what: str, value: Any, error: type[AceError] = InvalidOption) -> bool:
-    """Return True or False, which may be numpy's."""
+    """Check and return True or False, also numpy's."""
     if not isinstance(value, (bool, np.bool_)):
         raise error(f"{what}: got {value!r:.60}, must be True or False")
     return bool(value)
 
 
-def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
+def check_choice(what: str, choice: Any, known: Sequence[str | None]) -> None:
     """Raise InvalidOption for a word that is not among the known ones."""
-    if not isinstance(given, (str, type(None))) or given not in known:
-        raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
+    if not isinstance(choice, (str, type(None))) or choice not in known:
+        raise InvalidOption(f"{what}: got {show(choice)}, must be one of {', '.join(map(repr, known))}")
 
 
 def check_rng(rng: Any, hint: str = "") -> np.random.Generator:
@@ -76,13 +76,13 @@ def check_rng(rng: Any, hint: str = "") -> np.random.Generator:
         raise InvalidOption(f"rng: got {rng!r:.60}, {rule}{hint}") from None
 
 
-def float_array(what: str, given: Any) -> NDArray[np.float64]:
+def float_array(what: str, values: Any) -> NDArray[np.float64]:
     """Return an array of floats; InvalidGame for text, complex numbers and masks."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(values)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"entries of type {array.dtype}")
-        if np.ma.isMaskedArray(given):
+        if np.ma.isMaskedArray(values):
             raise TypeError("masked")
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
@@ -90,7 +90,7 @@ def float_array(what: str, given: Any) -> NDArray[np.float64]:
 
 
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
-    """Return labels as plain hashable Python values, each once."""
+    """Check labels: return them as plain hashable Python values, of which none occurs twice."""
     if isinstance(labels, str):
         raise InvalidGame(f"{kind}: {labels!r}, must be a sequence of labels such as [{labels!r}], not text")
     if isinstance(labels, UNORDERED):
@@ -105,17 +105,17 @@ def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     return tuple(seen)
 
 
-def is_iterable(given: Any) -> bool:
-    """Return whether a value can be gone through."""
+def is_iterable(value: Any) -> bool:
+    """Return whether a value can be iterated over."""
     try:
-        iter(given)
+        iter(value)
     except TypeError:
         return False
     return True
 
 
 def check_hashes(kind: str, labels: Sequence[Label]) -> Sequence[Label]:
-    """Return the labels; InvalidGame where so many share a hash that dicts of them get slow."""
+    """Return the labels; InvalidGame where so many share a hash that dicts get slow."""
     if (
         len(labels) > SAME_HASH
         and max(Counter(map(hash, labels)).values()) > SAME_HASH
@@ -145,9 +145,9 @@ def read_initial(initial: Any) -> dict[Label, float]:
     if isinstance(initial, (list, np.ndarray)):
         hint = "; a state must be hashable: write it as a tuple"
         raise InvalidGame(f"initial: got {initial!r:.60}, must be a state, or {{state: probability}}{hint}")
-    given = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
-    found: dict[Label, float] = {}
-    for raw, p in given.items():
+    entries = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
+    chances: dict[Label, float] = {}
+    for raw, p in entries.items():
         state = plain_label("initial", raw)
         try:
             prob = probability(p)
@@ -156,8 +156,8 @@ def read_initial(initial: Any) -> dict[Label, float]:
         if not 0.0 <= prob < math.inf:
             raise InvalidGame(f"initial: state {state!r} has probability {prob}, must be at least 0")
         if prob > 0:
-            found[state] = prob
-    return found
+            chances[state] = prob
+    return chances
 
 
 def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[int, float], ...]:
@@ -183,3 +183,65 @@ def first_state(states: Sequence[Label], initial: Iterable[tuple[int, float]], s
     if said not in starts:
         raise UnknownPair(f"start: {said!r} is not an initial state of the game: {show(starts)}")
     return said
+
+
+def show(value: Any) -> str:
+    """Return a value for a message, shortened where it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= 100 else f"{shown[:90]}...{shown[-7:]}"
+
+
+def unknown(kind: str, value: Any, known: Iterable[Any]) -> str:
+    """Return `unknown state 'raod', did you mean 'road'?`, or the list of what there is."""
+    by_text = {str(k): k for k in known}
+    meant = did_you_mean(value, by_text)
+    if meant:
+        return f"unknown {kind} {show(value)}{meant}"
+    shown = [show(k) for k in list(by_text.values())[:10]] + (["..."] if len(by_text) > 10 else [])
+    return f"unknown {kind} {show(value)}, there are {', '.join(shown) or 'none'}"
+
+
+def did_you_mean(value: Any, by_text: Mapping[str, Any]) -> str:
+    """Return `, did you mean 'road'?`, or nothing where no text of what there is comes close."""
+    close = difflib.get_close_matches(str(value)[:200], list(by_text)[:10_000], n=1)
+    return f", did you mean {by_text[close[0]]!r}?" if close else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, as `1 entry` or `2 entries`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
+
+
+def are(number: int, noun: str) -> str:
+    """Return a number of things after `there`, as `is 1 player` or `are 2 players`."""
+    return f"{'is' if number == 1 else 'are'} {counted(number, noun)}"
+
+
+def check_known(
+    kind: str, labels: Iterable[Any], known: Collection[Any], where: str = "", error: type[Exception] = InvalidOption
+) -> None:
+    """Raise an error for the first label that is not among the known ones."""
+    for label in labels:
+        if label not in known:
+            raise error(where + unknown(kind, label, known))
+
+
+def read_at(
+    where: str, read: Callable[[Any], Any], value: Any, rule: str = "", error: type[AceError] = InvalidGame
+) -> Any:
+    """Return what `read` makes of a value; its ValueError becomes an error that says where."""
+    try:
+        return read(value)
+    except ValueError as wrong:
+        raise error(f"{where}: {wrong}{rule}") from None
+
+
+def check_keys(where: str, data: Any, known: Sequence[str], required: Sequence[str] = ()) -> None:
+    """Raise InvalidGame unless `given` is a mapping with known keys and all the required ones."""
+    if not isinstance(data, Mapping):
+        raise InvalidGame(f"{where}: {show(data)}, must be a mapping with keys among {', '.join(known)}")
+    check_known("key", data, known, f"{where}: ", InvalidGame)
+    missing = [key for key in required if key not in data]
+    if missing:
+        raise InvalidGame(f"{where}: the key {missing[0]!r} is missing")

@@ -22,15 +22,19 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, negated, read_budget
-from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
-from acegames.model.checks import Label, place
-from acegames.model.costs.random import Cost, RandomCost
+from acegames.model.checks import Label, did_you_mean, place, unknown
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
-from acegames.model.user_functions import check_function, public
-from acegames.model.watching import takes_progress
-from acegames.model.written import did_you_mean, unknown
+from acegames.model.random_costs import Cost, RandomCost
+from acegames.model.user_functions import (
+    SMALLER_GAME,
+    BuildingReporter,
+    OnBuilding,
+    check_function,
+    public,
+    takes_progress,
+)
 from acegames.system.machine import available_memory, check_memory
 from acegames.system.memory import within_memory
 
@@ -42,7 +46,7 @@ Cases = dict[Label, NDArray[Any]]
 
 _BLOCK = 2**16
 """Outcomes, about, that are worked out at once."""
-_ROOM = 2**28
+_RESERVED = 2**28
 """Rows or outcomes, at most, for which there is room before they are known."""
 _CASE_BYTES = 48
 """Of one outcome while it is worked out, for each player: its action, reward, state and so on."""
@@ -98,7 +102,7 @@ def compose(
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     agents = _read_agents(agents)
-    teller = Teller(progress, agents[0].horizon)
+    reporter = BuildingReporter(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)
     product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
     coders = [_Coder.of(agents, label) for label in limits]
@@ -112,8 +116,7 @@ def compose(
     initial = product.initial(names.states)  # which is possible, so some state is
     layers: list[OrderedLayer] = []
     for times, local in _combinations(agents):
-        before = sum(len(layer.times) for layer in layers)
-        layers.append(product.layer(times, local, coders, partial(_tell, teller, before, len(times))))
+        layers.append(product.layer(times, local, coders, partial(reporter.states, times=len(times))))
     return assemble(
         names,
         layers,
@@ -125,15 +128,10 @@ def compose(
     )
 
 
-def _tell(teller: Teller, before: int, times: int, done: int, states: int) -> None:
-    """Tell of joint states that are done; a layer's times are done with the last of them."""
-    teller.tell(before + (times if done == states else 0), done, states)
-
-
-def _read_agents(given: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
-    if isinstance(given, (MarkovGame, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidGame(f"agents: got {type(given).__name__}, must be a list of games of one player each")
-    agents = tuple(given)
+def _read_agents(games: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
+    if isinstance(games, (MarkovGame, Mapping)) or not isinstance(games, Iterable):
+        raise InvalidGame(f"agents: got {type(games).__name__}, must be a list of games of one player each")
+    agents = tuple(games)
     if not agents:
         raise InvalidGame("agents: a game needs at least one agent")
     for k, agent in enumerate(agents):
@@ -151,42 +149,42 @@ def _read_agents(given: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
     return agents
 
 
-def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
-    """Return the constraints of all agents, then those that only `budget` names; and their bounds."""
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidGame(f"budget: got {given!r}, must be {{constraint: budget}}")
+def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
+    """Return all constraints, those that only `budget` names last, and their bounds."""
+    if budget is not None and not isinstance(budget, Mapping):
+        raise InvalidGame(f"budget: got {budget!r}, must be {{constraint: budget}}")
     horizon = agents[0].horizon
-    joint_labels, joint = read_budget(dict(given or {}), None, horizon)
+    joint_labels, joint = read_budget(dict(budget or {}), None, horizon)
     columns = dict(zip(joint_labels, _columns(joint), strict=True))
     again = {negated(label) for label, (_, _, lower) in columns.items() if lower is not None}
-    found: dict[Label, Any] = {}
+    merged: dict[Label, Any] = {}
     for agent in agents:
         own = _columns(Budgets(agent.budgets, agent.reservoirs))
         for label, column in zip(agent.constraints, own, strict=True):
             if label in again:  # it is made again, for the sum of the costs
                 continue
-            if label in found and label not in columns:
+            if label in merged and label not in columns:
                 given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in columns]
                 named = f"; budget names {', '.join(given_names)}" if given_names else ""
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
                     f"give budget={{{label!r}: ...}} for the sum of their costs{named}"
                 )
-            found[label] = columns.get(label, column)
-    found |= columns
-    if not found:
+            merged[label] = columns.get(label, column)
+    merged |= columns
+    if not merged:
         return (), Budgets(((),) * horizon)
-    schedules, reservoirs, lower = zip(*found.values(), strict=True)
-    return tuple(found), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
+    schedules, reservoirs, lower = zip(*merged.values(), strict=True)
+    return tuple(merged), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
 
 
 def _columns(budgets: Budgets) -> Iterator[tuple[Any, ...]]:
-    """Return what each constraint has: its bounds over time, its reservoir, its lower limits."""
+    """Yield for each constraint its bounds over time, its reservoir and its lower limits."""
     return zip(zip(*budgets.rows, strict=True), budgets.reservoirs, budgets.lower, strict=True)
 
 
 def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
-    """Yield the times, and the agents' layers, that occur together."""
+    """Yield the agents' layers that occur together, with their times."""
     times: dict[tuple[int, ...], list[int]] = {}
     for t, numbers in enumerate(zip(*(agent.layer_at for agent in agents), strict=True)):
         times.setdefault(numbers, []).append(t)
@@ -195,7 +193,10 @@ def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...
 
 
 def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
-    """Return labels as rules get them: numbers, texts, tuples of numbers as rows, else objects."""
+    """Return labels as rules get them.
+
+    Numbers, texts and tuples of numbers (as rows) make such arrays, others arrays of objects.
+    """
     plain = {type(x) for x in labels}
     if plain == {tuple}:
         parts = {type(x) for label in labels for x in label}  # type: ignore[attr-defined]
@@ -203,10 +204,10 @@ def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
             return np.array(labels)
     elif plain <= {int, float} or plain in ({str}, {bool}):
         return np.array(labels)
-    found = np.empty(len(labels), dtype=object)
+    objects = np.empty(len(labels), dtype=object)
     for k, label in enumerate(labels):  # a tuple is one entry
-        found[k] = label
-    return found
+        objects[k] = label
+    return objects
 
 
 class _Rules(NamedTuple):
@@ -218,7 +219,7 @@ class _Rules(NamedTuple):
     cost: Callable[..., Any] | None
 
     @staticmethod
-    def read(agents: Sequence[MarkovGame], **given: Any) -> _Rules:
+    def read(agents: Sequence[MarkovGame], **rules: Any) -> _Rules:
         states, actions = [agent.states for agent in agents], [agent.actions[0] for agent in agents]
         arguments = {
             "possible": [states],
@@ -227,18 +228,18 @@ class _Rules(NamedTuple):
             "cost": [states, actions, states],
         }
         players = [agent.players[0] for agent in agents]
-        return _Rules(*(_rule(what, given[what], players, arguments[what]) for what in _Rules._fields))
+        return _Rules(*(_rule(what, rules[what], players, arguments[what]) for what in _Rules._fields))
 
 
-def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[Label, ...]]]) -> Any:
-    if given is None:
+def _rule(what: str, function: Any, players: list[Label], labels: list[list[tuple[Label, ...]]]) -> Any:
+    if function is None:
         return None
-    if isinstance(given, Mapping) and what in ("possible", "legal"):
-        return _masked(what, given, players, labels)
-    if not callable(given):
+    if isinstance(function, Mapping) and what in ("possible", "legal"):
+        return _masked(what, function, players, labels)
+    if not callable(function):
         masks = " or masks for pairs of players" if what in ("possible", "legal") else ""
-        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function{masks}")
-    check_function(what, given, ("s", "a", "next_s")[: len(labels)], error=InvalidGame)
+        raise InvalidGame(f"{what}: got {type(function).__name__}, must be a function{masks}")
+    check_function(what, function, ("s", "a", "next_s")[: len(labels)], error=InvalidGame)
     arrays = [[_array(own) for own in argument] for argument in labels]
 
     def rule(*numbers: list[NDArray[Any]]) -> Any:
@@ -247,7 +248,7 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
             for argument, which in zip(arrays, numbers, strict=True)
         )
         try:
-            return given(*arguments)
+            return function(*arguments)
         except Exception as error:
             many = "; it gets arrays of many cases: write & and | for `and` and `or`, and no `if`"
             hint = many if isinstance(error, ValueError) and "truth value of an array" in str(error) else ""
@@ -269,12 +270,12 @@ def _masked(
 ) -> Callable[..., Bools]:
     """Return a rule that holds where every mask is True."""
     read = {}
-    for pair, given in masks.items():
+    for pair, entries in masks.items():
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(player in players for player in pair)):
             raise InvalidGame(f"{what}: the key {pair!r}, must be a pair of players among {players!r}")
         both = [players.index(player) for player in pair]
         mask, shape = (
-            _as_array(f"{what} of {pair!r}", given),
+            _as_array(f"{what} of {pair!r}", entries),
             tuple(len(argument[i]) for i in both for argument in labels),
         )
         if mask.dtype != bool or mask.shape != shape:
@@ -282,10 +283,10 @@ def _masked(
         read[tuple(both)] = mask
 
     def rule(*numbers: list[NDArray[Any]]) -> Bools:
-        found = np.ones(len(numbers[0][0]), dtype=bool)
+        allowed = np.ones(len(numbers[0][0]), dtype=bool)
         for both, mask in read.items():
-            found &= mask[tuple(argument[i] for i in both for argument in numbers)]
-        return found
+            allowed &= mask[tuple(argument[i] for i in both for argument in numbers)]
+        return allowed
 
     return rule
 
@@ -317,9 +318,9 @@ class _Coder:
         parts: list[NDArray[Any]] = [local[i].cost[:, m][out[i]] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
-            told = f"cost of {self.label!r}"
-            given, codes = read_costs(joint, lambda k, problem: InvalidGame(f"{where(k)}: {told}: {problem}"))
-            tables.append(given)
+            what = f"cost of {self.label!r}"
+            joint_costs, codes = read_costs(joint, lambda k, problem: InvalidGame(f"{where(k)}: {what}: {problem}"))
+            tables.append(joint_costs)
             parts.append(codes)
         which = np.zeros(len(out[0]), dtype=np.int64)  # of the sums so far each outcome has
         sums: list[Cost] = [Fraction(0)]
@@ -357,18 +358,18 @@ class _Product:
         self.number[self.states] = np.arange(len(self.states), dtype=np.int32)
 
     def _possible_states(self) -> Ints:
-        """Return the tuples of states, as numbers in mixed radix, that are possible."""
+        """Return the possible tuples of states, as numbers in mixed radix."""
         total = math.prod(self.sizes)
         if self.rules.possible is None:
             return np.arange(total)
-        found = []
+        blocks = []
         for begin in range(0, total, _BLOCK):
             tuples = np.arange(begin, min(begin + _BLOCK, total))
-            found.append(tuples[_bools("possible", self.rules.possible(self.local(tuples)), len(tuples))])
-        return np.concatenate(found)
+            blocks.append(tuples[_bools("possible", self.rules.possible(self.local(tuples)), len(tuples))])
+        return np.concatenate(blocks)
 
     def local(self, tuples: Ints) -> list[Ints]:
-        """Return each agent's state."""
+        """Return each agent's state in these tuples."""
         return list(np.unravel_index(tuples, self.sizes))
 
     def labels(self) -> tuple[Label, ...]:
@@ -377,15 +378,15 @@ class _Product:
         return tuple(every) if self.rules.possible is None else tuple(itertools.compress(every, self.number >= 0))
 
     def initial(self, labels: tuple[Label, ...]) -> dict[Label, float]:
-        """Return the agents begin independently."""
-        found: dict[Label, float] = {}
+        """Return where the joint game begins: the agents begin independently."""
+        chances: dict[Label, float] = {}
         for start in itertools.product(*(agent.initial for agent in self.agents)):
             at = int(self.number[np.ravel_multi_index([s for s, _ in start], self.sizes)])
             if at < 0:
                 names = tuple(agent.states[s] for agent, (s, _) in zip(self.agents, start, strict=True))
                 raise InvalidGame(f"initial: the agents begin in {names!r}, which `possible` rules out")
-            found[labels[at]] = max(math.prod(p for _, p in start), TINIEST)
-        return found
+            chances[labels[at]] = max(math.prod(p for _, p in start), TINIEST)
+        return chances
 
     def layer(
         self,
@@ -394,7 +395,10 @@ class _Product:
         coders: list[_Coder],
         tell: Callable[[int, int], None],
     ) -> OrderedLayer:
-        """Return what can happen at these times. Agents' rows are in order, so joint rows are."""
+        """Return what can happen at these times.
+
+        The agents' rows are in order, so the joint ones are too.
+        """
         local = [layer.apart() for layer in local]
         rows = self._at_most([layer.row_ptr for layer in local])[-1]
         work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
@@ -407,44 +411,42 @@ class _Product:
             advice = "fewer states or actions would help, or rules: `possible`, `legal`"
             check_memory(f"compose: {int(rows):,} joint actions in all joint states", int(rows) * 12 * players, advice)
         cuts = np.flatnonzero(np.diff(work // _BLOCK, prepend=0))
-        room = min(_ROOM, available_memory() // (_CASE_BYTES * players))
-        most, deep = int(min(rows, room)), int(min(work[-1], room))
+        reserved = min(_RESERVED, available_memory() // (_CASE_BYTES * players))
+        most, deep = int(min(rows, reserved)), int(min(work[-1], reserved))
         fields = {
-            "row_ptr": Growing(np.int64, room=len(self.states) + 1),
-            "action": Growing(np.int32, len(local), room=most),
-            "reward": Growing(np.float64, len(local), room=most),
-            "out_ptr": Growing(pointer_type(int(work[-1])), room=most + 1),
-            "prob": Growing(np.float64, room=deep),
-            "next_state": Growing(np.int32, room=deep),
-            "cost": Growing(np.int8, len(coders), room=deep),
+            "row_ptr": Growing(np.int64, capacity=len(self.states) + 1),
+            "action": Growing(np.int32, len(local), capacity=most),
+            "reward": Growing(np.float64, len(local), capacity=most),
+            "out_ptr": Growing(pointer_type(int(work[-1])), capacity=most + 1),
+            "prob": Growing(np.float64, capacity=deep),
+            "next_state": Growing(np.int32, capacity=deep),
+            "cost": Growing(np.int8, len(coders), capacity=deep),
         }
         if any(layer.payments is not None for layer in local):
-            fields["paid"] = Growing(np.float64, len(local), room=deep)
+            fields["paid"] = Growing(np.float64, len(local), capacity=deep)
         for name in ("row_ptr", "out_ptr"):
             fields[name].add(np.zeros(1))
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
-            found = _Block(self, local, self.local(self.states[begin:end])).arrays(times, coders)
-            found["row_ptr"] += fields["action"].length
-            found["out_ptr"] += fields["prob"].length
-            if found["cost"].dtype.itemsize > fields["cost"].array.itemsize:
-                fields["cost"].widen(found["cost"].dtype)
-            for name, array in found.items():
+            block = _JointStates(self, local, self.local(self.states[begin:end])).arrays(times, coders)
+            block["row_ptr"] += fields["action"].length
+            block["out_ptr"] += fields["prob"].length
+            if block["cost"].dtype.itemsize > fields["cost"].array.itemsize:
+                fields["cost"].widen(block["cost"].dtype)
+            for name, array in block.items():
                 fields[name].add(array)
             tell(int(end), len(self.states))
         return OrderedLayer(times, **{name: grown.whole() for name, grown in fields.items()})
 
     def _at_most(self, ptrs: list[Ints]) -> NDArray[np.float64]:
-        """Return how many tuples of entries the joint states have, up to each one, if all are
-        allowed.
-        """
-        found, after = np.ones(len(self.states)), math.prod(self.sizes)
+        """Count tuples of entries as if all were allowed, cumulated over the joint states."""
+        counts, after = np.ones(len(self.states)), math.prod(self.sizes)
         for ptr, size in zip(ptrs, self.sizes, strict=True):
             after //= size
-            found *= np.diff(ptr)[self.states // after % size]
-        return np.cumsum(found, out=found)
+            counts *= np.diff(ptr)[self.states // after % size]
+        return np.cumsum(counts, out=counts)
 
 
-class _Block:
+class _JointStates:
     """The joint actions of some joint states, and their outcomes."""
 
     def __init__(self, product: _Product, local: list[Layer], numbers: list[Ints]) -> None:
@@ -457,19 +459,19 @@ class _Block:
         self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
         self.next_state = self._next_states()
         if product.rules.possible is not None:
-            elsewhere = self.next_state < 0
-            if elsewhere.any():
-                kept = np.ones(len(self.state), dtype=bool)
-                kept[self.owner[elsewhere]] = False
-                self._keep(kept)
-                left = np.flatnonzero(kept[self.owner])
-                self.owner = (np.cumsum(kept) - 1)[self.owner[left]]
+            impossible = self.next_state < 0
+            if impossible.any():
+                keep = np.ones(len(self.state), dtype=bool)
+                keep[self.owner[impossible]] = False
+                self._keep(keep)
+                left = np.flatnonzero(keep[self.owner])
+                self.owner = (np.cumsum(keep) - 1)[self.owner[left]]
                 self.out = [out[left] for out in self.out]
                 self.next_state = self.next_state[left]
 
-    def _keep(self, kept: Bools) -> None:
-        self.state, self.row = self.state[kept], [row[kept] for row in self.row]
-        self.states = [s[kept] for s in self.states]
+    def _keep(self, keep: Bools) -> None:
+        self.state, self.row = self.state[keep], [row[keep] for row in self.row]
+        self.states = [s[keep] for s in self.states]
 
     def actions(self) -> list[NDArray[np.int32]]:
         """Return each agent's action in every row."""
@@ -479,7 +481,7 @@ class _Block:
         return [layer.next_state[out] for layer, out in zip(self.layers, self.out, strict=True)]
 
     def _next_states(self) -> NDArray[np.int32]:
-        """Return the number of the next joint state of each outcome; -1 where it is not possible."""
+        """Return the number of each outcome's next joint state; -1 where it is not possible."""
         tuples = np.zeros(len(self.owner), dtype=np.int64)
         for size, after in zip(self.product.sizes, self._following(), strict=True):
             tuples *= size
@@ -516,20 +518,18 @@ class _Block:
         """Return what the joint rule adds to the agents' own rewards, (R, N)."""
         if self.product.rules.reward is None or not len(self.state):
             return None
-        found = np.zeros((len(self.state), len(self.layers)))
+        rewards = np.zeros((len(self.state), len(self.layers)))
         more = self.product.rules.reward(self.states, self.actions())
-        given = _by_name("reward", more, self.product.players, len(found))
-        for player, numbers in given.items():
+        by_player = _by_name("reward", more, self.product.players, len(rewards))
+        for player, numbers in by_player.items():
             try:
-                found[:, self.product.players.index(player)] = numbers.astype(np.float64)
+                rewards[:, self.product.players.index(player)] = numbers.astype(np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise InvalidGame(f"reward of {player!r}: not numbers ({error})") from None
-        return found
+        return rewards
 
     def _paid(self, joint: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return what each outcome pays: to every agent what its own outcome does, and the joint
-        rule.
-        """
+        """Return what each outcome pays, (K, N): the agents' own outcomes and the joint rule."""
         agents = zip(self.layers, self.row, self.out, strict=True)
         own = np.stack([layer.paid(row[self.owner], out)[:, 0] for layer, row, out in agents], axis=1)
         return own if joint is None else own + joint[self.owner]
@@ -538,17 +538,17 @@ class _Block:
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
             before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
-            given = self.product.rules.cost(before, actions, self._following())
-            joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
+            answer = self.product.rules.cost(before, actions, self._following())
+            joint = _by_name("cost", answer, [coder.label for coder in coders], len(self.owner))
         columns = [coder.codes(self.layers, self.out, joint.get(coder.label), where) for coder in coders]
-        found = np.empty((len(self.owner), len(coders)), code_type(max((len(c.values) for c in coders), default=0)))
+        table = np.empty((len(self.owner), len(coders)), code_type(max((len(c.values) for c in coders), default=0)))
         for m, column in enumerate(columns):
-            found[:, m] = column
-        return found
+            table[:, m] = column
+        return table
 
 
 def _occurring(numbers: Ints, below: int) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, in order, and which of them each one is."""
+    """Return the distinct numbers, in order, and which of them each number is."""
     if below > _BLOCK:  # too many to list them
         return distinct(numbers)
     occurs = np.zeros(below, dtype=bool)
@@ -557,7 +557,9 @@ def _occurring(numbers: Ints, below: int) -> tuple[Ints, Ints]:
 
 
 def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
-    """For each k all tuples of entries of its lists; list x of i has the entries ptrs[i][x : x+2].
+    """List, for each k, all tuples of entries of its lists.
+
+    List x of agent i has the entries ptrs[i][x : x+2].
 
     Returns the k of each tuple, and its entries; the last entry changes fastest.
     """
@@ -571,28 +573,28 @@ def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
     return owner, entries
 
 
-def _as_array(what: str, given: Any, dtype: Any = None) -> NDArray[Any]:
+def _as_array(what: str, values: Any, dtype: Any = None) -> NDArray[Any]:
     try:
-        return np.asarray(given, dtype=dtype)
+        return np.asarray(values, dtype=dtype)
     except ValueError as error:  # of lists of different lengths
         raise InvalidGame(f"{what}: not an array ({error})") from None
 
 
-def _bools(what: str, given: Any, cases: int) -> Bools:
-    found = _as_array(what, given)
-    if found.dtype != bool or found.shape != (cases,):
+def _bools(what: str, answer: Any, cases: int) -> Bools:
+    bools = _as_array(what, answer)
+    if bools.dtype != bool or bools.shape != (cases,):
         raise InvalidGame(
-            f"{what}: gave type {found.dtype}, shape {found.shape}, must be one True or False for each of {cases} cases"
+            f"{what}: gave type {bools.dtype}, shape {bools.shape}, must be one True or False for each of {cases} cases"
         )
-    return found
+    return bools
 
 
-def _by_name(what: str, given: Any, names: Sequence[Label], cases: int) -> dict[Label, NDArray[Any]]:
+def _by_name(what: str, answer: Any, names: Sequence[Label], cases: int) -> dict[Label, NDArray[Any]]:
     """Check {label: numbers}; a single number stands for all cases."""
-    if not isinstance(given, Mapping):
-        raise InvalidGame(f"{what}: gave {type(given).__name__}, must be a dict from {list(names)!r} to numbers")
-    found = {}
-    for label, numbers in given.items():
+    if not isinstance(answer, Mapping):
+        raise InvalidGame(f"{what}: gave {type(answer).__name__}, must be a dict from {list(names)!r} to numbers")
+    arrays = {}
+    for label, numbers in answer.items():
         if label not in names:
             raise InvalidGame(f"{what}: gave numbers for {label!r}, there are {list(names)!r}")
         # an array of whole numbers beside floats would round them
@@ -601,5 +603,5 @@ def _by_name(what: str, given: Any, names: Sequence[Label], cases: int) -> dict[
             raise InvalidGame(
                 f"{what} of {label!r}: gave type {array.dtype}, shape {array.shape}, must be {cases} numbers, one per case"
             )
-        found[label] = np.broadcast_to(array, (cases,))
-    return found
+        arrays[label] = np.broadcast_to(array, (cases,))
+    return arrays

@@ -18,24 +18,33 @@ from acegames.errors import InvalidGame
 from acegames.model.arrays import Floats, owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
-from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
 from acegames.model.checks import (
     UNORDERED,
     JointAction,
     Label,
+    are,
     check_flag,
     check_horizon,
     check_labels,
+    counted,
     is_iterable,
     place,
     plain_label,
     read_initial,
+    unknown,
 )
-from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability, real
-from acegames.model.user_functions import note_of_place, public, roles, warn_of_game
-from acegames.model.watching import takes_progress
-from acegames.model.written import are, counted, unknown
+from acegames.model.random_costs import Cost, is_distribution, read_cost
+from acegames.model.user_functions import (
+    SMALLER_GAME,
+    BuildingReporter,
+    OnBuilding,
+    note_of_place,
+    public,
+    roles,
+    takes_progress,
+    warn_of_game,
+)
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
 from acegames.system.memory import within_memory
@@ -51,7 +60,7 @@ JOINT_BYTES = 500  # that a joint action takes while answers are gathered, at le
 ALWAYS_FINE = 100_000  # joint actions of a state: asking what is free takes longer
 
 
-class Block(NamedTuple):
+class StateBlock(NamedTuple):
     """The answers for one (t, state), by joint action, and the states that may follow."""
 
     rewards: dict[JointAction, Rewards]
@@ -60,7 +69,7 @@ class Block(NamedTuple):
     following: tuple[Label, ...]
 
 
-Table = tuple[list[int], dict[Label, Block]]
+Table = tuple[list[int], dict[Label, StateBlock]]
 """Times, and what happens at them in each state."""
 
 
@@ -157,22 +166,22 @@ def ask_functions(
     progress: OnBuilding | None = None,
     offered: Sequence[Iterable[Label]] | None = None,
 ) -> MarkovGame:
-    """As `game_from_functions`, also for functions that are not the user's own.
+    """Build a game from functions that need not be the user's own.
 
     Args:
         offered: actions of each player that come first, in their order, whether or not they occur.
     """
     horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
-    teller = Teller(progress, horizon)
+    reporter = BuildingReporter(progress, horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
     ask = _Questions(
         player_labels,
         constraint_labels,
-        actions=_Asked.of("actions", actions, stationary),
-        outcomes=_Asked.of("outcomes", outcomes, stationary),
-        reward=_Asked.of("reward", reward, stationary, outcomes),
-        legal=_Asked.of("legal", legal, stationary),
+        actions=_UserFunction.of("actions", actions, stationary),
+        outcomes=_UserFunction.of("outcomes", outcomes, stationary),
+        reward=_UserFunction.of("reward", reward, stationary, outcomes),
+        legal=_UserFunction.of("legal", legal, stationary),
         seen=tuple({} for _ in player_labels) if offered is None else tuple(map(dict.fromkeys, offered)),
     )
     tables: list[Table] = []
@@ -182,10 +191,10 @@ def ask_functions(
         ask.labels[None] = None  # said once
     states = dict(here)
     for t in range(horizon):
-        blocks: dict[Label, Block] = {}
+        blocks: dict[Label, StateBlock] = {}
         for state in here:
             blocks[state] = ask.block(t, state)
-            teller.tell(t + (len(blocks) == len(here)), len(blocks), len(here))
+            reporter.states(len(blocks), len(here))
         _file_under_equal_times(tables, t, blocks)
         here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
@@ -223,13 +232,13 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
     return layers, values
 
 
-def _paid(blocks: dict[Label, Block]) -> Floats:
+def _paid(blocks: dict[Label, StateBlock]) -> Floats:
     """Return what each outcome pays, (K, N)."""
     rows = ((b, a, r) for b in blocks.values() for a, r in b.rewards.items())
     return np.array([own for b, a, r in rows for own in b.paid.get(a) or (r,) * len(b.outcomes[a])], dtype=np.float64)
 
 
-def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Block]) -> None:
+def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, StateBlock]) -> None:
     """Add time t to the first table that agrees on every state they share, else to a new one."""
     for times, known in tables:
         if all(_agree(known.get(s, b), b) for s, b in blocks.items()):
@@ -239,7 +248,7 @@ def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Blo
     tables.append(([t], dict(blocks)))
 
 
-def _agree(one: Block, two: Block) -> bool:
+def _agree(one: StateBlock, two: StateBlock) -> bool:
     """Return whether two answers are the same; what does not depend on time is one object."""
     return all(x is y or x == y for x, y in zip(one, two, strict=True))
 
@@ -255,12 +264,12 @@ ANSWERS = {
 
 
 def everything(*_: Any) -> bool:
-    """Return the rule of a game in which every joint action is legal."""
+    """Allow every joint action."""
     return True
 
 
 def nothing(*_: Any) -> int:
-    """Return the reward of a game in which outcomes alone pay."""
+    """Pay nothing: outcomes alone do."""
     return 0
 
 
@@ -269,11 +278,11 @@ ABSENT: dict[str, Callable[..., Any]] = {"legal": everything, "reward": nothing}
 
 
 def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
-    """Return the place that a function was asked about."""
+    """Return the place that a function was asked about, for an error message."""
     return ", ".join([place(t, state, action), *(f"next state {s!r}" for s in following)])
 
 
-class _Asked(NamedTuple):
+class _UserFunction(NamedTuple):
     """One of the user's functions."""
 
     what: str
@@ -283,29 +292,27 @@ class _Asked(NamedTuple):
     takes_next: bool = False  # of a reward: whether it depends on the next state
 
     @staticmethod
-    def of(what: str, function: Any, stationary: bool, outcomes: Any = None) -> _Asked:
+    def of(what: str, function: Any, stationary: bool, outcomes: Any = None) -> _UserFunction:
         if function is None and what in ABSENT:
-            return _Asked(what, ABSENT[what], takes_t=False, depends_on_t=False)
+            return _UserFunction(what, ABSENT[what], takes_t=False, depends_on_t=False)
         takes = roles(what, function, outcomes)
         takes_t = takes[0] == "t"
-        return _Asked(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
+        return _UserFunction(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
 
     def ask(self, t: int, *where: Any) -> Any:
-        """Return the user's answer; an error of the function gets a note that says where it was
-        raised.
-        """
+        """Return the user's answer; an error of the function gets a note of its place."""
         try:
-            found = self.function(t, *where) if self.takes_t else self.function(*where)
-            if type(found) in LAZY:
-                found = list(found)  # what it raises is raised here
+            answer = self.function(t, *where) if self.takes_t else self.function(*where)
+            if type(answer) in LAZY:
+                answer = list(answer)  # what it raises is raised here
         except Exception as error:
             note_of_place(error, self.what, t, *where)
             raise
-        if found is None:
+        if answer is None:
             raise InvalidGame(
                 f"{asked_at(t, *where)}: {self.what} gave None, must give {ANSWERS[self.what]}; is a `return` missing?"
             )
-        return found
+        return answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,17 +321,17 @@ class _Questions:
 
     players: tuple[Label, ...]
     constraints: tuple[Label, ...]
-    actions: _Asked
-    outcomes: _Asked
-    reward: _Asked
-    legal: _Asked
+    actions: _UserFunction
+    outcomes: _UserFunction
+    reward: _UserFunction
+    legal: _UserFunction
     seen: tuple[dict[Label, None], ...]  # the actions of each player that were given so far
-    blocks: dict[Label, Block] = field(default_factory=dict)  # of games that do not depend on time
+    blocks: dict[Label, StateBlock] = field(default_factory=dict)  # of games that do not depend on time
     known: dict[Any, Any] = field(default_factory=dict)  # answers that do not depend on time
     labels: dict[Any, Label] = field(default_factory=dict)  # next states as given, made plain
     costs: dict[Any, tuple[Cost, ...]] = field(default_factory=dict)  # costs as given, made exact
 
-    def block(self, t: int, state: Label) -> Block:
+    def block(self, t: int, state: Label) -> StateBlock:
         """Return what happens at one (t, state)."""
         if self.depends_on_t:
             return self._block(t, state)
@@ -337,7 +344,7 @@ class _Questions:
         """Whether any answer may depend on time."""
         return any(asked.depends_on_t for asked in (self.actions, self.legal, self.reward, self.outcomes))
 
-    def _block(self, t: int, state: Label) -> Block:
+    def _block(self, t: int, state: Label) -> StateBlock:
         choices = self._once(self.actions, self._choices, t, state)
         number = math.prod(map(len, choices))
         if number > ALWAYS_FINE and not self.legal.depends_on_t:  # else those that are not legal are not remembered
@@ -351,13 +358,13 @@ class _Questions:
         rewards = dict.fromkeys(joint, (0.0,) * len(self.players))
         if not self.reward.takes_next and self.reward.function is not nothing:
             rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
-        found = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
-        with_outcomes = [a for a in joint if self.reward.takes_next or any(out[3] is not None for out in found[a])]
-        paid = {a: self._paid(t, state, a, rewards[a], found[a]) for a in with_outcomes}
-        following = dict.fromkeys(out[1] for outs in found.values() for out in outs)
-        return Block(rewards, found, paid, tuple(following))
+        outs_of = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
+        with_outcomes = [a for a in joint if self.reward.takes_next or any(out[3] is not None for out in outs_of[a])]
+        paid = {a: self._paid(t, state, a, rewards[a], outs_of[a]) for a in with_outcomes}
+        following = dict.fromkeys(out[1] for outs in outs_of.values() for out in outs)
+        return StateBlock(rewards, outs_of, paid, tuple(following))
 
-    def _once(self, asked: _Asked, read: Callable[..., Any], t: int, *place: Any) -> Any:
+    def _once(self, asked: _UserFunction, read: Callable[..., Any], t: int, *place: Any) -> Any:
         """Return an answer, which is remembered where it does not depend on time but others do."""
         if asked.depends_on_t or not self.depends_on_t:
             return read(t, *place)
@@ -369,17 +376,17 @@ class _Questions:
     def _choices(self, t: int, state: Label) -> list[tuple[Label, ...]]:
         """Return the actions of each player."""
         spot = place(t, state)
-        given, choices = self.actions.ask(t, state), []
-        if isinstance(given, Mapping):
-            given = read_vector(given, self.players, lambda labels: labels, spot, "actions", "player")
-        if isinstance(given, UNORDERED) or not is_iterable(given):
-            raise InvalidGame(f"{spot}: actions gave {given!r:.60}, must give a list of {ANSWERS['actions']}")
-        given = list(given)
-        if len(given) != len(self.players):
+        answer, choices = self.actions.ask(t, state), []
+        if isinstance(answer, Mapping):
+            answer = read_vector(answer, self.players, lambda labels: labels, spot, "actions", "player")
+        if isinstance(answer, UNORDERED) or not is_iterable(answer):
+            raise InvalidGame(f"{spot}: actions gave {answer!r:.60}, must give a list of {ANSWERS['actions']}")
+        answer = list(answer)
+        if len(answer) != len(self.players):
             raise InvalidGame(
-                f"{spot}: actions for {counted(len(given), 'player')}, there {are(len(self.players), 'player')}"
+                f"{spot}: actions for {counted(len(answer), 'player')}, there {are(len(self.players), 'player')}"
             )
-        for player, labels, seen in zip(self.players, given, self.seen, strict=True):
+        for player, labels, seen in zip(self.players, answer, self.seen, strict=True):
             choices.append(check_labels(f"{spot}: actions of player {player!r}", labels))
             if not choices[-1]:
                 raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
@@ -401,11 +408,13 @@ class _Questions:
     def _reward(self, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
         return self._read_reward(self.reward.ask(t, state, action, *following), t, state, action, *following)
 
-    def _read_reward(self, given: Any, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
-        if type(given) in (tuple, list) and len(given) == len(self.players) and {float}.issuperset(map(type, given)):
-            numbers: Rewards = tuple(given)
+    def _read_reward(self, answer: Any, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
+        if type(answer) in (tuple, list) and len(answer) == len(self.players) and {float}.issuperset(map(type, answer)):
+            numbers: Rewards = tuple(answer)
         else:
-            numbers = read_vector(given, self.players, real, asked_at(t, state, action, *following), "reward", "player")
+            numbers = read_vector(
+                answer, self.players, real, asked_at(t, state, action, *following), "reward", "player"
+            )
         if not all(map(math.isfinite, numbers)):
             spot = asked_at(t, state, action, *following)
             player, number = next((i, x) for i, x in zip(self.players, numbers, strict=True) if not math.isfinite(x))
@@ -413,14 +422,14 @@ class _Questions:
         return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
-        found, given = [], self.outcomes.ask(t, state, action)
-        if type(given) is not list and (isinstance(given, (str, Mapping, *UNORDERED)) or not is_iterable(given)):
-            spot, kind = place(t, state, action), type(given).__name__
+        possible, answer = [], self.outcomes.ask(t, state, action)
+        if type(answer) is not list and (isinstance(answer, (str, Mapping, *UNORDERED)) or not is_iterable(answer)):
+            spot, kind = place(t, state, action), type(answer).__name__
             rule = (
                 "must be (probability, next_state, cost) triples in a list, a fourth entry being what the outcome pays"
             )
-            raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, of type {kind}; they {rule}")
-        for item in given:
+            raise InvalidGame(f"{spot}: outcomes are {answer!r:.60}, of type {kind}; they {rule}")
+        for item in answer:
             pays = None
             if type(item) in (tuple, list) and len(item) == 4:
                 *item, pays = item
@@ -429,7 +438,7 @@ class _Questions:
                 chance = probability(chance)
             except (TypeError, ValueError):
                 spot = place(t, state, action)
-                alone = isinstance(given, (list, tuple)) and len(given) == 3 and is_scalar(given[0])
+                alone = isinstance(answer, (list, tuple)) and len(answer) == 3 and is_scalar(answer[0])
                 hint = "; put one triple alone into a list: [(probability, next_state, cost)]" if alone else ""
                 rule = "must be (probability, next_state, cost), and the reward where the outcome has one of its own"
                 raise InvalidGame(f"{spot}: outcome {item!r}, {rule}{hint}") from None
@@ -443,79 +452,80 @@ class _Questions:
                 if own is None and self.reward.function is nothing:
                     rule = "give reward=, or (probability, next_state, cost, reward)"
                     raise InvalidGame(f"{asked_at(t, state, action, label)}: the outcome pays no reward; {rule}")
-                found.append((chance, label, vector, own))
-        total = math.fsum(p for p, *_ in found)
+                possible.append((chance, label, vector, own))
+        total = math.fsum(p for p, *_ in possible)
         if abs(total - 1) > PROBABILITY_SUM:  # `assemble` would no longer know at which t it was said
             spot = place(t, state, action)
-            if not found:
+            if not possible:
                 raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1 within 1e-8")
             raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
-        return tuple(found)
+        return tuple(possible)
 
-    def _label(self, given: Any, *where: Any) -> Label:
+    def _label(self, state: Any, *where: Any) -> Label:
         """Return a next state, made plain once."""
         try:
-            return self.labels[given]
+            return self.labels[state]
         except (KeyError, TypeError):
-            label = plain_label(f"{place(*where)}: next state", given)
+            label = plain_label(f"{place(*where)}: next state", state)
             if label is None:
                 warn_of_game(f"{place(*where)}: the next state is None; is a `return` missing?")
             return self.labels.setdefault(label, label)
 
-    def _cost(self, given: Any, *where: Any) -> tuple[Cost, ...]:
-        """Return a cost vector, made exact once. (Equal numbers of different types may be read
-        apart.)
+    def _cost(self, said: Any, *where: Any) -> tuple[Cost, ...]:
+        """Return a cost vector, made exact once.
+
+        Equal numbers of different types may be read differently.
         """
-        entries = given.items() if type(given) is dict else given if type(given) is tuple else (given,)
+        entries = said.items() if type(said) is dict else said if type(said) is tuple else (said,)
         key: Any
         try:
-            key = (type(given), *((entry, type(entry[1] if type(given) is dict else entry)) for entry in entries))
-            found = self.costs.get(key)
+            key = (type(said), *((entry, type(entry[1] if type(said) is dict else entry)) for entry in entries))
+            vector = self.costs.get(key)
         except TypeError:  # it cannot be hashed
-            key = found = None
-        if found is None:
-            if given is None:
+            key = vector = None
+        if vector is None:
+            if said is None:
                 if self.constraints:
                     rule = "which counts as no cost; is a `return` missing? Where there is no cost, write {}"
                     warn_of_game(f"{place(*where)}: the cost is None, {rule}")
-                given = {}
-            found = read_vector(given, self.constraints, read_cost, place(*where), "cost", "constraint")
-            if key is not None and all(isinstance(cost, Fraction) for cost in found):
-                found = self.costs.setdefault(key, self.costs.setdefault(found, found))
-        return found
+                said = {}
+            vector = read_vector(said, self.constraints, read_cost, place(*where), "cost", "constraint")
+            if key is not None and all(isinstance(cost, Fraction) for cost in vector):
+                vector = self.costs.setdefault(key, self.costs.setdefault(vector, vector))
+        return vector
 
 
-def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
+def read_vector(answer: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
     """Return one number per label from a number, a sequence or a mapping (absent costs are 0)."""
-    if what == "cost" and not labels and given == 0:
+    if what == "cost" and not labels and answer == 0:
         return ()
-    if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
-        raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
-    if isinstance(given, Mapping):
-        strange = [k for k in given if k not in labels]
+    if what == "cost" and not labels and not (isinstance(answer, (Mapping, Sized)) and not len(answer)):
+        raise InvalidGame(f"{spot}: cost {answer!r}, but the game has no budget; give budget={{constraint: number}}")
+    if isinstance(answer, Mapping):
+        strange = [k for k in answer if k not in labels]
         if strange:
             unnamed = what == "cost" and labels == tuple(range(len(labels)))
             hint = f"; the budget is unnamed, write budget={{{strange[0]!r}: ...}}" if unnamed else ""
             if what == "cost" and not unnamed:
                 hint = "; give it a budget too (math.inf where it has no limit), or leave it out of the cost"
             raise InvalidGame(f"{spot}: {what} names the {unknown(of, strange[0], labels)}{hint}")
-        missing = [x for x in labels if x not in given]
+        missing = [x for x in labels if x not in answer]
         if missing and what != "cost":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
-        entries = [given.get(x, 0) for x in labels]
-    elif is_distribution(given) or is_scalar(given):
-        entries = [given]
+        entries = [answer.get(x, 0) for x in labels]
+    elif is_distribution(answer) or is_scalar(answer):
+        entries = [answer]
     else:
-        entries = list(given)
+        entries = list(answer)
     if len(entries) != len(labels):
         raise InvalidGame(
-            f"{spot}: {what} {given!r} has {counted(len(entries), 'entry')}, there {are(len(labels), of)}"
+            f"{spot}: {what} {answer!r} has {counted(len(entries), 'entry')}, there {are(len(labels), of)}"
         )
-    found = []
+    vector = []
     for label, entry in zip(labels, entries, strict=True):
         try:
-            found.append(number(entry))
+            vector.append(number(entry))
         except (TypeError, ValueError, OverflowError) as error:
-            which = f"of {label!r}" if is_distribution(entry) else repr(given)
+            which = f"of {label!r}" if is_distribution(entry) else repr(answer)
             raise InvalidGame(f"{spot}: {what} {which}: {error}") from None
-    return tuple(found)
+    return tuple(vector)

@@ -30,19 +30,15 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, InvalidOption, UnknownPair
 from acegames.model.budgets import Reservoirs, own_budget, spent_at_start
 from acegames.model.changing import game_with_budget, game_with_horizon, game_with_name
-from acegames.model.checks import JointAction, Label, place
-from acegames.model.costs.random import Cost, RandomCost, cost_text
-from acegames.model.from_arrays import game_from_arrays
+from acegames.model.checks import JointAction, Label, counted, place, unknown
+from acegames.model.from_arrays import game_from_arrays, game_from_sparse
 from acegames.model.from_functions import game_from_functions
-from acegames.model.from_sparse import game_from_sparse
 from acegames.model.from_table import game_from_table
-from acegames.model.layers import LAYER_FIELDS, PAYMENT_TYPES, STATED_TYPES, Layer, Payments, reachable_states
+from acegames.model.layers import LAYER_FIELDS, PAYMENT_TYPES, STATED_TYPES, Layer, Payments, Tails, reachable_states
 from acegames.model.numbers import Bound, text
-from acegames.model.tails import Tails
-from acegames.model.to_arrays import game_to_arrays
-from acegames.model.to_table import game_to_table
-from acegames.model.words import budgets_listed, called, counted, listed
-from acegames.model.written import unknown
+from acegames.model.random_costs import Cost, RandomCost, cost_text
+from acegames.model.to_data import game_to_arrays, game_to_table
+from acegames.model.words import budgets_listed, called, listed
 from acegames.system.instead import Instead
 from acegames.system.showing import Shown, shortened
 
@@ -91,7 +87,7 @@ class MarkovGame(Shown):
         budget = Instead("game.budgets has the bounds of each time, and game.with_budget(...) gives the game others")
 
     def __init__(self, *_: object, **__: object) -> None:
-        """Refuse fields, as `dataclasses.replace` gives them: not all that they say would fit."""
+        """Refuse fields, as `dataclasses.replace` gives them: they might not fit each other."""
         raise InvalidGame(
             "MarkovGame: a game cannot be made from fields, nor with dataclasses.replace. Change a game with "
             "game.with_budget(...), .with_horizon(...) or .with_name(...), and build one with MarkovGame.from_functions, "
@@ -105,27 +101,26 @@ class MarkovGame(Shown):
         save(self, path)
 
     def layer(self, t: int) -> Layer:
-        """Return rewards and outcomes at time t."""
+        """Return the rewards and outcomes of time t."""
         return self.layers[self.layer_at[t]]
 
     def state_index(self, state: Label) -> int:
-        """Index of a state label; UnknownPair, a KeyError, when there is none."""
+        """Return the index of a state label; UnknownPair, a KeyError, where there is none."""
         return _number("state", state, self.state_numbers)
 
     def joint_action(self, indices: Iterable[int]) -> JointAction:
-        """Return labels of a joint action given by one index per player."""
+        """Return the labels of a joint action given by one index per player."""
         return tuple(labels[int(i)] for labels, i in zip(self.actions, indices, strict=True))
 
     def legal(self, t: int, state: Label) -> dict[JointAction, int]:
-        """Return the legal joint actions of a state, with their rows; KeyError for an unknown
-        state.
-        """
+        """Return the legal joint actions of a state and their rows; KeyError for an unknown one."""
         layer = self.layer(t)
         return {self.joint_action(layer.action[row]): row for row in layer.rows(self.state_index(state))}
 
     def outcomes(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...]]]:
-        """Return probability, next state and cost of each outcome of a row (`legal` gives its
-        number).
+        """Return probability, next state and cost of each outcome of a row.
+
+        `legal` gives the number of a row.
         """
         try:
             row = index(row)
@@ -143,8 +138,9 @@ class MarkovGame(Shown):
         return list(zip(layer.prob[outs].tolist(), following, costs, strict=True))
 
     def payments(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...], tuple[float, ...]]]:
-        """Return what can be drawn in a row: probability, next state, cost, and what it pays each
-        player.
+        """Return what can be drawn in a row: as `outcomes`, and what it pays each player.
+
+        An outcome that may pay different amounts stands here once for each, and once in `outcomes`.
 
         As `outcomes`, but an outcome that may pay different amounts stands here once for each.
         """
@@ -159,12 +155,12 @@ class MarkovGame(Shown):
         ]
 
     def place(self, t: int, row: int) -> str:
-        """Return time, state and joint action of a row for an error message."""
+        """Return time, state and joint action of a row, for an error message."""
         state = int(np.searchsorted(self.layer(t).row_ptr, row, "right")) - 1
         return place(t, self.states[state], self.joint_action(self.layer(t).action[row]))
 
     def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
-        """Indices of a joint action given by labels; UnknownPair, a KeyError, for unknown ones."""
+        """Return the indices of a joint action given by labels; UnknownPair for unknown ones."""
         if len(action) != len(self.players):
             raise UnknownPair(f"action {action!r}: must be one action per player {list(self.players)!r}")
         named = zip(self.players, action, self.action_numbers, strict=True)
@@ -178,10 +174,10 @@ class MarkovGame(Shown):
     @cached_property
     def times(self) -> list[tuple[int, ...]]:
         """The times at which each layer applies."""
-        found: list[list[int]] = [[] for _ in self.layers]
+        by_layer: list[list[int]] = [[] for _ in self.layers]
         for t, k in enumerate(self.layer_at):
-            found[k].append(t)
-        return list(map(tuple, found))
+            by_layer[k].append(t)
+        return list(map(tuple, by_layer))
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:
@@ -248,33 +244,32 @@ def _number(kind: str, label: Any, index: Mapping[Label, int]) -> int:
 
 
 def _hashes(records: Sequence[Any], types: Mapping[str, str]) -> list[list[str] | None]:
-    """SHA-256 of the arrays of each record, in these types; those that are one object, once."""
+    """Return the SHA-256 of the arrays of each record, in these types, each array once."""
     seen: dict[tuple[int, str], str] = {}
 
     def of(array: NDArray[Any], dtype: str) -> str:
         key = id(array), dtype
         if key not in seen:
-            found = hashlib.sha256(repr(array.shape).encode())
+            digest = hashlib.sha256(repr(array.shape).encode())
             for begin in range(0, len(array) if array.size else 0, _HASHED):
-                found.update(np.ascontiguousarray(array[begin : begin + _HASHED], dtype=dtype).data)
-            seen[key] = found.hexdigest()
+                digest.update(np.ascontiguousarray(array[begin : begin + _HASHED], dtype=dtype).data)
+            seen[key] = digest.hexdigest()
         return seen[key]
 
     return [x and [of(getattr(x, field), dtype) for field, dtype in types.items()] for x in records]
 
 
 def _label_text(label: Any) -> str:
-    """Return the text of a label for the digest; for a set, in an order that does not depend on
-    Python.
-    """
+    """Return the text of a label for the digest; sets are sorted."""
     if isinstance(label, (set, frozenset)):
         return "{" + ",".join(sorted(map(_label_text, label))) + "}"
     return "(" + ",".join(map(_label_text, label)) + ")" if type(label) is tuple else repr(label)
 
 
 def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the cost values of a game without random costs; InvalidOption naming a place that has
-    one.
+    """Return the cost values of a game without random costs.
+
+    Raises InvalidOption that names a place with a random one.
     """
     for m, values in enumerate(game.cost_values):
         drawn = [k for k, cost in enumerate(values) if isinstance(cost, RandomCost)]

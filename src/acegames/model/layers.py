@@ -1,11 +1,12 @@
-"""The tables of one time, and which states can occur at each time."""
+"""The records that a game is made of, and which states can occur at each time."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from acegames.system.limits import REACH_WORK
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
+
 
 STATED_TYPES = {
     "row_ptr": "<i8",
@@ -78,23 +80,21 @@ class Layer:
     payments: Payments | None = None  # None where every outcome pays the reward of its row
 
     def rows(self, state: int) -> range:
-        """Return rows (legal joint actions) of a state."""
+        """Return the rows (legal joint actions) of a state."""
         return range(int(self.row_ptr[state]), int(self.row_ptr[state + 1]))
 
     def row_of(self, state: int, action: ArrayLike) -> int | None:
         """Return the row of a joint action, given by indices; None where it is not legal."""
         rows = self.rows(state)
-        found = np.flatnonzero((self.action[rows.start : rows.stop] == action).all(axis=1))
-        return rows[found[0]] if len(found) else None
+        matches = np.flatnonzero((self.action[rows.start : rows.stop] == action).all(axis=1))
+        return rows[matches[0]] if len(matches) else None
 
     def outcomes(self, row: int) -> slice:
-        """Return outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
+        """Return the outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
         return slice(int(self.out_ptr[row]), int(self.out_ptr[row + 1]))
 
     def apart(self) -> Layer:
-        """Return the layer from which play is drawn: each outcome stands once for every payment of
-        it.
-        """
+        """Return the layer that play draws from: an outcome stands once for each payment."""
         paid = self.payments
         if paid is None or len(paid.prob) == len(self.prob):
             return self
@@ -103,7 +103,7 @@ class Layer:
         return replace(drawn, cost=self.cost[out], payments=replace(paid, ptr=own))
 
     def paid(self, row: Any, out: Any) -> NDArray[np.float64]:
-        """Return what outcomes that were drawn from `apart` pay, (..., N), given with their rows."""
+        """Return what outcomes drawn from `apart` pay, (..., N); `row` has the row of each."""
         if self.payments is None:
             return np.asarray(self.reward[row])
         assert len(self.payments.reward) == len(self.prob), "outcomes are drawn from layer.apart()"
@@ -117,12 +117,12 @@ def arrays_of(layer: Layer) -> list[NDArray[Any]]:
 
 
 def reachable_states(game: MarkovGame) -> list[Bools]:
-    """For t = 0 .. H, the states that some legal play reaches at t, budgets aside."""
+    """Return, for t = 0 .. H, the states that some legal play reaches at t, budgets aside."""
     return list(each_reachable(game))
 
 
 def each_reachable(game: MarkovGame) -> Iterator[Bools]:
-    """Return `reachable_states`, one time after the other."""
+    """Yield, for t = 0 .. H, the states that some legal play reaches at t, budgets aside."""
     here = np.zeros(len(game.states), dtype=bool)
     here[[s for s, _ in game.initial]] = True
 
@@ -134,7 +134,7 @@ def each_reachable(game: MarkovGame) -> Iterator[Bools]:
 
 
 def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves]) -> Iterator[Bools]:
-    """For t = 0 .. H, the states that can occur; `moves(k)` are the moves of layer k.
+    """Yield, for t = 0 .. H, the states that can occur; `moves(k)` are the moves of layer k.
 
     Raises:
         TooLarge: there are too many times whose sets of states are all different (see `limits`).
@@ -178,11 +178,52 @@ def _step(here: Bools, there: Bools, ptr: NDArray[Any], to: NDArray[Any]) -> Non
 
 
 def changes(reach: Iterable[Bools], layer_at: Sequence[int]) -> Iterator[tuple[int, int, Bools]]:
-    """Yield (t, layer, states) of what `follow` gives, for the times at which layer or states
-    change.
-    """
+    """Yield (t, layer, states) of what `follow` gives, where layer or states change."""
     before: tuple[int, Any] = (-1, None)
     for t, (k, here) in enumerate(zip(layer_at, reach, strict=False)):
         if k != before[0] or here is not before[1]:
             yield t, k, here
         before = k, here
+
+
+def game_of(kind: type[MarkovGame], **values: Any) -> MarkovGame:
+    """Make a game of all its fields. Nothing is checked: the caller knows that they fit."""
+    game = object.__new__(kind)
+    for field in fields(kind):
+        object.__setattr__(game, field.name, values[field.name])
+    return game
+
+
+def with_fields(game: MarkovGame, **changed: Any) -> MarkovGame:
+    """Return the game with other fields. Nothing is checked; cached properties are dropped."""
+    return game_of(type(game), **{field.name: getattr(game, field.name) for field in fields(game)} | changed)
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Bounds on the discounted rewards and costs after the last step."""
+
+    gamma: Fraction  # discount of rewards
+    cost_gamma: Fraction  # discount of costs
+    epsilon: Fraction  # what both tails were asked to stay below
+    reward: tuple[float, ...]  # N: a player's value changes by no more than this
+    gain: tuple[float, ...]  # N: the most that a deviation can gain by what comes later
+    cost: tuple[Fraction, ...]  # M: the most that is still added to a constraint
+
+    @property
+    def shares(self) -> list[Fraction]:
+        """Per constraint, the part of epsilon that remains for rounding its costs."""
+        return [self.epsilon - tail for tail in self.cost]
+
+    def text(self, horizon: int) -> str:
+        """Return the bounds in a sentence."""
+        return (
+            f"Infinite play, discounted by {float(self.gamma):.6g} (costs by {float(self.cost_gamma):.6g}), was cut after {horizon} steps; "
+            f"whatever is played later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "
+            f"{max(self.gain):.3g}, and adds at most {max(map(float, self.cost), default=0.0):.3g} to any cumulative cost."
+        )
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the bounds as plain data for a file."""
+        rates = {name: str(getattr(self, name)) for name in ("gamma", "cost_gamma", "epsilon")}
+        return {**rates, "reward": list(self.reward), "gain": list(self.gain), "cost": [str(c) for c in self.cost]}

@@ -1,10 +1,13 @@
-"""Exact numbers: costs and budgets are rationals; a float is read by its text, 0.1 as 1/10."""
+"""Exact numbers: costs and budgets are rationals, or whole multiples of a unit.
+
+A float is read by its text: 0.1 is 1/10.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,7 +26,7 @@ _BITS = int(DIGITS * math.log2(10))
 
 
 def exact(value: Any) -> Fraction:
-    """Return the rational that `value` stands for; ValueError if there is none, or too long."""
+    """Return the rational that `value` stands for; ValueError for no number, or too long a one."""
     if isinstance(value, (bool, np.bool_, np.integer)):
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
@@ -46,7 +49,7 @@ def exact(value: Any) -> Fraction:
 
 
 def exact_or_inf(value: Any) -> Bound:
-    """Like `exact`, but positive infinity (also the text "inf") stays the float `inf`."""
+    """Return the rational that `value` stands for, or the float `inf`, also for its text."""
     if isinstance(value, str) and value.lower() in ("inf", "+inf", ".inf"):
         return math.inf
     if isinstance(value, (float, Decimal, np.floating)) and not math.isnan(value) and value == math.inf:
@@ -56,15 +59,15 @@ def exact_or_inf(value: Any) -> Bound:
 
 def common_denominator(values: Iterable[Fraction]) -> int:
     """Return the least common denominator; TooLarge where it is absurdly long."""
-    found = 1
+    common = 1
     for value in values:
-        found = math.lcm(found, value.denominator)
-        if found.bit_length() > DENOMINATOR_BITS:
+        common = math.lcm(common, value.denominator)
+        if common.bit_length() > DENOMINATOR_BITS:
             raise TooLarge(
                 f"costs have a common denominator of more than {DENOMINATOR_BITS} bits and cannot be added up exactly; "
                 "solve approximately, with an epsilon (epsilon=..., --epsilon), or write them as decimals"
             )
-    return found
+    return common
 
 
 def nearest_float(x: Bound) -> float:
@@ -83,7 +86,7 @@ def largest_float(x: Fraction, *, itself: bool) -> float:
 
 
 def is_scalar(value: Any) -> bool:
-    """Return whether a value is no sequence. (`np.ndim` alone fails on ragged lists.)"""
+    """Return whether a value is not a sequence. (`np.ndim` alone fails on ragged lists.)"""
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
@@ -100,8 +103,8 @@ TINIEST = math.ulp(0.0)
 
 def probability(value: Any) -> float:
     """Return a float that is zero only where the value is; ValueError when it is not a number."""
-    found = float(value)
-    return TINIEST if found == 0.0 and value != 0 else found
+    nearest = float(value)
+    return TINIEST if nearest == 0.0 and value != 0 else nearest
 
 
 def plain(value: Bound) -> int | float | Fraction:
@@ -129,3 +132,36 @@ def plain_array(rows: list[tuple[Bound, ...]], width: int) -> NDArray[Any]:
 def text(value: Bound) -> str:
     """Return the canonical text of a bound: `3`, `1/10` or `inf`."""
     return "inf" if isinstance(value, float) else str(value)
+
+
+LARGEST = 2**61
+"""Totals stay below this; a total plus the kernels' mark for "none", 2**62, fits into int64."""
+
+
+def common_unit(values: Iterable[Fraction]) -> Fraction:
+    """Return the greatest rational of which all values are multiples; 1 if all are 0.
+
+    Raises TooLarge where its denominator is absurdly long.
+    """
+    numbers = list(values)
+    common = common_denominator(numbers)
+    numerator = math.gcd(*(v.numerator * (common // v.denominator) for v in numbers))
+    return Fraction(numerator, common) if numerator else Fraction(1)
+
+
+def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:
+    """Return exact numbers in the user's units from whole units."""
+    return tuple(plain(int(w) * u) for w, u in zip(whole, units, strict=True))
+
+
+def rows_from_units(units: Sequence[Fraction], whole: NDArray[np.int64]) -> list[tuple[int | float | Fraction, ...]]:
+    """Return exact numbers in the user's units from (Q, M) whole units.
+
+    Each different amount is made once.
+    """
+    columns = []
+    for unit, column in zip(units, whole.T, strict=True):
+        values, which = np.unique(column, return_inverse=True)
+        amounts = [plain(int(w) * unit) for w in values.tolist()]
+        columns.append([amounts[k] for k in which.tolist()])
+    return list(zip(*columns, strict=True)) if columns else [()] * len(whole)

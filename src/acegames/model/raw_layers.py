@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Floats, are_in_order, code_type, distinct, in_order, owners, pointer_type, pointers
+from acegames.model.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    are_in_order,
+    code_type,
+    distinct,
+    in_order,
+    number_rows,
+    owners,
+    pointer_type,
+    pointers,
+)
 from acegames.model.checks import Label, place
-from acegames.model.layers import Layer
-from acegames.model.payments import settled_payments
+from acegames.model.layers import Layer, Payments
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 BLOCK = 2**16
@@ -37,9 +48,7 @@ class Names(NamedTuple):
     constraints: tuple[Label, ...]
 
     def place(self, t: int | None, state: Any, action: Iterable[Any] | None = None, *, every_t: bool = False) -> str:
-        """Return the place of a state and of a joint action, given by numbers, for an error
-        message.
-        """
+        """Return the place of a state and a joint action, given by number, for a message."""
         labels = None if action is None else [own[int(a)] for own, a in zip(self.actions, action, strict=True)]
         return place(t, self.states[int(state)], labels, every_t=every_t)
 
@@ -60,7 +69,7 @@ class RawLayer:
 
     @staticmethod
     def of(layer: Layer, times: tuple[int, ...]) -> RawLayer:
-        """Return a layer of a game, to be changed."""
+        """Return a layer of a game as a raw one that can be changed."""
         drawn = layer.apart()
         rows, outcomes = (layer.action, layer.reward), (drawn.prob, drawn.next_state, drawn.cost)
         paid = None if drawn.payments is None else drawn.payments.reward
@@ -83,31 +92,31 @@ class OrderedLayer:
 
 
 def canonical_layer(raw: RawLayer | OrderedLayer, names: Names, codes: Codes, values: int, *, every_t: bool) -> Layer:
-    """Check a layer and put it in order. No constraint has more than `values` values."""
-    given = _ordered(raw, names, codes, every_t=every_t) if isinstance(raw, RawLayer) else raw
+    """Check a layer and put it in order; no constraint has more than `values` values."""
+    ordered = _ordered(raw, names, codes, every_t=every_t) if isinstance(raw, RawLayer) else raw
 
     def where(row: int) -> str:
-        state = int(np.searchsorted(given.row_ptr, row, "right")) - 1
-        return names.place(given.times[0], state, given.action[row], every_t=every_t)
+        state = int(np.searchsorted(ordered.row_ptr, row, "right")) - 1
+        return names.place(ordered.times[0], state, ordered.action[row], every_t=every_t)
 
-    _check_numbers(given, names, where)
-    for rewards in (given.reward,) if given.paid is None else (given.reward, given.paid):
+    _check_numbers(ordered, names, where)
+    for rewards in (ordered.reward,) if ordered.paid is None else (ordered.reward, ordered.paid):
         np.add(rewards, 0.0, out=rewards)  # no minus zero
-    kept = _settle_outcomes(given, codes, where)
-    if kept < len(given.prob):
-        for array in (given.prob, given.next_state, given.cost, given.paid):
+    length = _settle_outcomes(ordered, codes, where)
+    if length < len(ordered.prob):
+        for array in (ordered.prob, ordered.next_state, ordered.cost, ordered.paid):
             if array is not None:
-                array.resize((kept, *array.shape[1:]), refcheck=False)  # no view of it is left
+                array.resize((length, *array.shape[1:]), refcheck=False)  # no view of it is left
     layer = Layer(
-        given.row_ptr,
-        given.action,
-        given.reward,
-        given.out_ptr.astype(pointer_type(kept), copy=False),
-        given.prob,
-        given.next_state,
-        given.cost.astype(code_type(values), copy=False),
+        ordered.row_ptr,
+        ordered.action,
+        ordered.reward,
+        ordered.out_ptr.astype(pointer_type(length), copy=False),
+        ordered.prob,
+        ordered.next_state,
+        ordered.cost.astype(code_type(values), copy=False),
     )
-    return layer if given.paid is None else settled_payments(layer, given.paid)
+    return layer if ordered.paid is None else settled_payments(layer, ordered.paid)
 
 
 def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], str]) -> int:
@@ -149,9 +158,7 @@ def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], s
 def _in_order(
     layer: OrderedLayer, recode: Sequence[NDArray[Any] | None], row: NDArray[Any], part: slice
 ) -> tuple[list[NDArray[Any]], list[NDArray[Any]], NDArray[Any]]:
-    """Return rows, next states and codes of some outcomes, in order; what they pay; how likely it
-    is.
-    """
+    """Return some outcomes in order: rows, next states and codes; payments; probabilities."""
     prob = layer.prob[part]
     costs = (layer.cost[part, m] if code is None else code[layer.cost[part, m]] for m, code in enumerate(recode))
     columns = [row, layer.next_state[part], *costs]
@@ -221,7 +228,7 @@ def _check_numbers(layer: OrderedLayer, names: Names, where: Callable[[int], str
 
 
 def _check_rewards(rewards: Floats, names: Names, where: Callable[[int], str], prob: Floats | None = None) -> None:
-    """Refuse rewards that are no numbers, but of what cannot happen."""
+    """Refuse rewards that are not finite numbers, unless they cannot occur."""
     for begin in range(0, len(rewards), BLOCK):
         finite = np.isfinite(rewards[begin : begin + BLOCK])
         if prob is not None:
@@ -230,3 +237,83 @@ def _check_rewards(rewards: Floats, names: Names, where: Callable[[int], str], p
             k, i = map(int, np.argwhere(~finite)[0])
             who, value = names.players[i], rewards[begin + k, i]
             raise InvalidGame(f"{where(begin + k)}: reward of player {who!r} is {value}, must be a finite number")
+
+
+# What outcomes pay:
+#
+#     reward[r] = sum of prob[k] paid[k]  /  sum of prob[k],  over the outcomes k of row r
+#
+# The mean is a function of the outcomes alone, whoever builds the game and whichever file it comes
+# from: outcomes with the same next state and payment count as one, sums are as good as exact and
+# then rounded once, and the mean lies between the amounts, so that equal ones are not rounded.
+
+
+def settled_payments(layer: Layer, paid: Floats) -> Layer:
+    """Return a layer in which each (next state, cost) is one outcome, with its payments.
+
+    Outcomes are in order of row, next state, cost and what they pay, (K, N). Where every outcome
+    pays the reward of its row, there are no payments: the game is the one without them.
+    """
+    row = owners(layer.out_ptr)
+    mean = _means(layer, row, paid)
+    if np.array_equal(paid, mean[row]):
+        return replace(layer, reward=mean)
+    new = _new(row, layer.next_state, *layer.cost.T)
+    first = np.append(np.flatnonzero(new), len(new))
+    payments = Payments(first.astype(pointer_type(len(new))), layer.prob, paid)
+    if new.all():
+        return replace(layer, reward=mean, payments=payments)
+    prob = _added(np.cumsum(new) - 1, layer.prob)
+    out_ptr = np.searchsorted(first, layer.out_ptr).astype(pointer_type(len(prob)))
+    merged = replace(layer, reward=mean, out_ptr=out_ptr, prob=prob, payments=payments)
+    return replace(merged, next_state=layer.next_state[new], cost=layer.cost[new])
+
+
+def _new(*columns: NDArray[Any]) -> Bools:
+    """Return where some column differs from its entry before."""
+    new = np.ones(len(columns[0]), dtype=bool)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def _means(layer: Layer, row: Ints, paid: Floats) -> Floats:
+    """Return the mean of what the outcomes of each row pay, (R, N)."""
+    prob, following = layer.prob, layer.next_state.astype(np.int64)
+    if not _new(row, following).all():  # several costs or payments: those that pay the same are one
+        number = number_rows([row, following, *(distinct(column)[1] for column in paid.T)])
+        prob, one = _added(number, prob), np.unique(number, return_index=True)[1]
+        row, paid = row[one], paid[one]
+    ptr = pointers(np.bincount(row, minlength=len(layer.action)))
+    if not len(row):
+        return np.zeros((len(layer.action), paid.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, error = _sums(np.column_stack([prob[:, None] * paid, prob]), ptr)
+        excess = (total[:, -1:] - 1) + error[:, -1:]  # of the probabilities, whose decimals were rounded: tiny
+        mean = total[:, :-1] + (error[:, :-1] - excess * total[:, :-1])
+        mean = np.where(np.isnan(mean), total[:, :-1], mean)  # the sum was too large on its way
+    least, most = (bound.reduceat(paid, ptr[:-1], axis=0) for bound in (np.minimum, np.maximum))
+    return np.asarray(np.clip(mean, least, most) + 0.0)
+
+
+def _added(number: Ints, prob: Floats) -> Floats:
+    """Return the sum of the probabilities of each number, added up in order."""
+    return np.bincount(number, weights=prob).astype(np.float64, copy=False)
+
+
+def _sums(terms: Floats, ptr: Ints) -> tuple[Floats, Floats]:
+    """Return the sums of terms (K, C) over each list, (R, C), and what rounding took from them."""
+    many = np.diff(ptr)
+    order = np.argsort(-many, kind="stable")
+    longer = np.searchsorted(-many[order], -np.arange(int(many.max(initial=0))))  # lists with a k-th term
+    total = np.zeros((len(many), terms.shape[1]))
+    error = np.zeros_like(total)
+    for k, lists in enumerate(longer.tolist()):
+        here = order[:lists]
+        before, term = total[here], terms[ptr[here] + k]
+        after = before + term
+        back = after - before
+        error[here] += (before - (after - back)) + (term - back)
+        total[here] = after
+    return total, error

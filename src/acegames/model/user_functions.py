@@ -1,5 +1,6 @@
-"""What users hand over to be called, and how they call: checked before the first call.
+"""Public functions as users call them, and the functions that users hand over.
 
+These are the rules of a game and callbacks of progress. They are checked before their first call.
 Only signatures are looked at, so a TypeError from inside a user's function passes through as it is.
 """
 
@@ -9,11 +10,15 @@ import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
-from acegames.model.written import show, unknown
+from acegames.model.checks import show, unknown
+from acegames.system.bars import EXPLORING, bar
+from acegames.system.progress import Progress, Teller
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,8 +34,7 @@ TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
 def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator for a public function: a TypeError about its arguments has the public
-    name.
+    """Return a decorator for a public function: TypeErrors about arguments use its public name.
 
     `instead` says what to write in place of an argument that it does not have. An object that has a
     method of this name is said to have it.
@@ -43,12 +47,12 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             __tracebackhide__ = True  # notebooks and pytest leave this frame out
-            for given in kwargs:
-                if given in instead:
-                    raise TypeError(f"{name}: unknown argument {given!r}; {instead[given]}")
-                if given not in signature.parameters and not any_name:
+            for name_given in kwargs:
+                if name_given in instead:
+                    raise TypeError(f"{name}: unknown argument {name_given!r}; {instead[name_given]}")
+                if name_given not in signature.parameters and not any_name:
                     known = [known for known in signature.parameters if known != "self"]
-                    raise TypeError(f"{name}: {unknown('argument', given, known)}")
+                    raise TypeError(f"{name}: {unknown('argument', name_given, known)}")
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as wrong:
@@ -62,13 +66,13 @@ def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, 
     return decorate
 
 
-def policy_of(given: Any) -> Any:
-    """Return a policy, which has a `distribution`; or the policy of a solution."""
-    return given if hasattr(given, "distribution") else getattr(given, "policy", given)
+def policy_of(policy: Any) -> Any:
+    """Return the policy of a solution; a policy, which has a `distribution`, as it is."""
+    return policy if hasattr(policy, "distribution") else getattr(policy, "policy", policy)
 
 
 def check_engine(engine: Any, *, fits: bool, what: str = "an engine") -> None:
-    """Refuse what has not what an engine has (`fits`), and a class that was not called."""
+    """Refuse what lacks the methods of an engine (`fits`), and a class that was not called."""
     if fits and isinstance(engine, type):
         raise InvalidOption(f"engine: got the class {engine.__name__}, must be an engine; call it: {engine.__name__}()")
     if not fits:
@@ -86,7 +90,7 @@ def check_function(
     error: type[AceError] = InvalidOption,
     rule: str = "it must accept these arguments",
 ) -> None:
-    """Refuse what is no function, or cannot be called with the arguments that it will get.
+    """Refuse what is not a function, or cannot be called with the arguments that it will get.
 
     Args:
         name: what the user calls it, as "reward" or "policy.distribution".
@@ -107,19 +111,18 @@ def check_function(
         signature.bind(*takes, **dict.fromkeys(keywords))
     except TypeError as reason:
         own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
-        told = f"takes ({own:.100}), but is called as {call} ({reason})"
-        raise error(f"{name}: {told}; {rule}") from None
+        mismatch = f"takes ({own:.100}), but is called as {call} ({reason})"
+        raise error(f"{name}: {mismatch}; {rule}") from None
 
 
 def check_optional(name: str, function: Any, takes: Sequence[str], error: type[AceError] = InvalidOption) -> None:
-    """`check_function` where a function is given."""
+    """Check a function as `check_function` does, where one is given."""
     if function is not None:
         check_function(name, function, takes, error=error)
 
 
 def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
-    """Return what a function that describes a game gets: some of (t, state, action, next_state), in
-    order.
+    """Return which of (t, state, action, next_state) a function of a game gets, in order.
 
     How many arguments it needs decides. For a reward of three their names do; if they are those of
     `outcomes`, they mean the same.
@@ -177,8 +180,7 @@ _NEXT = re.compile(
 
 
 def _is_given_next(own: str, names: list[str]) -> bool:
-    """Return whether a reward of three arguments is one of (state, action, next_state), by their
-    names.
+    """Return whether names say that a reward of three arguments is (state, action, next_state).
 
     It is one of (t, state, action) where names do not decide, and a GameWarning says so.
     """
@@ -202,6 +204,8 @@ def _is_given_next(own: str, names: list[str]) -> bool:
 
 def _names(function: Any) -> tuple[list[str], bool]:
     """Return the arguments by position that have no default, and whether any number may follow.
+
+    Where Python does not know the signature, there are none, and any number may follow.
 
     None, and any number, where Python does not say.
     """
@@ -228,16 +232,112 @@ def note_of_place(error: BaseException, what: str, t: int, *where: Any) -> None:
         t: the time.
         where: the state, the joint action and the next state, as many as the function is given.
     """
-    told = any(note.startswith(RAISED_BY) for note in getattr(error, "__notes__", ()))
-    if not told and not isinstance(error, AceError):
+    noted = any(note.startswith(RAISED_BY) for note in getattr(error, "__notes__", ()))
+    if not noted and not isinstance(error, AceError):
         names = ("state", "action", "next state")
-        spot = [f"{name} {show(given)}" for name, given in zip(names, where, strict=False)]
+        spot = [f"{name} {show(value)}" for name, value in zip(names, where, strict=False)]
         error.add_note(f"{RAISED_BY} {what} at {', '.join([f't={t}', *spot])}")
 
 
 def warn_of_game(said: str) -> None:
-    """GameWarning at the line outside of acegames that led here."""
+    """Warn of a game, at the line outside of acegames that led here."""
     frame, level = inspect.currentframe(), 1
     while frame and frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("acegames", "contextlib"):
         frame, level = frame.f_back, level + 1
     warnings.warn(said, GameWarning, stacklevel=level)
+
+
+# Callbacks of progress.
+
+
+def check_progress(progress: Any) -> None:
+    """Raise InvalidOption for what is neither a callback nor True, False or None."""
+    if progress is None or isinstance(progress, bool):
+        return
+    if not callable(progress):
+        rule = "must be True for a bar, False, or a function that can be called as progress(progress)"
+        raise InvalidOption(f"progress: got {progress!r:.60}, {rule}")
+    check_function("progress", progress, ("progress",))
+
+
+@contextmanager
+def progress_callback(progress: Any, step: str, begins: str = EXPLORING) -> Iterator[Callable[[Any], None] | None]:
+    """Yield the callback that `progress` asks for, while the work goes on; None for silence.
+
+    Args:
+        progress: what the user gave.
+        step: the first step of the work, such as "checking".
+        begins: what is done before the work tells anything.
+    """
+    check_progress(progress)
+    if progress is True:
+        with bar(step, begins) as show:
+            yield show
+    else:
+        yield progress or None
+
+
+def takes_progress(step: str, begins: str = EXPLORING) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that turns what a user gives as `progress` into a callback."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, progress: Any = None, **named: Any) -> Any:
+            __tracebackhide__ = True  # notebooks and pytest leave this frame out
+            with progress_callback(progress, step, begins) as tell:
+                return function(*args, progress=tell, **named)  # type: ignore[arg-type]
+
+        return wrapped
+
+    return decorate
+
+
+SMALLER_GAME = "fewer states, joint actions or outcomes take less, as does a shorter horizon"
+"""What helps where there is not enough memory for a game."""
+
+
+@dataclass(frozen=True)
+class Building:
+    """How far the building of a game has got; passed to the `progress` callback now and then."""
+
+    times_done: int
+    times: int  # the horizon
+    states_done: int  # of the states at this time
+    states: int
+    seconds: float
+    step = "building"
+
+    @property
+    def share(self) -> float:
+        """How much is done, from 0 to 1, as if all times had as many states."""
+        within = self.states_done / self.states if self.states_done < self.states else 0.0
+        return (self.times_done + within) / self.times
+
+    @property
+    def parts(self) -> list[str]:
+        """The same in words, the most important first."""
+        return [f"time {self.times_done:,}/{self.times:,}", f"{self.states_done:,}/{self.states:,} states of a time"]
+
+
+OnBuilding = Callable[[Building], None]
+"""The type of `progress=` of builders: a function that is called with a `Building` now and then."""
+
+
+class BuildingReporter(Teller):
+    """Calls the callback with a `Building`, not too often, but at the end of each time."""
+
+    def __init__(self, progress: OnBuilding | None, times: int) -> None:
+        def report(at: Progress) -> None:
+            assert progress is not None
+            progress(Building(at.layers_done, at.layers, at.pairs_done, at.pairs, at.seconds))
+
+        super().__init__(None if progress is None else report, "building", times, 0)
+
+    def states(self, done: int, states: int, times: int = 1) -> None:
+        """Count the states that are done; with the last of them, so many times are done."""
+        self.pairs_done, self.pairs = done - 1, states
+        if done < states:
+            self.pair()
+        else:
+            self.layers_done += times - 1
+            self.layer(1)

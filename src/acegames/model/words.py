@@ -1,18 +1,25 @@
-"""Numbers and labels as people read them."""
+"""Numbers, budgets and labels in text: as people read them, and as they write them in files.
+
+A label in a file is text, a number, true, false, null, or a list of labels, which stands for a
+tuple. A number may be written as text such as "1/3"; costs and budgets are exactly what is written.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
+from os import PathLike
 from typing import Any
 
+from acegames.errors import BadFile, InvalidGame
 from acegames.model.budgets import Holds, is_almost_sure
-from acegames.model.checks import Label
-from acegames.model.numbers import exact, nearest_float, plain
-from acegames.model.written import counted as counted
+from acegames.model.checks import Label, show
+from acegames.model.numbers import Bound, exact, nearest_float, plain, probability, text
 from acegames.numerics import SHOWN_AS_ZERO
+from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
 
 
 def shown(x: Any) -> Any:
@@ -27,7 +34,7 @@ def shown(x: Any) -> Any:
 
 
 def spelled(x: Any, size: float = 0.0) -> str:
-    """Return a number as the page's scripts write it; 0 for a rounding error of numbers of `size`."""
+    """Return a number as the page's scripts write it; 0 for a rounding error beside `size`."""
     number = nearest_float(x) if isinstance(x, Fraction) else float(x)
     if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
         return "0"
@@ -38,8 +45,9 @@ def spelled(x: Any, size: float = 0.0) -> str:
 
 
 def number(x: Any) -> str:
-    """Return a number to ten digits, an exact one in full; of a long schedule, both ends; a
-    reservoir.
+    """Return a number to ten digits, an exact one in full; also a schedule or a reservoir.
+
+    Of a long schedule both ends are shown.
     """
     if isinstance(x, Holds):
         return ", ".join(reservoir_parts(x, number))
@@ -52,22 +60,20 @@ def number(x: Any) -> str:
 
 
 def number_beside(x: Any, other: Any) -> str:
-    """Return a number that is compared with another one: in full where it would look like that one."""
+    """Return a number for a comparison: in full where it would look like the other one."""
     said = number(x)
     return repr(x) if isinstance(x, float) and x != other and said == number(other) else said
 
 
-def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
-    """Return what there is to say of a reservoir: its capacity, and a start or a reserve of its
-    own.
-    """
-    started = [] if kept.start in (None, kept.capacity) else [f"starts at {spell(kept.start)}"]
-    reserve = [] if kept.reserve == 0 else [f"reserve {spell(kept.reserve)}"]
-    return [f"reservoir of {spell(kept.capacity)}", *started, *reserve]
+def reservoir_parts(reservoir: Holds, spell: Callable[[Any], str]) -> list[str]:
+    """Return what to say of a reservoir: its capacity, and a start or a reserve if it has one."""
+    started = [] if reservoir.start in (None, reservoir.capacity) else [f"starts at {spell(reservoir.start)}"]
+    reserve = [] if reservoir.reserve == 0 else [f"reserve {spell(reservoir.reserve)}"]
+    return [f"reservoir of {spell(reservoir.capacity)}", *started, *reserve]
 
 
 def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
-    """Return budgets in one line: "0 <= risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step; ..."."""
+    """Return budgets in one line: "0 <= risk <= 2, fuel unlimited"; "risk <= 3, 3, 2 by step"."""
     said = []
     for name, budget in budgets.items():
         least = budgets.get(f"-{name}")  # the other side of `between`
@@ -80,7 +86,7 @@ def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = num
 
 
 def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
-    """Return a budget after the name of its constraint, which may end in a digit: "battery 1 <= 6"."""
+    """Return a budget as it follows the name of its constraint: " <= 6" or " unlimited"."""
     if isinstance(budget, Holds):
         return f": {spell(budget)}"
     if _is_schedule(budget):
@@ -95,7 +101,7 @@ def _is_bound(budget: Any) -> bool:
 
 
 def _is_schedule(budget: Any) -> bool:
-    """Return whether a plain budget changes with time in another way than to hold at the end only."""
+    """Return whether a plain budget changes with time, other than to hold at the end only."""
     return isinstance(budget, list) and not is_almost_sure(budget)
 
 
@@ -105,16 +111,14 @@ def _ends(schedule: list[Any]) -> list[Any]:
 
 
 def rounded_up(x: Any) -> str:
-    """Return a number that is exact where that is short, else to six digits, never below the true
-    one.
-    """
+    """Return a number, exact where that is short, else rounded up to six digits."""
     exactly = number(plain(x) if isinstance(x, Fraction) else x)
     if x in (math.inf, -math.inf) or (len(exactly) <= 8 and Fraction(exactly) == exact(x)):
         return exactly
     with localcontext(prec=6, rounding=ROUND_CEILING):
         up, down = Fraction(x).as_integer_ratio()
-        found = Decimal(up) / Decimal(down)
-        return f"{found:f}" if abs(found.adjusted()) < 12 else f"{found:.6g}"
+        shown = Decimal(up) / Decimal(down)
+        return f"{shown:f}" if abs(shown.adjusted()) < 12 else f"{shown:.6g}"
 
 
 def to_digits(value: int | Fraction, digits: int = 3) -> str:
@@ -124,12 +128,12 @@ def to_digits(value: int | Fraction, digits: int = 3) -> str:
 
 
 def called(label: Label, between: str = " · ") -> str:
-    """Return a label; the parts of a tuple stand side by side, those of a tuple inside in brackets."""
+    """Return a label as people read it: parts of a tuple side by side, inner tuples in brackets."""
     return between.join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
 
 
 def named(kind: str, label: Label) -> str:
-    """Return a label before a number; a colon keeps the two apart where the label ends in a digit."""
+    """Return a label before a number, with a colon where the label ends in a digit."""
     name = label if isinstance(label, str) else f"{kind} {label!r}"
     return f"{name}:" if name[-1:].isdigit() else name
 
@@ -140,7 +144,7 @@ def constraint_called(label: Label, between: str = " · ") -> str:
 
 
 def listed(labels: Sequence[Label], most: int = 8) -> str:
-    """Return labels in one line; of many, how many there are and some of them.
+    """Return labels in one line; of many, their number and some of them.
 
     Where two would look alike, such as 1 and "1", all are as Python writes them.
     """
@@ -153,3 +157,130 @@ def listed(labels: Sequence[Label], most: int = 8) -> str:
 
 def _part(label: Any) -> str:
     return "(" + ", ".join(map(_part, label)) + ")" if isinstance(label, tuple) else str(label)
+
+
+# In files.
+
+SCALARS = (str, int, float, bool, type(None))
+
+_RATIO = re.compile(r"[+-]?[0-9]+(/[0-9]+)?")
+# Exponents have three digits at most: the exact value of 1e999999999 would fill the memory.
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+
+
+class WrittenFloat(float):
+    """A float from a file with its text, so that a cost is exactly what is written."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, written: str) -> WrittenFloat:
+        """Read the text of a float."""
+        self = super().__new__(cls, written)
+        self.text = written
+        return self
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Return the text of a file; BadFile (without its name) for a long one or no UTF-8."""
+    with open(path, "rb") as file:
+        raw = file.read(TEXT_BYTES + 1)
+    if len(raw) > TEXT_BYTES:
+        raise BadFile(f"larger than {TEXT_BYTES} bytes; keep the tables of a large game in arrays")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
+
+
+def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
+    """Return the label that a parsed value stands for; lists become tuples."""
+    if isinstance(data, (list, tuple)):
+        if depth >= LABEL_NESTING:
+            raise InvalidGame(f"{what}: a label is nested deeper than {LABEL_NESTING} lists")
+        return tuple(label_from_data(what, part, depth + 1) for part in data)
+    if not isinstance(data, SCALARS):
+        raise InvalidGame(f"{what}: {show(data)} cannot be a label; use text, a number or a list of these")
+    if isinstance(data, float):
+        if not math.isfinite(data):
+            raise InvalidGame(f"{what}: {data!r} cannot be a label in a file, a number there must be finite")
+        return float(data)
+    if isinstance(data, str):
+        _check_text(what, data)
+    return data
+
+
+def label_to_data(what: str, label: Label, depth: int = 0) -> Any:
+    """Return the value to write for a label; InvalidGame if it would not come back the same."""
+    if type(label) is tuple and depth < LABEL_NESTING:
+        return [label_to_data(what, part, depth + 1) for part in label]
+    if type(label) not in SCALARS or (type(label) is float and not math.isfinite(label)):
+        raise InvalidGame(
+            f"{what}: the label {show(label)} of type {type(label).__name__} cannot be written to a file; "
+            "relabel it with text, finite numbers or tuples of these"
+        )
+    if isinstance(label, str):
+        _check_text(what, label)
+    return label
+
+
+def labels_from_data(what: str, data: Any) -> list[Label]:
+    """Return the labels of a list in a file."""
+    if not isinstance(data, list):
+        raise InvalidGame(f"{what}: {show(data)}, must be a list of labels")
+    return [label_from_data(what, item) for item in data]
+
+
+def _check_text(what: str, label: str) -> None:
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        raise InvalidGame(f"{what}: the label {label!r} is not valid Unicode text; relabel it") from None
+
+
+def read_exact(value: Any) -> Fraction:
+    """Return the exact rational that a parsed value stands for; ValueError when it is none."""
+    written = value.text if isinstance(value, WrittenFloat) else value
+    if isinstance(written, bool):
+        raise ValueError(f"{value!r} is not a number")
+    if not isinstance(written, str):
+        return exact(written)
+    short = written.strip()
+    if _RATIO.fullmatch(short) or (len(short) <= DECIMAL_LENGTH and _DECIMAL.fullmatch(short)):
+        try:
+            return Fraction(short)
+        except ZeroDivisionError:
+            raise ValueError(f"{show(value)} divides by zero") from None
+    raise ValueError(f"{show(value)} is not a finite number such as 3, 0.1 or 1/3")
+
+
+def read_bound(value: Any) -> Bound:
+    """Return an exact budget, or `inf`."""
+    if isinstance(value, str):
+        return math.inf if value.strip().lower() in ("inf", "+inf", ".inf") else read_exact(value)
+    return math.inf if type(value) is float and value == math.inf else read_exact(value)  # 1e400 is written, and finite
+
+
+def read_float(value: Any) -> float:
+    """Return the float nearest to a parsed value; ValueError when it is not a finite number."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    try:
+        return float(read_exact(value))
+    except OverflowError:
+        raise ValueError(f"{show(value)} is too large for a float") from None
+
+
+def read_probability(value: Any) -> float:
+    """Return a probability as a float, which is zero only where what is written is."""
+    try:
+        return probability(read_exact(value))
+    except OverflowError:
+        raise ValueError(f"{show(value)} is too large for a float") from None
+
+
+def write_number(value: Bound) -> int | float | str:
+    """Return a number that a file reads back exactly: an int, a float, or text such as `1/3`."""
+    friendly = plain(value)
+    return text(friendly) if isinstance(friendly, Fraction) else friendly

@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import rounded_by
-from acegames.approximate.within import Within
+from acegames.approximate.rounding import RoundingOptions, rounded_by
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
@@ -43,8 +42,7 @@ from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
-from acegames.model.user_functions import OF_CONCEPT, THREADS, public
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import OF_CONCEPT, THREADS, public, takes_progress
 from acegames.model.words import number
 from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy.layer import project
@@ -194,7 +192,7 @@ def budget_curve(
     engine: Engine | None = None,
     progress: OnProgress | bool | None = None,
 ) -> BudgetCurve:
-    """Equilibrium values as a function of the initial budget, all from one solve.
+    """Compute equilibrium values as a function of the initial budget, all from one solve.
 
     Time and memory are a few times those of solving with the largest budget alone. The budget of a
     reservoir is its capacity, and each capacity takes a solve of its own (fewer `points` take less
@@ -223,8 +221,8 @@ def budget_curve(
         TooLarge: as in `solve`, or there are too many minimal budgets.
     """
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
-    within = Within(epsilon, relative, rounding)
-    return _curve(game, concept, constraint, within, budgets, points, engine, progress)
+    options = RoundingOptions(epsilon, relative, rounding)
+    return _curve(game, concept, constraint, options, budgets, points, engine, progress)
 
 
 @takes_progress("solving")
@@ -238,10 +236,10 @@ def curve_of(
     progress: OnProgress | bool | None = None,
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
-    """Return `Solution.budget_curve`; `frontier` is that of the game as counted, where it is known."""
+    """Compute the curve of a solution; `frontier` is that of its counted game, where known."""
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     game, rules = solution.game, solution.policy.tracker.rounding
-    options = Within(), budgets, points, engine, progress, frontier
+    options = RoundingOptions(), budgets, points, engine, progress, frontier
     if solution.policy.tracker.exact:
         return _curve(game, solution.concept, constraint, *options)
     varied = game.constraints if constraint is None else constraint
@@ -263,24 +261,24 @@ def _curve(
     game: MarkovGame,
     concept: Concept | None,
     constraint: Any,
-    within: Within,
+    options: RoundingOptions,
     budgets: Any,
     points: int,
     engine: Engine | None,
     progress: OnProgress | None,
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
-    """Return `budget_curve`; a known frontier is taken, unless costs are yet to be rounded."""
+    """Compute a curve; a frontier that is known is used, unless costs are yet to be rounded."""
     concept = check_asked(game, concept, engine)
     check_rewards(game, concept)
     if not game.constraints:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
     points = check_count("points", points, least=2)
     remarks: tuple[str, ...] = ()
-    rounded = within.rounded(game, any_budget=True)
+    rounded = options.rounded(game, any_budget=True)
     if rounded is not None:
-        asked = within.in_words(game)
-        remarks = (f"Costs are rounded {within.direction} with {asked}.",) if asked else ()
+        asked = options.in_words(game)
+        remarks = (f"Costs are rounded {options.direction} with {asked}.",) if asked else ()
         game, frontier = rounded.game, None
     scale = Scale(game, frontier)
     if budgets is None:
@@ -304,7 +302,9 @@ def _curve(
         game.players,
         game.constraints,
         tuple(game.constraints[m] for m in varied),
-        tuple(label for label, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None),
+        tuple(
+            label for label, reservoir in zip(game.constraints, game.reservoirs, strict=True) if reservoir is not None
+        ),
         concept,
         plain_array(shown, width),
         values,
@@ -320,9 +320,9 @@ def _capacities(scale: Scale, varied: list[int]) -> list[str]:
     """Return sentences that explain the lines of reservoirs."""
     said = []
     for m in varied:
-        kept = scale.game.reservoirs[m]
-        if kept is not None:
-            begins = f"at {number(plain(kept.start))}, or full if it holds less" if kept.missing else "full"
+        reservoir = scale.game.reservoirs[m]
+        if reservoir is not None:
+            begins = f"at {number(plain(reservoir.start))}, or full if it holds less" if reservoir.missing else "full"
             said.append(f"The budget of {scale.game.constraints[m]!r} is its capacity; it starts {begins}.")
     return said
 
@@ -338,8 +338,9 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
 
 
 def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> Floats:
-    """Return values of the budgets; where no Nash equilibrium is found, each half by itself, at
-    last NaN.
+    """Solve budgets together; where no Nash equilibrium is found, each half alone, at last NaN.
+
+    Raises NoEquilibrium where that leaves no budget.
 
     Raises NoEquilibrium where that leaves no budget.
     """
@@ -353,21 +354,24 @@ def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> 
 
 
 def _solve_each(solve: Callable[[Ints], Floats], whole: Ints, parts: list[Ints], players: int) -> Floats:
-    """Return values of the budgets, each of the parts (their numbers) by itself; raises as above."""
-    found = np.full((len(whole), players), np.nan)
+    """Solve each part of the budgets (their numbers) alone, as `_solve_parts` does.
+
+    Raises NoEquilibrium where no part has an equilibrium.
+    """
+    values = np.full((len(whole), players), np.nan)
     problem: NoEquilibrium | None = None
     for part in parts:
         try:
-            found[part] = _solve_parts(solve, whole[part], players)
+            values[part] = _solve_parts(solve, whole[part], players)
         except NoEquilibrium as error:
             problem = problem or error
-    if problem is not None and np.isnan(found).all():
+    if problem is not None and np.isnan(values).all():
         raise problem
-    return found
+    return values
 
 
 def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgress | None, whole: Ints) -> Floats:
-    """Return values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve.
+    """Return the values (k, N) of distinct feasible budgets (k, M), in whole units: one solve.
 
     All have the same capacities.
     """
@@ -376,7 +380,7 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
     longer = _with_a_step_in_front(scale, top.tolist(), spent)
     counted = lattice(longer)
     try:
-        found = engine.solve(longer, counted, concept, progress)
+        solved = engine.solve(longer, counted, concept, progress)
     except (NoEquilibrium, TooLarge) as error:
         if error.t is None:
             raise
@@ -387,13 +391,13 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
             said = f"the stage game has too many pairs of supports to search; {correlated} need no such search"
         where = f"under one of the budgets of the curve, {place(t, error.state)}"
         raise type(error)(f"{where}: {said}", t, error.state) from None
-    assert found is not None, "every budget was found feasible beforehand"
+    assert solved is not None, "every budget was found feasible beforehand"
     units = [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent]
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
     state = np.tile(start, len(whole))
     total = np.repeat(counted.start + np.array(units, dtype=np.int64), len(start), axis=0)
-    layer = found.layers[1]
-    values = layer.values_at(layer.pairs(state, project(total, found.dims), None))
+    layer = solved.layers[1]
+    values = layer.values_at(layer.pairs(state, project(total, solved.dims), None))
     return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
 from acegames.model.budgets import Reservoir, Reservoirs, own_names
+from acegames.model.checks import check_known, read_at
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
-from acegames.model.written import check_known, read_at
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.infeasible import infeasible
 
@@ -40,7 +40,7 @@ class Scale:
         self.needs: Ints = np.array(needs, dtype=np.int64).reshape(len(needs), len(self.units))
 
     def whole(self, budget: Iterable[Bound]) -> tuple[int, ...]:
-        """Return whole units of a budget, rounded down, and cut to the range in which it matters."""
+        """Return a budget in whole units, rounded down and cut to where it matters."""
         return tuple(
             most if isinstance(bound, float) else max(least, min(math.floor(bound / unit), most))
             for bound, unit, (least, most) in zip(budget, self.units, self.range, strict=True)
@@ -48,28 +48,26 @@ class Scale:
 
     def exactly(self, whole: Sequence[int], varied: Sequence[int]) -> Budget:
         """Return the budget of whole units; those that do not vary are the game's own, uncut."""
-        found = [w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True)]
-        return tuple(x if m in varied else self.own[m] for m, x in enumerate(found))
+        budget = [w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True)]
+        return tuple(x if m in varied else self.own[m] for m, x in enumerate(budget))
 
     def reservoirs(self, whole: Sequence[int]) -> Reservoirs:
-        """Return those of other capacities: full where they were full, else at the level, or full."""
+        """Return reservoirs of other capacities: full where the game's are, else at its level."""
         return tuple(
-            kept and Reservoir(w * u, min(w, kept.start // u) * u if kept.missing else w * u)
-            for kept, w, u in zip(self.game.reservoirs, whole, self.units, strict=True)
+            reservoir and Reservoir(w * u, min(w, reservoir.start // u) * u if reservoir.missing else w * u)
+            for reservoir, w, u in zip(self.game.reservoirs, whole, self.units, strict=True)
         )
 
     def by_capacity(self, whole: Ints) -> list[Ints]:
         """Return the numbers of budgets (k, M) whose capacities agree, and so share one solve."""
-        stored = [m for m, kept in enumerate(self.game.reservoirs) if kept is not None]
+        stored = [m for m, reservoir in enumerate(self.game.reservoirs) if reservoir is not None]
         if not stored:
             return [np.arange(len(whole))]
         _, part = np.unique(whole[:, stored], axis=0, return_inverse=True)
         return [np.flatnonzero(part.reshape(-1) == k) for k in range(part.max() + 1)]
 
     def minimal(self, varied: list[int]) -> Ints:
-        """Return the smallest feasible budgets, (j, M); constraints that do not vary keep their
-        own.
-        """
+        """Return the smallest feasible budgets, (j, M), where the others keep their own."""
         held = [m for m in range(len(self.units)) if m not in varied]
         own = np.array(self.whole(self.own), dtype=np.int64)
         fitting = self.needs[(self.needs[:, held] <= own[held]).all(axis=1)]
@@ -77,9 +75,7 @@ class Scale:
         return minimal_elements(fitting) if len(fitting) else fitting
 
     def default_budgets(self, varied: list[int], points: int) -> tuple[list[Budget], int]:
-        """Return all budgets at which something changes, to the game's own, thinned; and their
-        number.
-        """
+        """Return the budgets at which values can change, thinned, and how many there are."""
         lowest, own = self.minimal(varied), self.whole(self.own)
         lowest = lowest[(lowest <= own).all(axis=1)]
         if not len(lowest):
@@ -93,7 +89,7 @@ class Scale:
         return list(itertools.product(*columns)), math.prod(there)
 
     def _where_it_matters(self, m: int) -> tuple[int, int]:
-        """Return whole units that no play keeps, and those that every play keeps."""
+        """Return the budgets, in whole units, that no play keeps and that every play keeps."""
         if not self.bounded[m]:
             return 0, 0
         largest = self.game.horizon * max(map(abs, exact_costs(self.game)[m]))
@@ -109,9 +105,7 @@ def spread(low: int, high: int, most: int) -> list[int]:
 
 
 def shares(there: Sequence[int], most: int) -> list[int]:
-    """Return how many along the axis of a line, or the two of a grid: at most `most`, but 2 on
-    each.
-    """
+    """Return how many budgets to show along each axis: at most `most` in all, but 2 on each."""
     if len(there) == 1:
         return [min(there[0], most)]
     first, second = there
@@ -120,15 +114,13 @@ def shares(there: Sequence[int], most: int) -> list[int]:
 
 
 def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:
-    """Return numbers of the constraints that the option `what` asks for: one, or two if `most` is
-    2.
-    """
-    given = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
-    check_known("constraint", given, labels, f"{what}: ")
-    if not 1 <= len(set(given)) == len(given) <= most:
+    """Return the numbers of the constraints that the option `what` names: one, or up to two."""
+    names = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
+    check_known("constraint", names, labels, f"{what}: ")
+    if not 1 <= len(set(names)) == len(names) <= most:
         rule = "one" if most == 1 else "one or two different ones"
         raise InvalidOption(f"{what}: got {wanted!r}, must be {rule} of {list(labels)!r}")
-    return [labels.index(label) for label in given]
+    return [labels.index(label) for label in names]
 
 
 def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
@@ -136,17 +128,15 @@ def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
     labels = scale.game.constraints
     if constraint is None and len(labels) > 2:
         raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give `budgets`")
-    found = chosen("constraint", labels, list(labels) if constraint is None else constraint, most=2)
-    for m in found:
+    varied = chosen("constraint", labels, list(labels) if constraint is None else constraint, most=2)
+    for m in varied:
         if not scale.bounded[m]:
             raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget that could vary")
-    return sorted(found)
+    return sorted(varied)
 
 
 def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
-    """Return the constraints that vary and the exact budgets, from `budgets` as the user gives
-    them.
-    """
+    """Read `budgets` as the user gives them: the constraints that vary, and exact budgets."""
     labels = scale.game.constraints
     own = own_names(labels)
     entries = [budgets] if is_scalar(budgets) else list(budgets)
@@ -168,28 +158,28 @@ def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int
             f"budgets: got {budgets!r}, must be sequences of one number per constraint {own!r}, numbers for the one constraint "
             "that varies, or {constraint: number}"
         )
-    found = []
+    read = []
     for k, entry in enumerate(entries):
-        given = [entry] if single else list(entry) if not is_scalar(entry) else []
+        numbers = [entry] if single else list(entry) if not is_scalar(entry) else []
         of = {len(labels): list(range(len(labels))), len(varied): varied}
-        if len(given) not in of:
+        if len(numbers) not in of:
             raise InvalidOption(f"budgets: entry {k} is {entry!r}, must have one number per constraint")
-        found.append(_budget(scale, k, dict(zip(of[len(given)], given, strict=True))))
-    other = [m for m in range(len(labels)) if any(budget[m] != scale.own[m] for budget in found)]
-    return sorted({*varied, *other}), found
+        read.append(_budget(scale, k, dict(zip(of[len(numbers)], numbers, strict=True))))
+    other = [m for m in range(len(labels)) if any(budget[m] != scale.own[m] for budget in read)]
+    return sorted({*varied, *other}), read
 
 
-def _budget(scale: Scale, entry: int, given: Mapping[int, Any]) -> Budget:
-    """Return a budget of which some entries are given; the game has the others."""
+def _budget(scale: Scale, entry: int, entries: Mapping[int, Any]) -> Budget:
+    """Return a budget from some of its entries; the game has the others."""
     budget = list(scale.own)
-    for m, value in given.items():
+    for m, value in entries.items():
         what = f"budgets: entry {entry}: budget of {scale.game.constraints[m]!r}"
         budget[m] = _bound(what, value, scale.bounded[m])
     return tuple(budget)
 
 
 def _bound(what: str, value: Any, bounded: bool) -> Bound:
-    found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf", InvalidOption)
-    if not bounded and found != math.inf:
+    bound: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf", InvalidOption)
+    if not bounded and bound != math.inf:
         raise InvalidOption(f"{what}: got {value!r}, but the game's own budget is inf at all times; it must stay inf")
-    return found
+    return bound

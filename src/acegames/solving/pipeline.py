@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from acegames.approximate.within import Within
+from acegames.approximate.rounding import RoundingOptions
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
@@ -22,17 +22,17 @@ from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
-from acegames.errors import InvalidOption, NoEquilibrium
+from acegames.errors import Infeasible, InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import OF_CONCEPT, THREADS, check_engine, check_function, public
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import OF_CONCEPT, THREADS, check_engine, check_function, public, takes_progress
+from acegames.model.words import rounded_up
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
-from acegames.solving.guarantee import guarantee
-from acegames.solving.solution import Solution, Stats
+from acegames.solving.solution import Solution, Stats, guarantee
 from acegames.system.memory import within_memory
+from acegames.system.showing import Shown
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -100,8 +100,8 @@ def solve(
     check_rewards(game, concept)
     keep_values = bool(keep_values)  # numpy's too
     started = time.perf_counter()
-    within = Within(epsilon, relative, rounding)
-    counted = within.count(game)
+    options = RoundingOptions(epsilon, relative, rounding)
+    counted = options.count(game)
     whole = lattice(counted.game)
     engine = engine or LocalEngine()
     store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
@@ -111,21 +111,21 @@ def solve(
         store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:
         with store if isinstance(store, Checkpoint) else contextlib.nullcontext():
-            found = engine.solve(counted.game, whole, concept, progress, *([] if store is None else [store]))
+            solved = engine.solve(counted.game, whole, concept, progress, *([] if store is None else [store]))
     except NoEquilibrium as error:
         if not counted.rounding:
             raise
         said = "This holds for the game with rounded costs, and `spent` is in rounded costs; another epsilon may help."
         raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent, error.constraints) from None
-    if found is None:
-        raise infeasible_as_counted(game, within)
-    layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]
-    policy = build_policy(game, whole.units, found.dims, layers, concept, found.reached, counted.rounding)
+    if solved is None:
+        raise infeasible_as_counted(game, options)
+    layers = solved.layers if keep_values else [replace(layer, values=None) for layer in solved.layers]
+    policy = build_policy(game, whole.units, solved.dims, layers, concept, solved.reached, counted.rounding)
     took = time.perf_counter() - started
-    stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, took, found.ran or None)
-    promise = guarantee(game, concept, counted.rounding, within.in_words(game))
+    stats = Stats(sum(map(len, solved.layers)), solved.programs, solved.repaired, took, solved.ran or None)
+    promise = guarantee(game, concept, counted.rounding, options.in_words(game))
     run = store.run if isinstance(store, Checkpoint) else None
-    return Solution(game, concept, found.values, policy, stats, promise, run)
+    return Solution(game, concept, solved.values, policy, stats, promise, run)
 
 
 @public("estimate", **THREADS, **OF_CONCEPT)
@@ -154,9 +154,9 @@ def estimate(
         InvalidOption: an option breaks a rule; the message names both.
     """
     concept = check_asked(game, concept, engine, keep_values=keep_values)
-    counted = Within(epsilon, relative, rounding).count(game).game
-    found = (engine or LocalEngine()).estimate(counted, lattice(counted), concept)
-    return found if keep_values else found.without_values()
+    counted = RoundingOptions(epsilon, relative, rounding).count(game).game
+    predicted = (engine or LocalEngine()).estimate(counted, lattice(counted), concept)
+    return predicted if keep_values else predicted.without_values()
 
 
 def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *, keep_values: Any = True) -> Concept:
@@ -176,3 +176,84 @@ def check_asked(game: Any, concept: Any, engine: Any, checkpoint: Any = None, *,
     if checkpoint is not None and "\0" in os.fsdecode(checkpoint):
         raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, and no path holds a null character")
     return asked
+
+
+# Rounded down and up.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bracket(Shown):
+    """The solutions with costs rounded down and up, and what they say together.
+
+    With one player the true optimum lies between the two values. With more players it need not:
+    equilibria are not ordered by safety.
+    """
+
+    game: MarkovGame
+    down: Solution | None  # None: infeasible even with costs rounded down
+    up: Solution | None  # None: infeasible with costs rounded up
+
+    @property
+    def verdict(self) -> str:
+        """ "feasible" or "infeasible" for sure, or "between": this epsilon does not decide it.
+
+        No epsilon can show that infinite play is feasible.
+        """
+        if self.up is not None and self.game.tails is None:
+            return "feasible"
+        return "infeasible" if self.down is None else "between"
+
+    def __str__(self) -> str:
+        if self.down is None:
+            return "Infeasible for sure: even with costs rounded down no policy keeps the budgets."
+        said = "Feasible for sure: with costs rounded up some policy keeps every true budget."
+        if self.up is None:
+            said = "Undecided: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may decide."
+        elif self.verdict == "between":
+            said = "Undecided: the steps before play is cut off are feasible for sure, "
+            said += "but the costs of later steps may exceed the budgets."
+        lines = [said, f"Rounded down: {self._side(self.down)}."]
+        if self.up is not None:
+            lines.append(f"Rounded up:   {self._side(self.up)}.")
+            if len(self.game.players) == 1 and self.game.tails is None:
+                lines.append("With one player the true optimum lies between the two values.")
+        return "\n".join(lines)
+
+    def _side(self, solution: Solution) -> str:
+        each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))
+        excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
+        over = ", ".join(f"{c} {rounded_up(e)}" for c, e in excess if e)
+        promise = f"budgets are exceeded by at most {over}" if over else "no budget is ever exceeded"
+        return f"values {each}; {promise}"
+
+
+@public("bracket", **THREADS, **OF_CONCEPT)
+@takes_progress("solving")
+def bracket(
+    game: MarkovGame,
+    concept: Concept | None = None,
+    *,
+    epsilon: Any = None,
+    relative: bool = False,
+    engine: Engine | None = None,
+    progress: OnProgress | bool | None = None,
+) -> Bracket:
+    """Solve with costs rounded down and rounded up, which brackets the game with its true costs.
+
+    Args:
+        game: the game.
+        epsilon: as in `solve`, but required unless the game comes from `discount`.
+        concept, relative, engine, progress: as in `solve`; `CCE()` is the default concept.
+
+    Raises:
+        InvalidOption: epsilon is missing, or an option breaks a rule.
+        NoEquilibrium, TooLarge: as in `solve`.
+    """
+    if epsilon is None and game.tails is None:
+        raise InvalidOption("epsilon: missing; bracket rounds costs by it (without rounding, solve(game) is exact)")
+    options: dict[str, Any] = {"epsilon": epsilon, "relative": relative, "engine": engine, "progress": progress}
+    solutions: dict[str, Solution] = {}
+    with contextlib.suppress(Infeasible):
+        for rounding in ("down", "up"):
+            solutions[rounding] = solve(game, concept, rounding=rounding, **options)
+    return Bracket(game, solutions.get("down"), solutions.get("up"))

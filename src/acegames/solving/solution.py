@@ -1,23 +1,27 @@
-"""The answer of `solve`: the policy, its values, the guarantee and the work it took."""
+"""The answer of `solve`: the policy, its values, the work it took, and its guarantee."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.model.arrays import seal
+from acegames.model.checks import counted
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import Bound, plain
 from acegames.model.user_functions import SEED, public
-from acegames.model.words import counted
+from acegames.model.words import constraint_called, rounded_up, to_digits
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
-from acegames.solving.guarantee import Guarantee
 from acegames.system.showing import Shown
 
 if TYPE_CHECKING:
@@ -84,7 +88,7 @@ class Solution(Shown):
 
     @public("Solution.simulate", **SEED)
     def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:
-        """Play so many independent episodes: `acegames.simulate`. A seed gives the same ones."""
+        """Play independent episodes, as `acegames.simulate` does; a seed gives the same ones."""
         return simulate(self.game, self.policy, episodes=episodes, rng=rng)
 
     def prove(
@@ -130,6 +134,7 @@ class Solution(Shown):
 
         return curve_of(self, constraint, budgets=budgets, points=points, engine=engine, progress=progress)
 
+    @public("Solution.report", **SEED)
     def report(
         self,
         path: str | PathLike[str] | None = None,
@@ -137,7 +142,6 @@ class Solution(Shown):
         episodes: int = 1000,
         rng: np.random.Generator | int | None = 0,
         most: int | None = None,
-        seed: int | None = None,
         render: Any = None,
         against: Solution | None = None,
         progress: OnProgress | bool | None = None,
@@ -151,7 +155,6 @@ class Solution(Shown):
             episodes: number of episodes to simulate.
             rng: a Generator or a seed; the same seed gives the same page.
             most: number of situations to show at most; by default, what keeps the page below 3 MB.
-            seed: the earlier name of `rng`.
             render: pictures of states: a function of the state, or a mapping from states, to an SVG
                 text, the bytes of an SVG or PNG file, a figure of matplotlib, or None; or a folder
                 of files STATE.svg or STATE.png. Some catalog games bring their own.
@@ -168,7 +171,6 @@ class Solution(Shown):
             episodes=episodes,
             rng=rng,
             most=most,
-            seed=seed,
             render=render,
             against=against,
             progress=progress,
@@ -182,7 +184,7 @@ class Solution(Shown):
         data: bool = False,
         progress: OnProgress | bool | None = None,
     ) -> int:
-        """Write the policy for programs without acegames, as `Policy.export` does."""
+        """Write the policy for programs without acegames; `Policy.export` says how."""
         return self.policy.export(path, name=name, data=data, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -206,3 +208,85 @@ class Solution(Shown):
         from acegames.files.solution import load_solution
 
         return load_solution(path)
+
+
+# The promise that comes with an answer.
+
+Number = int | float | Fraction
+
+
+@dataclass(frozen=True, repr=False)
+class Guarantee(Shown):
+    """The promise in words, and `excess`: the most by which each budget may be exceeded."""
+
+    text: str
+    excess: tuple[Number, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def guarantee(
+    game: MarkovGame, concept: Concept, rounding: Sequence[Rounding | None] = (), asked: str = ""
+) -> Guarantee:
+    """Return the promise of an equilibrium of `game`, whose costs count as `rounding` says.
+
+    `asked` says in words which epsilon the user gave, if any.
+    """
+    names = [*map(constraint_called, game.constraints)]
+    rules = list(rounding) or [None] * len(names)
+    over = [_over(schedule, rule) for schedule, rule in zip(zip(*game.budgets, strict=True), rules, strict=True)]
+    rounded = [(name, r) for name, r in zip(names, rules, strict=True) if r is not None and r.direction != "ignore"]
+    cells = ", ".join(f"{name} to multiples of {to_digits(r.cell, 6)}" for name, r in rounded)
+    directions = {r.direction for _, r in rounded}
+    if not directions:
+        text = _exact(concept, asked)
+    elif directions == {"up"}:
+        text = _rounded_up(concept, cells, asked)
+    else:
+        text = _rounded_down(concept, names, over, cells, asked)
+        if any(reservoir is not None and o > 0 for reservoir, o in zip(game.reservoirs, over, strict=True)):
+            text += " The level of a reservoir may fall by that amount below its reserve, or below zero if it has none."
+    tails = game.tails
+    if tails is not None:
+        text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]} {tails.text(game.horizon)}"
+        over = [a + b for a, b in zip(over, tails.cost, strict=True)]
+        each = ", ".join(f"{name} by at most {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
+        text += f" In all, over infinite play, the following budgets may be exceeded: {each}." if each else ""
+    return Guarantee(text, tuple(map(plain, over)))
+
+
+def _over(schedule: Sequence[Bound], rule: Rounding | None) -> Fraction:
+    """Return the most by which a budget may be exceeded: a cell for each cost rounded down."""
+    if rule is None or rule.direction != "down":
+        return Fraction(0)
+    return rule.cell * max(t + 1 for t, b in enumerate(schedule) if not isinstance(b, float))
+
+
+def _exact(concept: Concept, asked: str) -> str:
+    how = f"Exact, although {asked} allows an approximation" if asked else "Exact"
+    return (
+        f"{how}: every budget holds at every step with probability one, and in every situation reachable under feasible "
+        f"play no player gains by a safe deviation (a subgame-perfect anytime-constrained {concept.words.noun}, up to "
+        "floating-point error)."
+    )
+
+
+def _rounded_down(concept: Concept, names: list[str], over: list[Fraction], cells: str, asked: str) -> str:
+    each = ", ".join(f"{name} by at most {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
+    never = ", ".join(name for name, o in zip(names, over, strict=True) if o == 0)
+    return (
+        f"Approximate ({asked}): at every step, with probability one, budgets are exceeded by little or not at all: {each} "
+        f"(costs are rounded down: {cells}). {f'Never exceeded: {never}. ' if never else ''}"
+        "In every situation reachable under feasible play no player gains by a deviation that keeps the true budgets "
+        f"(a subgame-perfect {concept.words.noun} of the game with rounded costs, up to floating-point error)."
+    )
+
+
+def _rounded_up(concept: Concept, cells: str, asked: str) -> str:
+    return (
+        f"Never exceeds a budget ({asked}): every budget holds at every step with probability one, with the true costs "
+        f"(costs are rounded up: {cells}). No player gains by a deviation that keeps the budgets with costs rounded up "
+        f"(a subgame-perfect {concept.words.noun} of that game, up to floating-point error); deviations that keep the "
+        "budgets only with the true costs, which are smaller, are not covered."
+    )

@@ -35,19 +35,19 @@ _PLAIN = (int, float, str, bool, type(None), Fraction)
 
 
 def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
-    """Return a function of one number at many: all at once, or one by one where it takes no arrays."""
+    """Evaluate a function at many numbers: at once, or one by one where it takes no arrays."""
     with np.errstate(all="ignore"):
         try:
-            found = np.asarray(function(x), dtype=np.float64)
-            if found.shape == x.shape:
-                return found
+            values = np.asarray(function(x), dtype=np.float64)
+            if values.shape == x.shape:
+                return values
         except (TypeError, ValueError):
             pass
         return np.array([float(function(float(v))) for v in x], dtype=np.float64)
 
 
 def check_methods(source: Any) -> None:
-    """Raise InvalidGame where a method of a user's own object cannot be called as it will be."""
+    """Raise InvalidGame where a method of a user's object cannot be called as it will be."""
     if _is_scipy(source):
         return
     for name in ("cdf", "sf", "logcdf", "logsf", "logpdf", "pdf", "logpmf", "pmf", "support", "rvs"):
@@ -78,19 +78,17 @@ def _is_scipy(thing: Any) -> bool:
 
 
 def _is_new_style(source: Any, *names: str) -> bool:
-    """Return whether an object is of one of these classes of scipy, which older versions do not
-    have.
-    """
+    """Return whether an object is of one of these classes of scipy, which may lack them."""
     return any(c.__module__.startswith("scipy.") and c.__name__ in names for c in type(source).__mro__)
 
 
 def named(name: str) -> Any:
     """Return the scipy distribution of that name; InvalidGame when there is none."""
     stats = optional("scipy.stats", "costs given by a distribution", "continuous")
-    found = getattr(stats, name, None) if name.isidentifier() else None
-    if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+    family = getattr(stats, name, None) if name.isidentifier() else None
+    if not isinstance(family, (stats.rv_continuous, stats.rv_discrete)):
         raise InvalidGame(f"{name!r} is not the name of a distribution in scipy.stats")
-    return found
+    return family
 
 
 def parameter_names(dist: Any) -> list[str]:
@@ -100,7 +98,7 @@ def parameter_names(dist: Any) -> list[str]:
 
 
 def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
-    """Name and parameters of a frozen distribution of scipy.stats; None for any other object."""
+    """Return name and parameters of a frozen scipy.stats distribution; None for others."""
     dist = getattr(source, "dist", None)
     if dist is None or not _is_scipy(source):
         return None
@@ -115,12 +113,12 @@ def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
 def _given(source: Any) -> dict[str, float]:
     """Return the parameters of a frozen distribution."""
     dist = source.dist
-    given = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
-    return {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
+    values = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
+    return {n: _parameter(dist.name, n, values.get(n)) for n in parameter_names(dist)}
 
 
 def on_integers(source: Any) -> bool:
-    """Return whether it is one of scipy's families on the integers, not moved by any `loc`."""
+    """Return whether it is one of scipy's families on the integers, with a `loc` of zero."""
     if _is_new_style(source, "DiscreteDistribution"):
         return True
     scipy_form = parameters(source)
@@ -128,7 +126,7 @@ def on_integers(source: Any) -> bool:
 
 
 def listed(source: Any) -> list[tuple[float, float]] | None:
-    """Return values and probabilities of scipy's `rv_discrete(values=...)`, not moved by any `loc`."""
+    """Return values and probabilities of scipy's `rv_discrete(values=...)` with a `loc` of zero."""
     dist = getattr(source, "dist", None)
     values, chances = getattr(dist, "xk", None), getattr(dist, "pk", None)
     if values is None or chances is None or not (_is_scipy(source) and _is_scipy(dist)):
@@ -161,7 +159,7 @@ def _parameter(name: str, parameter: str, value: Any) -> float:
 
 
 def bounds(source: Any) -> tuple[Bound, Bound]:
-    """Return least and largest value of which the object knows; infinite where it knows none."""
+    """Return the least and largest value that the object names; infinite where it does not."""
     law, loc, scale = standard(source)
     if law is not source:
         low, high = (loc + scale * exact(end) if math.isfinite(end) else end for end in map(float, law.support()))
@@ -189,8 +187,7 @@ def describe(source: Any) -> str:
 
 
 def identity(source: Any, lower: Bound, upper: Bound) -> str:
-    """Return a text that is the same for equal distributions, in every process and on every
-    machine.
+    """Return a text that is the same for equal distributions, in all processes, on all machines.
 
     For a frozen scipy distribution it is name and parameters; else the class and what the object
     says of itself, or its cdf at a thousand points, which other distributions may share.
@@ -202,15 +199,17 @@ def identity(source: Any, lower: Bound, upper: Bound) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether distributions of one `identity` are the same: one object, or identity says
-    all.
+    """Return whether two distributions of one `identity` are the same.
+
+    They are if they are one object, or if their identity says everything about them.
     """
     return one is other or (type(one) is type(other) and (parameters(one) is not None or _said(one) is not None))
 
 
 def _said(source: Any) -> str | None:
-    """Return a text that tells an object from others of its class: `key`, table, or plain
-    attributes.
+    """Return a text that tells an object from others of its class, if it has one.
+
+    It is its `key`, its table, or its plain attributes.
     """
     key = getattr(source, "key", None)
     return repr(key) if isinstance(key, str) else _table(source) or _plain_attributes(source)
@@ -252,7 +251,7 @@ def _plain_attributes(source: Any) -> str | None:
 
 
 def _fingerprint(source: Any, lower: Bound, upper: Bound) -> str:
-    """Ten digits of the cdf at fixed points: last digits may differ between machines."""
+    """Return a digest of the cdf at fixed points, to ten digits: last ones differ by machine."""
     top = float(upper)
     if math.isfinite(lower):
         x = float(lower) + (top - float(lower)) * np.arange(_GRID + 1) / _GRID

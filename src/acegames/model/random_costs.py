@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.costs import distributions
-from acegames.model.costs.distributions import describe, evaluate
+from acegames.model import distributions
+from acegames.model.checks import read_at
+from acegames.model.distributions import describe, evaluate
 from acegames.model.numbers import Bound, exact, largest_float, text
-from acegames.model.written import read_at
 from acegames.numerics import CDF_ROUNDING, RARE
 
 
@@ -98,15 +98,13 @@ class RandomCost:
         return self._width(0.5) or self.depth
 
     def _width(self, rest: float) -> Fraction | None:
-        """Return how far below `upper` less than `rest` lies, within a factor of two; None if
-        nowhere.
-        """
+        """Return how far below `upper` less than `rest` lies, to a factor of two; None if never."""
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
         enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
     def below(self, x: Fraction) -> float:
-        """Pr[cost < x]."""
+        """Return Pr[cost < x]."""
         if x <= self.lower:
             return 0.0
         if x > self.upper or (x == self.upper and not self.has_atoms):
@@ -114,7 +112,7 @@ class RandomCost:
         return self._cdf(x, itself=False)
 
     def at_most(self, x: Fraction) -> float:
-        """Pr[cost <= x]."""
+        """Return Pr[cost <= x]."""
         if x >= self.upper:
             return 1.0
         if x < self.lower:
@@ -127,19 +125,19 @@ class RandomCost:
         return float(self._law_cdf(np.array([nearest]))[0])
 
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the cdf of `law`; between integers, where scipy may be wrong, at the one below."""
+        """Return the cdf of `law`, between integers that at the lower one: scipy may be wrong."""
         return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws, (size,), strictly inside bounds that have probability zero."""
-        found = self.draw(size, rng) * float(self.unit) + float(self.offset)
+        """Draw independent costs, (size,), strictly inside bounds that have probability zero."""
+        costs = self.draw(size, rng) * float(self.unit) + float(self.offset)
         if self.has_atoms:
-            return found
+            return costs
         above = -largest_float(-Fraction(self.lower), itself=False) if math.isfinite(self.lower) else -math.inf
-        return np.minimum(np.maximum(found, above), largest_float(self.upper, itself=False))
+        return np.minimum(np.maximum(costs, above), largest_float(self.upper, itself=False))
 
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws of `law`, (size,)."""
+        """Draw independently from `law`, (size,)."""
         if callable(getattr(self.law, "rvs", None)):
             return np.asarray(self.law.rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
         return self._inverse(rng.random(size))
@@ -221,7 +219,7 @@ def read_cost(value: Any) -> Cost:
 
 
 def is_distribution(value: Any) -> bool:
-    """Return whether a value is meant as a distribution and not as a number or a sequence of costs."""
+    """Return whether a value is meant as a distribution, not as a number or a sequence."""
     return isinstance(value, RandomCost) or (callable(getattr(value, "cdf", None)) and not isinstance(value, type))
 
 
@@ -231,7 +229,7 @@ def cost_text(cost: Cost) -> str:
 
 
 def cost_order(cost: Cost) -> tuple[bool, Fraction, str]:
-    """Return numbers first, by size, then distributions, by name."""
+    """Return the key by which costs are sorted: numbers by size, then distributions by name."""
     return (True, Fraction(0), cost.key) if isinstance(cost, RandomCost) else (False, cost, "")
 
 
@@ -245,15 +243,15 @@ def _unrank(rank: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(rank >= 0, rank, np.int64(-(2**63)) - rank).view(np.float64)
 
 
-def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
+def _stated(source: Any, which: str, stated: Any, known: Bound) -> Bound:
     """Return a bound that the user states, checked against what the object says of itself."""
-    if given is None:
+    if stated is None:
         return known
-    bound: Fraction = read_at(which, exact, given)
+    bound: Fraction = read_at(which, exact, stated)
     excluded = bound < known if which == "upper" else bound > known
     if not isinstance(known, float) or math.isnan(known):
         if excluded:
-            spot = f"{describe(source)}: {which}={given}"
+            spot = f"{describe(source)}: {which}={stated}"
             raise InvalidGame(f"{spot} leaves out a part of its support, up to {known}; bounds do not truncate")
         return known
     outwards = 1 if which == "upper" else -1
@@ -261,7 +259,9 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
     beyond = np.append(beyond, np.nextafter(float(bound), outwards * math.inf))
     for name in ("logpdf", "logpmf", "logsf" if which == "upper" else "logcdf"):
         if callable(getattr(source, name, None)) and (evaluate(getattr(source, name), beyond) > -math.inf).any():
-            raise InvalidGame(f"{describe(source)}: values beyond {which}={given} are possible; bounds do not truncate")
+            raise InvalidGame(
+                f"{describe(source)}: values beyond {which}={stated} are possible; bounds do not truncate"
+            )
     return bound
 
 
@@ -271,18 +271,18 @@ def _check(cost: RandomCost) -> None:
     name = describe(cost.source)
     top, bottom = float(cost.drawn(cost.upper)), float(cost.drawn(cost.upper - cost.depth))
     draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
-    found = cost._law_cdf(draw)
+    cdf = cost._law_cdf(draw)
     x = draw * float(cost.unit) + float(cost.offset)
-    wrong = np.flatnonzero(~((found >= -CDF_ROUNDING) & (found <= 1 + CDF_ROUNDING)))
+    wrong = np.flatnonzero(~((cdf >= -CDF_ROUNDING) & (cdf <= 1 + CDF_ROUNDING)))
     if len(wrong):
-        raise InvalidGame(f"{name}: its cdf is {found[wrong[0]]} at {x[wrong[0]]:.6g}, must be between 0 and 1")
-    falls = np.flatnonzero(np.diff(found) < -CDF_ROUNDING)
+        raise InvalidGame(f"{name}: its cdf is {cdf[wrong[0]]} at {x[wrong[0]]:.6g}, must be between 0 and 1")
+    falls = np.flatnonzero(np.diff(cdf) < -CDF_ROUNDING)
     if len(falls):
         k = int(falls[0])
-        high, low = (f"{found[i]:.6g} at {x[i]:.6g}" for i in (k, k + 1))
+        high, low = (f"{cdf[i]:.6g} at {x[i]:.6g}" for i in (k, k + 1))
         raise InvalidGame(f"{name}: its cdf falls from {high} to {low}, must not")
-    if not found[-1] >= 1 - CDF_ROUNDING:
-        last = f"{found[-1]:.12g} at the upper bound {x[-1]:.6g}"
+    if not cdf[-1] >= 1 - CDF_ROUNDING:
+        last = f"{cdf[-1]:.12g} at the upper bound {x[-1]:.6g}"
         raise InvalidGame(f"{name}: its cdf is {last}, must be 1; bounds do not truncate")
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
         before = np.array([np.nextafter(bottom, -math.inf)])

@@ -19,13 +19,14 @@ import numpy as np
 
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Floats, Ints
-from acegames.model.costs.distributions import describe, evaluate
+from acegames.model.distributions import describe, evaluate
 from acegames.model.numbers import TINIEST, largest_float, nearest_float
 from acegames.model.words import to_digits
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
-    from acegames.model.costs.random import RandomCost
+    from acegames.model.random_costs import RandomCost
+
 
 MOST_CELLS = 10_000_000
 
@@ -67,24 +68,24 @@ def probabilities(
     start = first if direction == "down" else first - 1  # the edge at which the first cell begins
     below, above = _edges(cost, cell, start, last - first + 2, strict=direction == "down")
     below[0], above[0], below[-1], above[-1] = 0.0, 1.0, 1.0, 0.0
-    found = np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
-    total = math.fsum(found)
+    prob = np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
+    total = math.fsum(prob)
     if not abs(total - 1) <= PROBABILITY_SUM:
         name = describe(cost.source)
         raise InvalidGame(f"{name}: the probabilities of its cells sum to {total:.12g}, must sum to 1; check its cdf")
-    empty = np.flatnonzero(found == 0)
-    found[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
+    empty = np.flatnonzero(prob == 0)
+    prob[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
     for end in _possible_ends(cost):
         k = max(whole(end / cell), first) - first
-        found[k] = max(found[k], TINIEST)
-    found = np.where(found > 0, np.maximum(found / total, TINIEST), 0.0)
-    return [((first + k) * cell, float(found[k])) for k in np.flatnonzero(found).tolist()]
+        prob[k] = max(prob[k], TINIEST)
+    prob = np.where(prob > 0, np.maximum(prob / total, TINIEST), 0.0)
+    return [((first + k) * cell, float(prob[k])) for k in np.flatnonzero(prob).tolist()]
 
 
 def _listed(
     atoms: Sequence[tuple[Fraction, float]], cell: Fraction, whole: Callable[[Fraction], int], first: int
 ) -> list[tuple[Fraction, float]]:
-    """Return the rounded values of costs that are listed, with their probabilities."""
+    """Round costs that are listed: return the values with their probabilities."""
     share: dict[int, list[float]] = {}
     for amount, p in atoms:
         share.setdefault(max(whole(amount / cell), first), []).append(p)
@@ -108,7 +109,10 @@ def _range(
 
 
 def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
-    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k >= start."""
+    """Return Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at the edges of cells.
+
+    The edges are x = k cell, k >= start.
+    """
     law, step, shift = cost.law, cell / cost.unit, cost.offset / cost.unit
     if cost.has_atoms:  # up to the largest float that belongs to it
         edges = (k * step - shift for k in range(start, start + count))
@@ -140,8 +144,9 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Fl
 
 
 def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, direction: str) -> Bools:
-    """Return which cells, from edge start + k to the next, can occur though no probability was
-    found.
+    """Return which cells can occur though no probability was found for them.
+
+    Cell k lies between the edges start + k and start + k + 1.
     """
     discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
     density, nothing = _density(cost.law, "pmf" if discrete else "pdf")
@@ -151,23 +156,23 @@ def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, directi
     low = float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower))
     high = float(cost.drawn(cost.upper))
     if discrete:
-        found = _atoms_inside(cost, step, [start + k for k in cells.tolist()], direction)
+        can = _atoms_inside(cost, step, [start + k for k in cells.tolist()], direction)
     else:
-        found = []
+        can = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
             left = np.maximum(_multiples(step, shift, start, block), low)
             right = np.minimum(_multiples(step, shift, start, block + 1), high)
             inside = left[:, None] + (right - left)[:, None] * _INSIDE
             dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
-            found += (dense.any(axis=1) & (right > left)).tolist()
-    if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
+            can += (dense.any(axis=1) & (right > left)).tolist()
+    if cells[0] == 0 and not can[0]:  # the lowest cell holds everything below as well
         edge = nearest_float((start + 1) * step - shift)
         with np.errstate(over="ignore"):
             further = edge - nearest_float(step) * 2.0 ** np.arange(0, 60, 0.5)
         further = np.floor(further) if discrete else further
         further = further[(further >= low) & (further < edge)]
-        found[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
-    return np.array(found, dtype=bool)
+        can[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
+    return np.array(can, dtype=bool)
 
 
 def _density(source: Any, kind: str) -> tuple[Any, float]:
@@ -179,7 +184,7 @@ def _density(source: Any, kind: str) -> tuple[Any, float]:
 
 
 def _possible_ends(cost: RandomCost) -> list[Fraction]:
-    """Return the bounds that can be costs themselves, as far as is known."""
+    """Return the bounds that may themselves be costs, as far as is known."""
     ends = [end for end in (cost.lower, cost.upper) if not isinstance(end, float)] if cost.has_atoms else []
     mass, nothing = _density(cost.law, "pmf")
     if mass is None or not ends:
@@ -189,9 +194,7 @@ def _possible_ends(cost: RandomCost) -> list[Fraction]:
 
 
 def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
-    """Return whether a shifted whole number that can occur lies in the cell that begins at each
-    edge.
-    """
+    """Return whether a possible shifted whole number lies in the cell after each edge."""
     mass, nothing = _density(cost.law, "pmf")
     shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
     least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))

@@ -1,1 +1,0 @@
-"""Random costs: their record, their distributions, and cells of costs that count alike."""
