@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from acegames.kernels.lanes import LANES, anywhere, gather, get, put, scatter, spread, where
+from acegames.kernels.lanes import LANES, any_lane, broadcast, gather, get, put, scatter, where
 
 
 @numba.njit(error_model="numpy")
@@ -19,8 +19,8 @@ def operations(given, out, whole):
         put(out, 10 + k, where(x, 1.0, 0.0))
     put(out, 18, gather(given, whole, 0, 2))
     scatter(out, whole, 1, 19, a)
-    put(whole, 2, spread(-3.0) + get(whole, 0))
-    return anywhere(a > 100.0), anywhere(a < 100.0)
+    put(whole, 2, broadcast(-3.0) + get(whole, 0))
+    return any_lane(a > 100.0), any_lane(a < 100.0)
 
 
 def test_all_operations():

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
+from acegames.kernels.batches import solve_regular, solve_written
+from acegames.kernels.intrinsics import Warp
 from acegames.kernels.lanes import LANES
-from acegames.kernels.lockstep import group_room
-from acegames.kernels.records import Answers, Choices, Written
-from acegames.kernels.stage import pure_room
-from acegames.kernels.teams import Team
-from acegames.kernels.written import solve_plain, solve_written
+from acegames.kernels.lockstep import allocate_group
+from acegames.kernels.records import Choices, StageAnswers, StageGames
+from acegames.kernels.stage import pure_workspace
 from acegames.model.arrays import owners, pointers
 from acegames.numerics import COARSE
-from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiled import kernel
 from shares import examples
 from stage_solvers import solve_plain_games
@@ -89,7 +89,7 @@ def some_games(rng, family, shape, states=3):
     ends = pointers([len(x) for x in row])
     if family == "rounding of one":
         both[rng.integers(ends[:-1], ends[1:]), len(shape) :] = 1e13
-    games = Written(np.arange(GAMES), ends, np.array(first), np.concatenate(row), both)
+    games = StageGames(np.arange(GAMES), ends, np.array(first), np.concatenate(row), both)
     return games, Choices(action, deviation, pointers(counts)), int(np.diff(ptr).max())
 
 
@@ -98,15 +98,15 @@ def solved(kernel, games, count, choices, goal, widest):
     rows = len(games.row)
     value, code = np.zeros((games.utility.shape[1], count)), np.zeros(count, np.uint16)
     cell, ptr, opened = (np.zeros(n, np.int64) for n in (count, count + 1, count))
-    answers = Answers(value, code, cell, ptr, np.zeros(rows, np.uint16), np.zeros(rows), opened)
+    answers = StageAnswers(value, code, cell, ptr, np.zeros(rows, np.uint16), np.zeros(rows), opened)
     mixed, bad, programs = kernel(games, count, choices, goal, widest, answers)
     played = {}
     for k in range(mixed):
         entries = slice(ptr[k], ptr[k + 1])
         played[int(cell[k])] = (answers.mixed_row[entries].tolist(), answers.mixed_prob[entries].tobytes())
     left = set(opened[:bad].tolist())
-    found = [None if g in left else (value[:, g].tobytes(), int(code[g]), played.get(g)) for g in range(count)]
-    return found, programs
+    answers_found = [None if g in left else (value[:, g].tobytes(), int(code[g]), played.get(g)) for g in range(count)]
+    return answers_found, programs
 
 
 def together_as_alone(seed, family, shape, concept):
@@ -114,12 +114,12 @@ def together_as_alone(seed, family, shape, concept):
     rng = np.random.default_rng(seed)
     games, choices, widest = some_games(rng, family, shape)
     goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
-    found, plain = solved(solve_plain_games, games, GAMES, choices, goal, widest)
+    answers_found, plain = solved(solve_plain_games, games, GAMES, choices, goal, widest)
     expected, programs = solved(solve_written, games, GAMES, choices, goal, widest)
-    left = found.count(None)
+    left = answers_found.count(None)
     assert programs == plain + left
     for g in range(GAMES):
-        assert found[g] in (expected[g], None), (seed, family, shape, concept, g)
+        assert answers_found[g] in (expected[g], None), (seed, family, shape, concept, g)
     return programs, left
 
 
@@ -168,7 +168,7 @@ def written_out(shape, utility):
     u = utility.reshape(-1, len(shape))
     both = np.hstack([u, np.abs(u) + 1e3])
     return (
-        Written(every, np.arange(len(utility) + 1) * n, 0 * every, np.tile(np.arange(n), len(utility)), both),
+        StageGames(every, np.arange(len(utility) + 1) * n, 0 * every, np.tile(np.arange(n), len(utility)), both),
         choices,
         n,
     )
@@ -182,15 +182,15 @@ def test_whichever_two_are_equal_but_for_rounding(shape):
     u = rng.normal(size=(4, len(which), n, players))
     goal = goal_of(ace.CCE(), ("p", "q", "r")[:players], np.zeros(players))
 
-    def plain(team):
+    def plain(warp):
         games, choices, widest = written_out(shape, u.reshape(-1, n, players))
-        solve = solve_plain_games if team is None else partial(solve_in_teams, team=team, kept=True)
+        solve = solve_plain_games if warp is None else partial(solve_by_warp, warp=warp, kept=True)
         return solved(solve, games, len(games.cell), choices, goal, widest)[1]
 
-    assert min(map(plain, (None, Team(3)))) > len(which), "most are plain"
+    assert min(map(plain, (None, Warp(3)))) > len(which), "most are plain"
     for k, (i, one, other) in enumerate(which):
         u[:, k, other, i] = u[:, k, one, i] + 1e-13
-    assert max(map(plain, (None, Team(3)))) == 0
+    assert max(map(plain, (None, Warp(3)))) == 0
 
 
 def test_what_is_coarse_for_the_objective_alone_is_left():
@@ -199,7 +199,7 @@ def test_what_is_coarse_for_the_objective_alone_is_left():
     goal = goal_of(concept, ("p", "q"), np.zeros(2))
     u = rng.integers(-3, 4, size=(4000, 9, 2)) + 1e-4 * rng.normal(size=(4000, 9, 2))
     games, choices, widest = written_out((3, 3), u)
-    found, _ = solved(solve_plain_games, games, len(u), choices, goal, widest)
+    answers_found, _ = solved(solve_plain_games, games, len(u), choices, goal, widest)
     expected, _ = solved(solve_written, games, len(u), choices, goal, widest)
     worth = u[:, :, 0] - u[:, :, 1]
     best, span, coarse = worth.max(axis=1), np.ptp(worth, axis=1), 0
@@ -208,7 +208,7 @@ def test_what_is_coarse_for_the_objective_alone_is_left():
             continue
         value = np.frombuffer(answer[0])[:2]
         if 1e-9 < best[g] - (value[0] - value[1]) < span[g] / (2 * COARSE):
-            assert found[g] is None
+            assert answers_found[g] is None
             missed = u[g].max(axis=0) - value
             coarse += (COARSE * missed > 2 * np.ptp(u[g], axis=0)).all()
     assert coarse > 3, "for no other reason"
@@ -224,34 +224,34 @@ def test_wide_programs_are_left():
 @pytest.mark.parametrize("correlated", [True, False])
 @pytest.mark.parametrize("actions", [(3, 3), (10, 10), (40, 40), (300, 300), (2,) * 8, (6,) * 5, (1000, 2)])
 def test_room_does_not_grow_with_the_game(actions, correlated):
-    room = group_room.py_func(int(np.prod(actions)), len(actions), np.array(actions), correlated)
+    room = allocate_group.py_func(int(np.prod(actions)), len(actions), np.array(actions), correlated)
     assert sum(x.nbytes for x in room if isinstance(x, np.ndarray)) < 2**24
 
 
 @kernel
-def solve_in_teams(games, count, choices, goal, widest, answers, team, kept):
+def solve_by_warp(games, count, choices, goal, widest, answers, warp, kept):
     """As `solve_plain_games`, where a team works on each group, or what deviations gain is not kept."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = group_room(widest, len(actions), actions, goal.correlated, LANES, team, kept)
+    group = allocate_group(widest, len(actions), actions, goal.correlated, LANES, warp, kept)
     answers.mixed_ptr[0] = 0
-    pure, nothing = pure_room(widest, len(actions)), np.int64(0)
-    return solve_plain(games, count, choices, goal, pure, group, nothing, nothing, answers)
+    pure, nothing = pure_workspace(widest, len(actions)), np.int64(0)
+    return solve_regular(games, count, choices, goal, pure, group, nothing, nothing, answers)
 
 
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
-def test_teams_see_the_highest_price(concept):
+def test_warps_see_the_highest_dual(concept):
     """Whichever seat has found it: utilities of many sizes have prices of all sizes."""
     goal = goal_of(concept, ("p", "q"), np.zeros(2))
     for seed in range(20):
         games, choices, widest = some_games(np.random.default_rng([9, seed]), "far apart", (3, 3))
         given = games, GAMES, choices, goal, widest
-        assert solved(lambda *x: solve_in_teams(*x, Team(5), True), *given) == solved(solve_plain_games, *given)
+        assert solved(lambda *x: solve_by_warp(*x, Warp(5), True), *given) == solved(solve_plain_games, *given)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None), ace.CCE(None)], ids=str)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 5), (3, 3, 3)], ids=str)
-def test_teams_find_what_one_finds(shape, concept):
+def test_warps_find_what_one_finds(shape, concept):
     """Of equal rows and pivots the first is taken, and sums are made in order, whoever looks."""
     goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
     for seed, family in enumerate(FAMILIES * 4):
@@ -259,8 +259,8 @@ def test_teams_find_what_one_finds(shape, concept):
         games, choices, widest = some_games(rng, family, shape)
         given = games, GAMES, choices, goal, widest
         expected = solved(solve_plain_games, *given)
-        for team in map(Team, (0, 31, int(rng.integers(32)))):
-            assert solved(lambda *x, team=team: solve_in_teams(*x, team, True), *given) == expected, (family, team)
+        for warp in map(Warp, (0, 31, int(rng.integers(32)))):
+            assert solved(lambda *x, warp=warp: solve_by_warp(*x, warp, True), *given) == expected, (family, warp)
 
 
 @pytest.mark.slow
@@ -273,5 +273,5 @@ def test_gains_that_are_found_anew(shape, concept):
         games, choices, widest = some_games(np.random.default_rng([8, seed]), family, shape)
         given = games, GAMES, choices, goal, widest
         expected = solved(solve_plain_games, *given)
-        for team in (None, Team(seed)):
-            assert solved(lambda *x, team=team: solve_in_teams(*x, team, False), *given) == expected, (family, team)
+        for warp in (None, Warp(seed)):
+            assert solved(lambda *x, warp=warp: solve_by_warp(*x, warp, False), *given) == expected, (family, warp)

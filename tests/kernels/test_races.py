@@ -1,4 +1,4 @@
-"""The threads of a warp that solve a stage program together never race, and no wait can be left out."""
+"""The threads of a warp that solve a stage program together never race, and no syncwarp can be left out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 import acegames as ace
 from acegames.engines.gpu.recipes import Shape, given_to, recipe
-from acegames.kernels.phases import LEFT, WAITING, Waiting
-from acegames.kernels.records import Answers, Choices, Written
-from acegames.kernels.written import solve_written
+from acegames.kernels.batches import solve_written
+from acegames.kernels.device import FALLBACK, WAITING, Waiting
+from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.model.arrays import pointers
-from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.stage.program import deviation_table, goal_of
 from emulated_gpu import poisoned
 from watched import Watch, in_python, watched
 
@@ -46,7 +46,7 @@ def waiting_games(actions, concept, games):
         size=np.zeros(games, np.int32),
         row=np.zeros((rows, games), np.uint8),
         prob=np.zeros((rows, games)),
-        left=np.zeros(games, np.int32),
+        fallback=np.zeros(games, np.int32),
         open=np.zeros(games, np.int32),
         before=np.zeros((2, games), np.int32),
         strips=np.zeros((2, 1), np.int32),
@@ -66,21 +66,21 @@ def solve_watched(actions, concept, games, watch, *, alike=False):
     made = recipe("plain", shape)
     room = poisoned(made.shared, made.known)
     with np.errstate(all="ignore"):
-        in_python(watch).warp_phase(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
+        in_python(watch).solve_regular_by_warp(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
     return given
 
 
 def assert_as_alone(given):
     """Answers are the bits of those of the games alone; all but a few have one."""
     waiting, games, players = given.waiting, given.waiting.counts[WAITING], len(given.value) // 2
-    left = set(waiting.left[: waiting.counts[LEFT]].tolist())
+    left = set(waiting.fallback[: waiting.counts[FALLBACK]].tolist())
     assert games - 1 in left and len(left) < games / 2
     for g in set(range(games)) - left:
         row = np.flatnonzero((int(waiting.feasible[g]) >> np.arange(len(waiting.row))) & 1)
         zero, ptr = np.zeros(1, np.int64), np.array([0, len(row)])
-        game = Written(zero, ptr, zero, row, waiting.utility[: len(row), :, g].copy())
+        game = StageGames(zero, ptr, zero, row, waiting.utility[: len(row), :, g].copy())
         found = np.zeros((2 * players, 1)), np.zeros(1, np.uint16), zero.copy(), np.zeros(2, np.int64)
-        answers = Answers(*found, np.zeros(len(row), np.uint16), np.zeros(len(row)), zero.copy())
+        answers = StageAnswers(*found, np.zeros(len(row), np.uint16), np.zeros(len(row)), zero.copy())
         mixed, bad, _ = solve_written(game, 1, given.choices, given.goal, len(waiting.row), answers)
         size = answers.mixed_ptr[1] if mixed else 0
         assert not bad and given.code[g] == answers.code[0] and waiting.size[g] == size
@@ -108,11 +108,11 @@ def test_no_two_threads_race_in_large_games(actions):
 
 
 @pytest.mark.parametrize("alike", [False, True])
-def test_no_wait_can_be_left_out(alike):
+def test_no_syncwarp_can_be_left_out(alike):
     usual = Watch()
     solve_watched(*SMALL, usual, alike=alike)
-    assert len(usual.waits) > 25 and not usual.races, "else each would be found wanting"
-    for line in usual.waits:
+    assert len(usual.syncs) > 25 and not usual.races, "else each would be found wanting"
+    for line in usual.syncs:
         watch = Watch(without=line)
         solve_watched(*SMALL, watch, alike=alike)
-        assert watch.races, f"without the wait in {line} nobody would race"
+        assert watch.races, f"without the syncwarp in {line} nobody would race"

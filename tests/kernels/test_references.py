@@ -59,7 +59,7 @@ def handing_functions():
 
 def test_there_are_functions_of_each_kind():
     kinds = [kind for kind, _ in functions().values()]
-    assert {"kernel", "inner", "inlined", "making"} <= set(kinds)
+    assert {"kernel", "inner", "inlined", "allocates"} <= set(kinds)
     handing = handing_functions()
     assert "stage._start" in handing and "stage.enter_stage" in handing
 
@@ -68,7 +68,7 @@ def test_there_are_functions_of_each_kind():
 def test_arrays_of_uncounted_functions_stay_among_them(file):
     handing = {name.partition(".")[2] for name in handing_functions()}
     for name, (kind, node) in functions().items():
-        if name.startswith(f"{file.stem}.") and kind in ("kernel", "making"):
+        if name.startswith(f"{file.stem}.") and kind in ("kernel", "allocates"):
             called = {_name(x.func) for x in ast.walk(node) if isinstance(x, ast.Call)}
             assert not called & handing, f"{name} counts references, and calls {called & handing}"
 

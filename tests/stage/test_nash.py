@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from acegames import Nash
 from acegames.errors import InvalidOption
-from acegames.kernels import nash as nash_kernels
+from acegames.kernels import nash_stages as nash_kernels
 from acegames.stage import StageBatch
 from acegames.stage import nash as nash_stage
 from acegames.stage.highs import HighsStageSolver

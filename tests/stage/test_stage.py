@@ -11,7 +11,7 @@ import pytest
 
 import oracle
 from acegames import CCE, CE
-from acegames.stage import StageBatch, kernel_form
+from acegames.stage import StageBatch, program
 from acegames.stage.highs import HighsStageSolver
 from shares import examples
 from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
@@ -379,8 +379,8 @@ def test_deviations_are_the_same_however_they_are_found(seed, monkeypatch):
     groups, action, deviates = legal[:, 0], legal[:, 1:].astype(np.int32), rng.random(len(counts)) < 0.8
     tables = []
     for spread in (0, 10**9):
-        monkeypatch.setattr(kernel_form, "SPREAD", spread)
-        tables.append(kernel_form.deviation_table(groups, action, counts, deviates.tolist()))
+        monkeypatch.setattr(program, "SPREAD", spread)
+        tables.append(program.deviation_table(groups, action, counts, deviates.tolist()))
     assert np.array_equal(*tables)
     numbers = {tuple(row): k - int(np.searchsorted(groups, row[0])) for k, row in enumerate(legal.tolist())}
     for row, found in zip(legal.tolist(), tables[0].tolist(), strict=True):

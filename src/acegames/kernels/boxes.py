@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.records import Boxes, Following, Steps
-from acegames.kernels.sharing import take
-from acegames.system.compiled import inlined, inner, kernel, making
+from acegames.kernels.intrinsics import fetch_add
+from acegames.kernels.records import Boxes, NextLayer, Transitions
+from acegames.system.compiled import allocates, inlined, inner, kernel
 
 # -- bounds ---------------------------------------------------------------------------------------
 
@@ -63,7 +63,10 @@ def forward_bounds(initial, spent, floor, steps, states, least, most):
 
 @kernel
 def backward_boxes(steps, start, states, least, most, clip, lo, size):
-    """Boxes between what can be spent and what can be afforded; size 0 where play is unsafe.
+    """Fill the boxes lo, size (X, D) between what can be spent and what can be afforded.
+
+    A box has size 0 where play is unsafe. States, least and most are those of `forward_bounds`,
+    (X,) and (X, D).
 
     worst and best are the largest, and the least avoidable, excess over the budgets still to come:
     sums of costs minus B. Spending up to -worst cannot bind any more; spending above -best must
@@ -102,7 +105,10 @@ def backward_boxes(steps, start, states, least, most, clip, lo, size):
 
 @kernel
 def number_boxes(start, size, base, line):
-    """First cell and first line of each box within its layer, and one more entry per layer."""
+    """Fill the first cell and the first line of each box within its layer.
+
+    start (H+2,); size (X, D); base, line (X+H+1,): one more entry per layer.
+    """
     D = size.shape[1]
     for t in range(len(start) - 1):
         cells = lines = np.int64(0)
@@ -120,7 +126,7 @@ def number_boxes(start, size, base, line):
 # -- one layer, and the next ----------------------------------------------------------------------
 
 
-@making
+@allocates
 def boxes_at(boxes, t):
     """Return the boxes of one layer."""
     a, b = boxes.start[t], boxes.start[t + 1]
@@ -128,34 +134,33 @@ def boxes_at(boxes, t):
     return Boxes(boxes.states[a:b], boxes.lo[a:b], boxes.size[a:b], base, line)
 
 
-@making
+@allocates
 def following_at(boxes, t, slot):
-    """Return the boxes of the layer of time t as a step into it finds them; fills slot."""
+    """Return the boxes of time t as a step into that layer finds them; fills slot (S,)."""
     here = boxes_at(boxes, t)
     height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
     for a in range(len(here.states)):
         slot[here.states[a]] = a
-    return Following(slot, here.lo, here.size, here.base, here.line, height, here.lo[:0], here.lo[:0])
+    return NextLayer(slot, here.lo, here.size, here.base, here.line, height, here.lo[:0], here.lo[:0])
 
 
 @inner
 def leave(slot, boxes, t):
-    """Empty slot again, for another layer."""
+    """Empty slot (S,) again, so that another layer can use it."""
     for p in range(boxes.start[t], boxes.start[t + 1]):
         slot[boxes.states[p]] = -1
 
 
-@making
+@allocates
 def steps_at(steps, t):
-    """Return the steps of one time."""
+    """Return the transitions of one time."""
     row_ptr = steps.row_ptr[steps.layer_at[t]]
-    return Steps(row_ptr, steps.out_ptr, steps.next_state, steps.cost, steps.prob, steps.budget[t])
+    return Transitions(row_ptr, steps.out_ptr, steps.next_state, steps.cost, steps.prob, steps.budget[t])
 
 
 @inner
 def leads_to(o, c, count, step, after):
-    """Return the box of the next layer that outcome o leads to from the totals c, and the place
-    there.
+    """Return the box that outcome o leads to from the totals c, and the place in this box.
 
     Places are lines or cells of the box, by the first `count` constraints; -1: a budget breaks.
     """
@@ -174,18 +179,19 @@ def leads_to(o, c, count, step, after):
 
 @inner
 def threshold(r, c, step, after):
-    """Return largest total of the last constraint at which row r is feasible, the other totals
-    being c.
+    """Return the largest total of the last constraint at which row r is feasible, given the others.
+
+    c (D,) holds the others' totals.
     """
     last = step.cost.shape[1] - 1
-    found = np.int64(2**62)
+    top = np.int64(2**62)
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
         to, line = leads_to(o, c, last, step, after)
         height = after.height[after.line[to] + line] if line >= 0 else -1
         if height < 0:
             return -np.int64(2**62)
-        found = min(found, min(step.budget[last], after.lo[to, last] + height) - step.cost[o, last])
-    return found
+        top = min(top, min(step.budget[last], after.lo[to, last] + height) - step.cost[o, last])
+    return top
 
 
 @inner
@@ -203,7 +209,9 @@ def box_of(number, first):
 
 @inner
 def box_totals(c, count, place, here, a):
-    """Totals of the first `count` constraints at a place of box a: a cell, or a line.
+    """Fill c with the totals of the first `count` constraints at a place of box a.
+
+    A place is a cell or a line.
 
     Places are counted from the first of the box.
     """
@@ -220,7 +228,10 @@ ALL_LINES = 2**62
 
 @inner
 def heights(begin, end, here, step, after, height, c):
-    """The height map (spec 2): for each line begin .. end-1 its largest feasible place, or -1."""
+    """Fill the height map (spec 2) of the lines begin .. end-1.
+
+    The height (lines,) of a line is its largest feasible place, or -1. c (D,) is scratch.
+    """
     for a in range(len(here.states)):
         for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
             height[here.line[a] + nth] = line_height(a, nth, here, step, after, c)
@@ -228,7 +239,7 @@ def heights(begin, end, here, step, after, height, c):
 
 @inlined
 def line_height(a, nth, here, step, after, c):
-    """The same for the nth line of box a."""
+    """Return the height of the nth line of box a: its largest feasible place, or -1."""
     last = step.cost.shape[1] - 1
     s = here.states[a]
     box_totals(c, last, nth, here, a)
@@ -273,11 +284,11 @@ def reach(begin, end, here, mark, step, after, next_mark, played, c):
 
 @inner
 def any_marked(marks):
-    """Return whether any is set."""
-    found = np.uint8(0)
+    """Return whether any mark is set."""
+    any_set = np.uint8(0)
     for k in range(len(marks)):
-        found |= marks[k]
-    return found != 0
+        any_set |= marks[k]
+    return any_set != 0
 
 
 @inner
@@ -289,7 +300,7 @@ def _mark_each(into, marks):
 
 @kernel
 def heights_range(t0, t1, begin, end, boxes, steps):
-    """`heights` of the lines begin .. end-1 of the layers t1-1 down to t0, into boxes.height."""
+    """Fill boxes.height for the lines begin .. end-1 of the layers t1-1 down to t0."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t1 - 1, t0 - 1, -1):
@@ -301,7 +312,9 @@ def heights_range(t0, t1, begin, end, boxes, steps):
 
 @kernel
 def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows):
-    """Return `reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1.
+    """Mark what feasible play reaches, for the layers t0 .. t1-1, and return the marks of t1.
+
+    marks (cells of t0,); bits: those of the layers after t0, of time t from bit_start[t] on.
 
     rows: the rows that are played, as bits; those of time t begin at row_start[t].
     """
@@ -323,7 +336,9 @@ def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows):
 
 @kernel
 def reach_lines(t, taken, run, boxes, steps, marks, next_marks, played):
-    """`reach` from lines of one layer, into marks of this thread's own; `played` may be shared.
+    """Mark what feasible play reaches from lines of one layer, in marks of this thread's own.
+
+    marks, next_marks (cells,); played (R,) may be shared by threads.
 
     taken[0] is the first line that no thread has taken; this one takes `run` at a time.
     """
@@ -332,21 +347,23 @@ def reach_lines(t, taken, run, boxes, steps, marks, next_marks, played):
     next_marks[:] = 0
     after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
     here = boxes_at(boxes, t)
-    begin = take(taken, run)
+    begin = fetch_add(taken, run)
     while begin < here.line[-1]:
         reach(begin, begin + run, here, marks, step, after, next_marks, played, c)
-        begin = take(taken, run)
+        begin = fetch_add(taken, run)
 
 
 @kernel
 def heights_of(here, step, after, height):
-    """`heights` of all lines of some boxes."""
+    """Fill the height map (lines,) of all lines of some boxes."""
     heights(0, ALL_LINES, here, step, after, height, np.zeros(step.cost.shape[1], np.int64))
 
 
 @kernel
 def reach_from(here, marks, step, after, next_marks, played):
-    """`reach` from all lines of some boxes."""
+    """Mark in next_marks (cells,) what feasible play reaches from all marked cells of some
+    boxes.
+    """
     c = np.zeros(step.cost.shape[1], np.int64)
     reach(0, ALL_LINES, here, marks, step, after, next_marks, played, c)
 
@@ -365,7 +382,7 @@ def join_marks(marks, begin, bits):
 
 @kernel
 def pack(marks, bits):
-    """One bit per mark, the lowest first; bits is zero before."""
+    """Pack marks (cells,) into bits, the lowest first; bits is zero before."""
     whole = len(marks) // 8
     eight = marks[: 8 * whole].reshape(whole, 8)
     for b in range(whole):
@@ -379,8 +396,9 @@ def pack(marks, bits):
 
 @kernel
 def place_bits(part, at, length, first, bits):
-    """Set runs of bits, which are 0 before: of each run r the length[r] bits from first[r] on, as
-    those of `part` from at[r] on.
+    """Copy runs of bits into `bits`, where they are 0 before.
+
+    Of each run r the length[r] bits from first[r] on become those of `part` from at[r] on.
     """
     for r in range(len(length)):
         begin, end = first[r], first[r] + length[r]
@@ -397,7 +415,10 @@ def place_bits(part, at, length, first, bits):
 
 @kernel
 def count_bits(bits, ones, counts):
-    """How many bits of each block are set; `ones` are those of each byte."""
+    """Fill counts (blocks,) with the bits set in each block (blocks, width).
+
+    ones (256,): those of each byte.
+    """
     for b in range(len(bits)):
         total = np.int64(0)
         for k in range(bits.shape[1]):
@@ -407,7 +428,11 @@ def count_bits(bits, ones, counts):
 
 @kernel
 def rank_bits(bits, counts, ones, cells, rank):
-    """Number of each cell among the set bits, or -1; `counts` are those before each block."""
+    """Fill rank with the number of each cell among the set bits, or -1.
+
+    bits (blocks, width); counts (blocks,) set bits before each block; ones (256,) those of each
+    byte; cells, rank (Q,).
+    """
     width = bits.shape[1]
     for q in range(len(cells)):
         block = cells[q] // (8 * width)

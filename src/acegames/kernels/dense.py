@@ -18,7 +18,7 @@ from acegames.kernels.boxes import (
     threshold,
 )
 from acegames.kernels.records import Ints
-from acegames.system.compiled import inlined, inner, kernel, making
+from acegames.system.compiled import allocates, inlined, inner, kernel
 
 SEGMENT = 128  # cells of a line whose utilities are computed together
 
@@ -31,15 +31,20 @@ class Line(NamedTuple):
     shift: Ints  # (outcomes,) how much further on that line
 
 
-@making
-def empty_line(widest):
-    """Room for the state with the most rows, and the most outcomes of these."""
+@allocates
+def allocate_line(widest):
+    """Allocate a line for the state with most rows, and with most outcomes of these: widest
+    (2,).
+    """
     return Line(np.empty(widest[0], np.int64), np.empty(widest[1], np.int64), np.empty(widest[1], np.int64))
 
 
 @inner
 def line_rows(s, c, low, step, after, line):
-    """For each row of state s on a line: how far it is feasible, and where outcomes lead."""
+    """Fill, for each row of state s, how far it is feasible on a line, and where outcomes lead.
+
+    c (D,): the line's totals; `low`: the first of the last constraint.
+    """
     first_row = step.row_ptr[s]
     for r in range(first_row, step.row_ptr[s + 1]):
         line_row(r, first_row, c, low, step, after, line)
@@ -47,7 +52,7 @@ def line_rows(s, c, low, step, after, line):
 
 @inlined
 def line_row(r, first_row, c, low, step, after, line):
-    """The same for one row; `first_row` is the state's."""
+    """Fill, for row r, how far it is feasible on a line, and where its outcomes lead."""
     last = step.cost.shape[1] - 1
     top = threshold(r, c, step, after)
     line.stop[r - first_row] = max(top - low + 1, 0)
@@ -76,7 +81,9 @@ def _enter_line(cell, end, here, a, c):
 
 @inner
 def row_utilities(q, r, s, step, reward, line, k0, end, next_value):
-    """q[k - k0] = r + E[V(next)] of one player, in row r of state s, for places k0 <= k < end."""
+    """Fill q[k - k0] = r + E[V(next)] of one player, in row r of state s, for places k0 <= k <
+    end.
+    """
     q[: end - k0] = reward
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
         at = o - step.out_ptr[step.row_ptr[s]]
@@ -99,21 +106,22 @@ def _add_scaled(q, p, values):
         q[k] += p * values[k]
 
 
-@making
-def lines_room(step, reward, widest):
-    """Room for `write_lines`: totals, a line, and the utilities of a segment of it."""
+@allocates
+def allocate_lines(step, reward, widest):
+    """Allocate what `write_lines` works with: totals, a line, and utilities of a segment of it."""
     q = np.empty((widest[0], reward.shape[1], SEGMENT))
-    return np.zeros(step.cost.shape[1], np.int64), empty_line(widest), q
+    return np.zeros(step.cost.shape[1], np.int64), allocate_line(widest), q
 
 
 @inner
-def write_lines(begin, end, count, here, mark, step, reward, after, next_value, c, line, q, written):
-    """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
+def write_lines(begin, end, count, here, mark, step, reward, after, next_value, c, line, q, batch):
+    """Write out the stage games of the marked cells begin .. end-1.
 
-    `count` games are written already; returns how many there are.
+    mark (cells,); reward (R, C); next_value (C, cells); q (rows, C, SEGMENT). `count` games are
+    written already; return how many there are.
     """
     C = reward.shape[1]
-    R = written.ptr[count]
+    R = batch.ptr[count]
     a = box_of(begin, here.base)
     cell = begin
     while cell < end:
@@ -138,14 +146,14 @@ def write_lines(begin, end, count, here, mark, step, reward, after, next_value, 
                         continue
                     for row in range(rows):
                         if line.stop[row] > k0 + k:
-                            written.row[R] = first_row + row
+                            batch.row[R] = first_row + row
                             for i in range(C):
-                                written.utility[R, i] = q[row, i, k]
+                                batch.utility[R, i] = q[row, i, k]
                             R += 1
-                    written.cell[count] = cell + k
-                    written.first_row[count] = first_row
+                    batch.cell[count] = cell + k
+                    batch.first_row[count] = first_row
                     count += 1
-                    written.ptr[count] = R
+                    batch.ptr[count] = R
             cell += k1 - k0
             k0 = k1
     return count
@@ -155,14 +163,14 @@ def write_lines(begin, end, count, here, mark, step, reward, after, next_value, 
 
 
 @kernel
-def solve_alone(begin, end, here, step, reward, shift, after, next_value, widest, value, code):
-    """One player: the best action of each cell begin .. end-1, line by line, reached or not.
+def solve_single_player(begin, end, here, step, reward, shift, after, next_value, widest, value, code):
+    """Fill value and code (cells,) of one player's best action in the cells begin .. end-1.
 
-    The reward of row r is reward[r - shift].
+    All cells are solved, reached or not, line by line. The reward of row r is reward[r - shift].
     """
     c = np.zeros(step.cost.shape[1], np.int64)
     q = np.empty(SEGMENT * 16)
-    _solve_lines(begin, end, here, step, reward, shift, after, next_value, c, empty_line(widest), q, value, code)
+    _solve_lines(begin, end, here, step, reward, shift, after, next_value, c, allocate_line(widest), q, value, code)
 
 
 @inner
@@ -196,12 +204,15 @@ def _keep_better(value, code, q, number):
 
 
 @kernel
-def alone_range(t0, t1, boxes, steps, reward, shift, widest, cell_start, value, code):
-    """`solve_alone` for the layers t1-1 down to t0, whose cells lie end to end; shift (H,)."""
+def single_player_range(t0, t1, boxes, steps, reward, shift, widest, cell_start, value, code):
+    """Solve a game of one player for the layers t1-1 down to t0.
+
+    The cells of all layers lie end to end: those of time t begin at cell_start[t]. shift (H,).
+    """
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)
         here, there, end = cell_start[t], cell_start[t + 1], cell_start[t + 2]
         layer = boxes_at(boxes, t), steps_at(steps, t), reward, shift[t], after, value[there:end], widest
-        solve_alone(0, there - here, *layer, value[here:there], code[here:there])
+        solve_single_player(0, there - here, *layer, value[here:there], code[here:there])
         leave(slot, boxes, t + 1)

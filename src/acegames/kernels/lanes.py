@@ -62,7 +62,7 @@ def on_gpu(context: Any) -> bool:
 # -- operators ------------------------------------------------------------------------------------
 
 
-def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+def _broadcast(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     """Return a number in all lanes; lanes as they are."""
     if kind is lanes:
         return value
@@ -74,7 +74,7 @@ def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 
 
 def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
-    """An operation of two lanes, or of lanes and a number."""
+    """Define an operation of two lanes, or of lanes and a number."""
 
     @type_callable(operation)  # type: ignore[untyped-decorator]
     def typed(context: Any) -> Any:
@@ -85,7 +85,7 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
         return of
 
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        numbers = [_spread(context, builder, *x) for x in zip(values, signature.args, strict=True)]
+        numbers = [_broadcast(context, builder, *x) for x in zip(values, signature.args, strict=True)]
         return (
             _quotient(builder, *numbers)
             if on_gpu(context) and operation is operator.truediv
@@ -97,14 +97,12 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
 
 
 def _quotient(builder: Any, a: Any, b: Any) -> Any:
-    """Return a / b on a GPU, which divides zero in a long way around; b is positive where a is
-    zero.
-    """
+    """Return a / b on a GPU, whose division of zero takes long; b is positive where a is zero."""
     one, zero = ir.Constant(a.type, 1.0), builder.fcmp_ordered("==", a, ir.Constant(a.type, 0.0))
-    return builder.select(zero, a, builder.fdiv(_again(builder, builder.select(zero, one, a)), b))
+    return builder.select(zero, a, builder.fdiv(_opaque(builder, builder.select(zero, one, a)), b))
 
 
-def _again(builder: Any, x: Any) -> Any:
+def _opaque(builder: Any, x: Any) -> Any:
     """Return a copy on a GPU, of which the compiler knows nothing."""
     copy = ir.InlineAsm(ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), "mov.f64 $0, $1;", "=d,d", True)
     return builder.call(copy, [x])
@@ -130,7 +128,7 @@ for _operation, _sign in ((min, "<"), (max, ">")):
 
 
 def _define_logical(operation: Any, name: str, count: int) -> None:
-    """An operation of choices."""
+    """Define an operation of choices."""
 
     @type_callable(operation)  # type: ignore[untyped-decorator]
     def typed(context: Any) -> Any:
@@ -150,25 +148,27 @@ _define_logical(operator.invert, "not_", 1)
 
 
 @intrinsic
-def spread(context, x):
+def broadcast(context, x):
     """Return a number in all lanes."""
-    return lanes(x), lambda context, builder, signature, values: _spread(context, builder, values[0], signature.args[0])
+    return lanes(x), lambda context, builder, signature, values: _broadcast(
+        context, builder, values[0], signature.args[0]
+    )
 
 
 @intrinsic
 def where(context, chosen, a, b):
-    """In each lane a where chosen, else b."""
+    """Return, in each lane, a where chosen, else b."""
 
     def emit(context, builder, signature, values):
-        a, b = (_spread(context, builder, values[k], signature.args[k]) for k in (1, 2))
+        a, b = (_broadcast(context, builder, values[k], signature.args[k]) for k in (1, 2))
         return builder.select(values[0], a, b)
 
     return lanes(chosen, a, b), emit
 
 
 @intrinsic
-def magnitude(context, x):
-    """Without its sign."""
+def absolute(context, x):
+    """Return the absolute value in each lane."""
 
     def emit(context, builder, signature, values):
         kind = values[0].type
@@ -179,21 +179,21 @@ def magnitude(context, x):
 
 
 @intrinsic
-def again(context, x):
-    """The same, of which a GPU's compiler does not know it.
+def opaque(context, x):
+    """Return x, hidden from the optimiser of a GPU's compiler.
 
     So what was found from it is found anew instead of being kept, for which there are too few
     registers; and what must not be divided by is not, because the quotient is not used.
     """
 
     def emit(context, builder, signature, values):
-        return _again(builder, values[0]) if on_gpu(context) else values[0]
+        return _opaque(builder, values[0]) if on_gpu(context) else values[0]
 
     return lanes(x), emit
 
 
 @intrinsic
-def anywhere(context, chosen):
+def any_lane(context, chosen):
     """Return whether any lane is chosen."""
 
     def emit(context, builder, signature, values):
@@ -218,9 +218,7 @@ def lane_count(context, memory):
 
 
 def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[Any, Any]) -> Any:
-    """Return where a place of a memory begins: the sum of the counts, which are given with their
-    types.
-    """
+    """Return the address of a place of a memory: the sum of the counts, given with their types."""
     place = WHOLE(0)
     for value, kind in counts:
         place = builder.add(place, context.cast(builder, value, kind, types.int64))
@@ -262,7 +260,7 @@ def put(context, memory, place, x):
 
     def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature)[:2])
-        vector = _spread(context, builder, values[2], signature.args[2])
+        vector = _broadcast(context, builder, values[2], signature.args[2])
         if on_gpu(context):
             builder.store(context.cast(builder, vector, types.float64, memory.dtype), at)
             return context.get_dummy_value()
@@ -283,12 +281,12 @@ def gather(context, memory, where_to, row, begin):
         places = _element(context, builder, table, row)
         if on_gpu(context):
             return builder.load(_element(context, builder, source, (builder.load(places), where_to.dtype), begin))
-        found = ir.Constant(VECTOR, ir.Undefined)
+        gathered = ir.Constant(VECTOR, ir.Undefined)
         for lane in range(LANES):
             place = builder.load(builder.gep(places, [WHOLE(lane)])), types.int64
             at = builder.gep(_element(context, builder, source, place, begin), [WHOLE(lane)])
-            found = builder.insert_element(found, builder.load(at), INDEX(lane))
-        return found
+            gathered = builder.insert_element(gathered, builder.load(at), INDEX(lane))
+        return gathered
 
     return lanes(memory, where_to, row, begin), emit
 

@@ -1,20 +1,36 @@
-"""Finds stored answers: the cell of a state and what was spent, and what is played there."""
+"""Look-ups in batches: stored answers of policies, and safe pairs and safe sets of shields.
+
+Safe pairs (t, state, spent) are numbered through all times t = 0 .. H. The sets of safe joint
+actions are each held once, one bit per joint action of the state: those found so far are the first
+`count` of a `Sets`; `block` is the number of a state's list of joint actions.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from acegames.system.compiled import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.kernels.boxes import any_marked, box_totals
+from acegames.kernels.dense import allocate_line, line_rows
+from acegames.kernels.intrinsics import popcount
+from acegames.kernels.records import Ints, Place, Small
+from acegames.kernels.sparse import allocate_places_for, next_places
+from acegames.system.compiled import inlined, inner, kernel
 
 
 @kernel
-def locate(states, lo, size, base, least, most, state, kept, spent, found):
-    """The cell of each (state (Q,), spending (Q, D) of the constraints that boxes count), or -1.
+def locate(states, lo, size, base, least, most, state, counted, spent, cell_of):
+    """Fill the cell of each situation, or -1: cell_of (Q,).
+
+    state (Q,); counted (Q, D): spending of the constraints that boxes count. The boxes are states
+    (B,), lo and size (B, D), base (B+1,), least and most (B, M).
 
     Where `spent` (Q, M) has rows, each is compared with the bounds of all constraints too.
     """
     for q in range(len(state)):
-        found[q] = -1
+        cell_of[q] = -1
         at = np.searchsorted(states, state[q])
         if at == len(states) or states[at] != state[q]:
             continue
@@ -22,21 +38,23 @@ def locate(states, lo, size, base, least, most, state, kept, spent, found):
         for m in range(spent.shape[1] if len(spent) else 0):
             known &= least[at, m] <= spent[q, m] <= most[at, m]
         cell = np.int64(0)
-        for d in range(kept.shape[1]):
-            place = max(kept[q, d] - lo[at, d], np.int64(0))
+        for d in range(counted.shape[1]):
+            place = max(counted[q, d] - lo[at, d], np.int64(0))
             known &= place < size[at, d]
             cell = cell * size[at, d] + place
         if known:
-            found[q] = base[at] + cell
+            cell_of[q] = base[at] + cell
 
 
 @kernel
-def find_pairs(table, state, total, found):
-    """The pair of each (state (Q,), spent whole units (Q, M)); -1 where there is none."""
+def find_pairs(table, state, total, pair):
+    """Fill the pair of each situation, or -1: state (Q,), total (Q, M) in whole units, pair
+    (Q,).
+    """
     states, lo, size, base, least, most, dims, listed, keys, bits, counts, ones, by_cell = table
     width = bits.shape[1]
     for q in range(len(state)):
-        found[q] = -1
+        pair[q] = -1
         at = np.searchsorted(states, state[q])
         if at == len(states) or states[at] != state[q]:
             continue
@@ -54,7 +72,7 @@ def find_pairs(table, state, total, found):
         if listed:
             rank = np.searchsorted(keys, cell)
             if rank < len(keys) and keys[rank] == cell:
-                found[q] = cell if by_cell else rank
+                pair[q] = cell if by_cell else rank
             continue
         block, byte, bit = cell // (8 * width), cell % (8 * width) // 8, cell % 8
         if not 0 <= block < len(bits):
@@ -64,17 +82,17 @@ def find_pairs(table, state, total, found):
             rank = counts[block]
             for k in range(0 if by_cell else byte):
                 rank += ones[bits[block, k]]
-            found[q] = cell if by_cell else rank + ones[own & ((1 << bit) - 1)]
+            pair[q] = cell if by_cell else rank + ones[own & ((1 << bit) - 1)]
 
 
 @kernel
 def count_entries(code, size, first_record, first_entry, entries, together, pair, ptr, begin):
-    """Return pointers (Q+1,) to the entries of each pair, and where those of mixed pairs begin,
-    else -1.
+    """Fill where the entries of each pair (Q,) begin: ptr (Q+1,), and begin (Q,), -1 if not mixed.
+
+    Return the first pair whose answer is not among what is stored, else -1.
 
     Pairs b * together .. have the records first_record[b] .. and the entries first_entry[b] .. What
     lies between is counted, from there or from the pair asked for before, if that comes later.
-    Return the first pair whose answer is not among what is stored, else -1.
     """
     ptr[0] = 0
     near = record = at = np.int64(0)  # the records and the entries that come before this pair
@@ -105,7 +123,9 @@ def count_entries(code, size, first_record, first_entry, entries, together, pair
 
 @kernel
 def fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, row, prob):
-    """The rows and probabilities of each pair's entries."""
+    """Fill row and prob (E,) with the entries of each pair (Q,); those of pair q begin at
+    ptr[q].
+    """
     for q in range(len(pair)):
         first, at = row_ptr[state[q]], ptr[q]
         if begin[q] < 0:
@@ -115,3 +135,262 @@ def fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, 
             for e in range(ptr[q + 1] - at):
                 row[at + e] = first + np.int64(mixed_row[begin[q] + e])
                 prob[at + e] = mixed_prob[begin[q] + e]
+
+
+# -- the pairs of a shield -------------------------------------------------------------------------
+
+
+Int = Any  # a number that numba types
+
+_ONE = np.uint64(1)
+
+
+@inlined
+def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
+    """Return the last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if values[middle] <= wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin - 1
+
+
+@inlined
+def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
+    """Return the place of a value among begin .. end-1, -1 where it is not there."""
+    at = _last_at_most(values, begin, end, wanted)
+    return at if at >= begin and values[at] == wanted else np.int64(-1)
+
+
+@inlined
+def _number(t: Int, cell: Int, place: Place) -> Int:
+    """Return the number of a cell of time t, -1 where it has none."""
+    first, word, words, counts, keys = place.first, place.word, place.words, place.counts, place.keys
+    if not len(words):
+        return _place_of(keys, first[t], first[t + 1], cell)
+    at = word[t] + (cell >> 6)
+    bit = _ONE << np.uint64(cell & 63)
+    if words[at] & bit == np.uint64(0):
+        return np.int64(-1)
+    total = counts[at >> 3]
+    for k in range((at >> 3) << 3, at):
+        total += popcount(words[k])
+    return total + popcount(words[at] & (bit - _ONE))
+
+
+@inlined
+def _cell_of(t: Int, number: Int, place: Place) -> Int:
+    """Return the cell with a number of time t."""
+    word, words, counts, keys = place.word, place.words, place.counts, place.keys
+    if not len(words):
+        return keys[number]
+    block = _last_at_most(counts, word[t] >> 3, word[t + 1] >> 3, number)
+    left = number - counts[block]
+    at = block << 3
+    here = popcount(words[at])
+    while here <= left:
+        left -= here
+        at += 1
+        here = popcount(words[at])
+    own = words[at]
+    for _ in range(left):
+        own &= own - _ONE
+    return ((at - word[t]) << 6) + popcount((own & (~own + _ONE)) - _ONE)
+
+
+@inlined
+def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
+    """Return the cell of a box with the totals spent, -1 outside."""
+    lo, size, base = place.lo, place.size, place.base
+    cell = np.int64(0)
+    for m in range(lo.shape[1]):
+        at = total[m] - lo[box, m]
+        if at < 0 or at >= size[box, m]:
+            return np.int64(-1)
+        cell = cell * size[box, m] + at
+    return base[box + t] + cell
+
+
+@kernel
+def find_numbers(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, number: Ints) -> None:
+    """Fill the number (B,) of each pair t, state, spent (B, M); -1 where no safe play comes."""
+    total = np.zeros(place.lo.shape[1], np.int64)
+    last = len(place.start) - 2
+    for q in range(len(state)):
+        number[q] = -1
+        time = t[q] if len(t) > 1 else t[0]
+        if time < 0 or time > last:
+            continue
+        box = _place_of(place.states, place.start[time], place.start[time + 1], state[q])
+        if box < 0:
+            continue
+        for k in range(len(dims)):
+            total[k] = spent[q, dims[k]]
+        cell = _cell(time, box, total, place)
+        if cell >= 0:
+            number[q] = _number(time, cell, place)
+
+
+@kernel
+def pairs_of_numbers(number: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spent: Ints) -> None:
+    """Fill t, state (B,) and spent (B, M) of each number (B,); t = -1 where no pair has it."""
+    states, base, first = place.states, place.base, place.first
+    total = np.zeros(place.lo.shape[1], np.int64)
+    for q in range(len(number)):
+        t[q] = -1
+        if number[q] < 0 or number[q] >= first[-1]:
+            continue
+        time = _last_at_most(first, 0, len(first), number[q])
+        begin, end = place.start[time], place.start[time + 1]
+        cell = _cell_of(time, number[q], place)
+        box = _last_at_most(base, begin + time, end + time, cell) - time
+        rest = cell - base[box + time]
+        for m in range(len(total) - 1, -1, -1):
+            total[m] = place.lo[box, m] + rest % place.size[box, m]
+            rest //= place.size[box, m]
+        t[q], state[q] = time, states[box]
+        for k in range(len(dims)):
+            spent[q, dims[k]] = total[k]
+
+
+# -- the safe sets of a shield ---------------------------------------------------------------------
+
+
+class Sets(NamedTuple):
+    """Sets, with room for more."""
+
+    bits: NDArray[np.uint64]  # (C, words)
+    block: Small  # (C,)
+    table: Small  # a hash table over both, -1 empty, at least twice as long
+
+
+@inner
+def _slot(bits, block, size):
+    h = np.uint64(block) + np.uint64(1)
+    for k in range(len(bits)):
+        h = (h ^ bits[k]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    h *= np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
+
+
+@inner
+def _number_of(bits, block, sets, count):
+    """Return the number of a set, which is added where it is new; and how many sets there are."""
+    h = _slot(bits, block, len(sets.table))
+    while sets.table[h] >= 0:
+        number = np.int64(sets.table[h])
+        same = sets.block[number] == block
+        for k in range(len(bits)):
+            same &= sets.bits[number, k] == bits[k]
+        if same:
+            return number, count
+        h = (h + 1) & (len(sets.table) - 1)
+    for k in range(len(bits)):
+        sets.bits[count, k] = bits[k]
+    sets.block[count] = block
+    sets.table[h] = count
+    return count, count + 1
+
+
+@kernel
+def index_sets(sets, count):
+    """Put the first `count` sets into an empty index."""
+    for d in range(count):
+        h = _slot(sets.bits[d], sets.block[d], len(sets.table))
+        while sets.table[h] >= 0:
+            h = (h + 1) & (len(sets.table) - 1)
+        sets.table[h] = d
+
+
+@inner
+def _set_bit(bits, k):
+    bits[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@inner
+def _line_set(bits, stop, rows, k):
+    """Return the feasible rows at place k of a line, as bits; and how far they stay the same."""
+    bits[:] = 0
+    end = np.int64(2**62)
+    for r in range(rows):
+        if stop[r] > k:
+            _set_bit(bits, r)
+            end = min(end, stop[r])
+    return end
+
+
+@inner
+def _fill_marked(code, pair, mark, number):
+    for k in range(len(mark)):
+        if mark[k]:
+            code[pair] = number
+            pair += 1
+    return pair
+
+
+@kernel
+def dense_sets(a, nth, k, pair, here, mark, step, after, widest, block, sets, count, code):
+    """Fill code with the number of each marked cell's set of feasible rows.
+
+    Begins at place `k` of line `nth` of box `a`; the first marked cell gets code[pair]. mark
+    (cells,), block (S,), code (pairs,).
+
+    Along a line a row is feasible up to its threshold, so that sets change at few places. Returns
+    the box, line, place and pair to go on from and the number of sets: before the end where there
+    is no room for another set.
+    """
+    last = step.cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    line = allocate_line(widest)
+    bits = np.zeros(sets.bits.shape[1], np.uint64)
+    while a < len(here.states):
+        s = here.states[a]
+        rows = step.row_ptr[s + 1] - step.row_ptr[s]
+        width = here.size[a, last]
+        while nth < here.line[a + 1] - here.line[a]:
+            start = here.base[a] + nth * width
+            if any_marked(mark[start + k : start + width]):
+                box_totals(c, last, nth, here, a)
+                line_rows(s, c, here.lo[a, last], step, after, line)
+                while k < width:
+                    end = min(_line_set(bits, line.stop, rows, k), width)
+                    if any_marked(mark[start + k : start + end]):
+                        if count == len(sets.bits):
+                            return a, nth, k, pair, count
+                        number, count = _number_of(bits, block[s], sets, count)
+                        pair = _fill_marked(code, pair, mark[start + k : start + end], number)
+                    k = end
+            k = np.int64(0)
+            nth += 1
+        nth = np.int64(0)
+        a += 1
+    return a, nth, k, pair, count
+
+
+@kernel
+def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code):
+    """Fill code with the number of each listed cell's set of feasible rows.
+
+    Return the pair to go on from and the number of sets: before the end where there is no room for
+    another. keys, code (pairs,), block (S,).
+    """
+    c, places = allocate_places_for(step)
+    bits = np.zeros(sets.bits.shape[1], np.uint64)
+    a = np.int64(0)
+    while pair < len(keys):
+        if count == len(sets.bits):
+            return pair, count
+        while here.base[a + 1] <= keys[pair]:
+            a += 1
+        s = here.states[a]
+        box_totals(c, len(c), keys[pair] - here.base[a], here, a)
+        bits[:] = 0
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            if next_places(r, c, step, after, listed, places):
+                _set_bit(bits, r - step.row_ptr[s])
+        code[pair], count = _number_of(bits, block[s], sets, count)
+        pair += 1
+    return pair, count

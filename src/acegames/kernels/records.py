@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3
 """Kinds of objective."""
 
-TOGETHER = 2**15
+MAX_BATCH_TABLEAU = 2**15
 """Numbers of the incentive rows of one stage program up to which several are solved together: their
 room is made for each call of a kernel, and grows with the fourth power of the number of actions."""
 
@@ -57,7 +57,7 @@ class PairTable(NamedTuple):
     by_cell: bool  # a pair is the cell itself, else the cell's number among those present
 
 
-class Steps(NamedTuple):
+class Transitions(NamedTuple):
     """What the joint actions of one time lead to."""
 
     row_ptr: Ints  # (S+1,) the rows of each state
@@ -68,7 +68,7 @@ class Steps(NamedTuple):
     budget: Ints  # (D,) at the end of the step
 
 
-class Following(NamedTuple):
+class NextLayer(NamedTuple):
     """The boxes of the next layer, as a step finds them."""
 
     slot: Small  # (S,) the box of each state, -1 for none
@@ -102,8 +102,8 @@ class AllBoxes(NamedTuple):
     height: Small
 
 
-class AllSteps(NamedTuple):
-    """`Steps` of all times; those with the same tables share them."""
+class AllTransitions(NamedTuple):
+    """`Transitions` of all times; those with the same tables share them."""
 
     layer_at: Ints  # (T,) the table of each time
     row_ptr: Ints  # (tables, S+1)
@@ -114,30 +114,30 @@ class AllSteps(NamedTuple):
     budget: Ints  # (T, D)
 
 
-class Source(NamedTuple):
+class GatherInput(NamedTuple):
     """What the stage games of one layer are made of."""
 
     here: Boxes
     dense: bool
     marks: NDArray[np.uint8]  # which cells are reached, where all cells are held; else empty
     keys: Ints  # the reached cells in order, where they are listed; else empty
-    step: Steps
+    step: Transitions
     reward: Floats  # (R, 2N), or (R, 1) with one player
-    after: Following
+    after: NextLayer
     listed: Listed  # the cells of the next layer, where they are listed; else empty
     next_value: (
         Floats  # of the next layer: by column of `reward` and cell; where cells are listed, by listed cell and column
     )
 
 
-class Written(NamedTuple):
+class StageGames(NamedTuple):
     """Stage games written out, with room for more: the rows of game g are ptr[g] : ptr[g+1]."""
 
     cell: Ints  # (G,)
     ptr: Ints  # (G+1,)
     first_row: Ints  # (G,) of the state; `row` counts through the tables
     row: Ints
-    utility: Floats  # (rows, 2N): utilities, then gross utilities: the same sums of rewards without their signs. One player: (rows, 1)
+    utility: Floats  # (rows, 2N): utilities, then absolute totals: the same sums of rewards without their signs. One player: (rows, 1)
 
 
 class Choices(NamedTuple):
@@ -160,7 +160,7 @@ class Goal(NamedTuple):
     terms: Annotated[Floats, "lines N"]
 
 
-class Answers(NamedTuple):
+class StageAnswers(NamedTuple):
     """Answers of written stage games, by cell; mixed and open ones are appended."""
 
     value: Floats  # (2N, cells), or (1, cells)

@@ -1,4 +1,4 @@
-"""A stage program as a dictionary, and how it is brought to its best. Dense, small, no allocation.
+"""A stage program as a tableau, and how it is brought to its best. Dense, small, no allocation.
 
     x_B = rhs - T x_N,    objective = z - d x_N,    d >= 0 throughout the dual simplex.
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acegames.kernels.hints import apart
+from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import Floats, Ints
 from acegames.numerics import HARRIS, HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
 from acegames.system.compiled import inner
@@ -34,21 +34,21 @@ class Tolerances(NamedTuple):
 STAGE = Tolerances(ROW_FEASIBLE, PIVOT, HARRIS, 0.0, HARRIS)
 
 
-class Program(NamedTuple):
+class FloatProgram(NamedTuple):
     """maximise c.x subject to A x <= b, x >= 0, the first R weights summing to 1."""
 
     A: Floats
     b: Floats
     c: Floats  # the objective of the present level
-    depth: Floats  # how far a joint action is below some player's best where it is an outlier, else 1
-    size: Floats  # how far each row's slack can change, about
+    column_scale: Floats  # how far a joint action is below some player's best where it is an outlier, else 1
+    slack_scale: Floats  # how far each row's slack can change, about
     R: int  # joint actions
     columns: int  # and auxiliaries
     rows: int
     incentives: int  # of the rows, those of deviations, which come first
 
 
-class Dictionary(NamedTuple):
+class Tableau(NamedTuple):
     """m basic and n other variables: weights 0 .. columns-1, then slacks of rows."""
 
     T: Floats
@@ -63,7 +63,7 @@ class Dictionary(NamedTuple):
 @inner
 def pivot(table, r, j):
     """Exchange the basic variable of row r and the other one of column j."""
-    apart()
+    noinline()
     T, rhs, d = table.T, table.rhs, table.d
     inverse = 1.0 / T[r, j]
     for k in range(table.n):
@@ -101,7 +101,10 @@ def lowest(values, count, bound, first):
 
 @inner
 def _entering(table, d, barred, bound, first):
-    """The same among the reduced costs of columns that are not barred."""
+    """Return the column of the lowest reduced cost, or the first, below a bound; -1 if none.
+
+    Columns that are barred do not count.
+    """
     at = -1
     for k in range(table.n):
         if d[k] < bound and not barred[table.nonbasic[k]]:
@@ -114,7 +117,7 @@ def _entering(table, d, barred, bound, first):
 
 @inner
 def _first_to_bind(b, a, sign, count, tolerances, bland):
-    """Of the least ratios b / (sign a), the one with the largest pivot; -1: there is none."""
+    """Return which of the least ratios b / (sign a) has the largest pivot; -1 if there is none."""
     bound = np.inf
     for k in range(count):
         if sign * a[k] > tolerances.pivot:
@@ -134,7 +137,7 @@ def _first_to_bind(b, a, sign, count, tolerances, bland):
 @inner
 def dual_simplex(table):
     """Make rhs >= 0 while keeping d >= 0. Returns whether that was done."""
-    apart()
+    noinline()
     T, rhs = table.T, table.rhs
     limit = 20 * (table.m + table.n) + 50
     for step in range(limit):
@@ -154,7 +157,7 @@ def dual_simplex(table):
 @inner
 def primal_simplex(table, d, rows, barred, tolerances):
     """Make d >= 0 on columns not barred, keeping rhs >= 0 in the first rows; False: that fails."""
-    apart()
+    noinline()
     T, rhs = table.T, table.rhs
     limit = 20 * (rows + table.n) + 50
     for step in range(limit):
@@ -175,15 +178,15 @@ def primal_simplex(table, d, rows, barred, tolerances):
 @inner
 def reduced_costs(table, program):
     """Fill d for the program's objective at the present basis."""
-    apart()
-    c, depth, d = program.c, program.depth, table.d
+    noinline()
+    c, column_scale, d = program.c, program.column_scale, table.d
     for k in range(table.n):
         j = table.nonbasic[k]
-        d[k] = -c[j] / depth[j] if j < program.columns else 0.0
+        d[k] = -c[j] / column_scale[j] if j < program.columns else 0.0
     for i in range(table.m):
         j = table.basic[i]
         if j < program.columns:
-            f = c[j] / depth[j]
+            f = c[j] / column_scale[j]
             if f != 0.0:
                 for k in range(table.n):
                     d[k] += f * table.T[i, k]
@@ -196,12 +199,12 @@ def read_point(table, program, x):
     for i in range(table.m):
         j = table.basic[i]
         if j < program.columns:
-            x[j] = max(table.rhs[i], 0.0) / program.depth[j]
+            x[j] = max(table.rhs[i], 0.0) / program.column_scale[j]
 
 
 @inner
-def read_prices(table, program, y):
-    """Fill the prices (rows,) of the present basis."""
+def read_duals(table, program, y):
+    """Fill the duals (rows,) of the present basis."""
     y[: program.rows] = 0.0
     for k in range(table.n):
         if table.nonbasic[k] >= program.columns:
@@ -210,23 +213,23 @@ def read_prices(table, program, y):
 
 @inner
 def is_certified(program, x, y, barred):
-    """Weak duality at one level: no gap between the bound of the prices and the point.
+    """Check weak duality at one level: no gap between the bound of the duals and the point.
 
-    The bound is the largest price of a joint action; prices of outliers are counted in their depth,
-    as their weights are. Where prices are so high that the rounding of a row is a lever on the
+    The bound is the largest reduced payoff of a joint action; those of outliers are counted in
+    their depth, as their weights are. Where duals are so high that the rounding of a row moves the
     objective, so that ties could not be told, nothing is certified.
     """
-    apart()
+    noinline()
     accepted = LP_CERTIFICATE if program.R <= STRICT else LARGE_CERTIFICATE
     A, b = program.A, program.b
     value = 0.0
     fixed = 0.0
-    lever = 0.0
+    dual_infeasibility = 0.0
     for j in range(program.columns):
         value += program.c[j] * x[j]
     for r in range(program.rows):
         fixed += y[r] * b[r]
-        if y[r] * program.size[r] < -accepted and not barred[program.columns + r]:
+        if y[r] * program.slack_scale[r] < -accepted and not barred[program.columns + r]:
             return False
         if y[r] != 0.0:
             over = -b[r]
@@ -234,37 +237,39 @@ def is_certified(program, x, y, barred):
             for j in range(program.columns):
                 over += A[r, j] * x[j]
                 own += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
-            lever += own + abs(y[r]) * max(over, 0.0)
-    if lever > LEVER and program.R <= STRICT:
+            dual_infeasibility += own + abs(y[r]) * max(over, 0.0)
+    if dual_infeasibility > LEVER and program.R <= STRICT:
         return False
     gap = -np.inf
     for j in range(program.columns):
         if barred[j]:
             continue
-        price = _price(j, program, y)
+        payoff = _reduced_payoff(j, program, y)
         if j < program.R:
-            gap = max(gap, (price + fixed - value) / program.depth[j])
-            if price + fixed - value > accepted:
+            gap = max(gap, (payoff + fixed - value) / program.column_scale[j])
+            if payoff + fixed - value > accepted:
                 return False  # it should be played, though it may be an outlier
-        elif price > accepted:
+        elif payoff > accepted:
             return False
     return abs(gap) <= accepted
 
 
 @inner
-def _price(j, program, y):
-    """Return what a column is worth after it has paid for its part in the rows."""
-    price = program.c[j]
+def _reduced_payoff(j, program, y):
+    """Return the reduced payoff of a column: what it gains, less its part in the rows at their
+    duals.
+    """
+    payoff = program.c[j]
     for r in range(program.rows):
         if y[r] != 0.0:
-            price -= y[r] * program.A[r, j]
-    return price
+            payoff -= y[r] * program.A[r, j]
+    return payoff
 
 
 @inner
-def prices_agree(table, program, x, y):
-    """Return whether reduced costs agree with the program's own numbers, where prices are high."""
-    apart()
+def duals_agree(table, program, x, y):
+    """Return whether reduced costs agree with the program's own numbers, where duals are high."""
+    noinline()
     high = 0.0
     for r in range(program.rows):
         high = max(high, abs(y[r]))
@@ -273,10 +278,13 @@ def prices_agree(table, program, x, y):
     level = -np.inf  # what a joint action that is played is worth
     for j in range(program.R):
         if x[j] > 0.0:
-            level = max(level, _price(j, program, y))
+            level = max(level, _reduced_payoff(j, program, y))
     for k in range(table.n):
         j = table.nonbasic[k]
-        if j < program.R and abs((level - _price(j, program, y)) / program.depth[j] - table.d[k]) > LEVER:
+        if (
+            j < program.R
+            and abs((level - _reduced_payoff(j, program, y)) / program.column_scale[j] - table.d[k]) > LEVER
+        ):
             return False
     return True
 
@@ -284,7 +292,7 @@ def prices_agree(table, program, x, y):
 @inner
 def refine(table, program, x):
     """Take rounding out of the point: weights sum to one, and tight rows are tight."""
-    apart()
+    noinline()
     total = 0.0
     for j in range(program.R):
         total += x[j]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.boxes import box_of, box_totals, leads_to
-from acegames.system.compiled import inner, kernel, making
+from acegames.system.compiled import allocates, inner, kernel
 
 
 @inner
@@ -17,7 +17,9 @@ def _slot_of(key, size):
 
 @kernel
 def build_index(keys, table):
-    """Fill an open-addressing table with the positions of the keys; -1 is empty."""
+    """Fill an open-addressing table (slots,) with the positions of the keys (cells,); -1 is
+    empty.
+    """
     size = len(table)
     table[:] = -1
     for p in range(len(keys)):
@@ -29,7 +31,7 @@ def build_index(keys, table):
 
 @inner
 def find(key, listed):
-    """Position of a cell in a list, or -1."""
+    """Return the position of a cell in a list, or -1."""
     size = len(listed.table)
     h = _slot_of(key, size)
     while listed.table[h] >= 0:
@@ -41,9 +43,7 @@ def find(key, listed):
 
 @inner
 def _exceeds(o, c, to, step, after):
-    """Return whether a sum of totals is over the limit of box `to`, to which outcome o leads from
-    c.
-    """
+    """Return whether outcome o from the totals c breaks a limit on a sum of totals in box `to`."""
     for e in range(len(after.weight)):
         total = np.int64(0)
         for m in range(len(c)):
@@ -54,51 +54,57 @@ def _exceeds(o, c, to, step, after):
 
 
 @inner
-def next_cells(r, c, step, after, found):
+def next_cells(r, c, step, after, cells):
     """Fill the cells of the next layer that row r leads to; False when a budget breaks."""
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
         to, place = leads_to(o, c, len(c), step, after)
         if place < 0 or _exceeds(o, c, to, step, after):
             return False
-        found[o - step.out_ptr[r]] = after.base[to] + place
+        cells[o - step.out_ptr[r]] = after.base[to] + place
     return True
 
 
 @inner
-def next_places(r, c, step, after, listed, found):
-    """The same as positions in the list of the next layer; False when one is not listed."""
-    if not next_cells(r, c, step, after, found):
+def next_places(r, c, step, after, listed, places):
+    """Fill where the cells that row r leads to are in the list of the next layer.
+
+    Return False when one is not listed.
+    """
+    if not next_cells(r, c, step, after, places):
         return False
     for k in range(step.out_ptr[r + 1] - step.out_ptr[r]):
-        found[k] = find(found[k], listed)
-        if found[k] < 0:
+        places[k] = find(places[k], listed)
+        if places[k] < 0:
             return False
     return True
 
 
-@making
-def empty_places(step):
-    """Room for totals, and for what the row with the most outcomes leads to."""
+@allocates
+def allocate_places_for(step):
+    """Allocate totals, and successors of the row with the most outcomes."""
     widest = 0
     for r in range(len(step.out_ptr) - 1):
         widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
     return np.empty(step.cost.shape[1], np.int64), np.empty(widest, np.int64)
 
 
-@making
-def places_room(step, widest):
-    """The same, without a look at every row of the game: it is made for each call of a kernel."""
+@allocates
+def allocate_places(step, widest):
+    """Allocate totals and successors, without a look at every row: for each call of a kernel."""
     return np.empty(step.cost.shape[1], np.int64), np.empty(widest[1], np.int64)
 
 
 @kernel
 def expand(keys, here, step, after, table):
-    """Collect the cells that safe rows lead to in a hash set. Returns their number, -1 if full."""
-    return _collect(keys, here, step, after, table, *empty_places(step))
+    """Collect the cells that safe rows lead to in a hash set: keys (cells,), table (slots,).
+
+    Return their number, -1 if the table is full.
+    """
+    return _collect(keys, here, step, after, table, *allocate_places_for(step))
 
 
 @inner
-def _collect(keys, here, step, after, table, c, found):
+def _collect(keys, here, step, after, table, c, cells):
     capacity = len(table)
     table[:] = -1
     count = 0
@@ -109,9 +115,9 @@ def _collect(keys, here, step, after, table, c, found):
         s = here.states[a]
         box_totals(c, len(c), key - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            if not next_cells(r, c, step, after, found):
+            if not next_cells(r, c, step, after, cells):
                 continue
-            for to in found[: step.out_ptr[r + 1] - step.out_ptr[r]]:
+            for to in cells[: step.out_ptr[r + 1] - step.out_ptr[r]]:
                 h = _slot_of(to, capacity)
                 while table[h] >= 0 and table[h] != to:
                     h = (h + 1) & (capacity - 1)
@@ -125,12 +131,15 @@ def _collect(keys, here, step, after, table, c, found):
 
 @kernel
 def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played):
-    """Set true[p] of wanted cells with a row whose successors are all true; mark both."""
-    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, *empty_places(step))
+    """Set true[p] for wanted cells with a row whose successors are all true; mark both.
+
+    keys, wanted, true (cells,); next_true, next_keep (cells of the next layer,); played (R,).
+    """
+    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, *allocate_places_for(step))
 
 
 @inner
-def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, c, found):
+def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, c, successors):
     a = 0
     for p in range(len(keys)):
         while here.base[a + 1] <= keys[p]:
@@ -141,8 +150,8 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
         s = here.states[a]
         box_totals(c, len(c), keys[p] - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            fine = next_places(r, c, step, after, listed, found)
-            places = found[: step.out_ptr[r + 1] - step.out_ptr[r]]
+            fine = next_places(r, c, step, after, listed, successors)
+            places = successors[: step.out_ptr[r + 1] - step.out_ptr[r]]
             for at in places:
                 fine = fine and next_true[at]
             if fine:
@@ -153,10 +162,14 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
 
 
 @inner
-def write_listed(begin, end, count, keys, here, step, reward, after, listed, next_value, c, found, written):
-    """As `dense.write_lines`, for the listed cells number begin .. end-1."""
+def write_listed(begin, end, count, keys, here, step, reward, after, listed, next_value, c, places, batch):
+    """Write out the stage games of the listed cells number begin .. end-1.
+
+    reward (R, C); next_value (cells, C). `count` games are written already; return how many there
+    are.
+    """
     C = reward.shape[1]
-    R = written.ptr[count]
+    R = batch.ptr[count]
     a = box_of(keys[begin], here.base) if begin < end else np.int64(0)
     for p in range(begin, end):
         while here.base[a + 1] <= keys[p]:
@@ -164,18 +177,18 @@ def write_listed(begin, end, count, keys, here, step, reward, after, listed, nex
         s = here.states[a]
         box_totals(c, len(c), keys[p] - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            if not next_places(r, c, step, after, listed, found):
+            if not next_places(r, c, step, after, listed, places):
                 continue
             for i in range(C):
-                written.utility[R, i] = reward[r, i]
+                batch.utility[R, i] = reward[r, i]
             for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                at = found[o - step.out_ptr[r]]
+                at = places[o - step.out_ptr[r]]
                 for i in range(C):
-                    written.utility[R, i] += step.prob[o] * next_value[at, i]
-            written.row[R] = r
+                    batch.utility[R, i] += step.prob[o] * next_value[at, i]
+            batch.row[R] = r
             R += 1
-        written.cell[count] = p
-        written.first_row[count] = step.row_ptr[s]
+        batch.cell[count] = p
+        batch.first_row[count] = step.row_ptr[s]
         count += 1
-        written.ptr[count] = R
+        batch.ptr[count] = R
     return count

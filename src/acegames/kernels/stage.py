@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels import simplex
-from acegames.kernels.hints import apart
+from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
-from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
+from acegames.kernels.scaling import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
-from acegames.system.compiled import inlined, inner, making
+from acegames.system.compiled import allocates, inlined, inner
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 # units below their best in which players are compared where there are outliers: first, and then
@@ -31,10 +31,10 @@ DEEP, DEEPER = 8.0, 1024.0
 ATTEMPTS = 5  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
-class Stage(NamedTuple):
+class StageView(NamedTuple):
     """A stage game: its R feasible joint actions among the rows of a state."""
 
-    utility: Floats  # (R, 2N) utilities and gross utilities
+    utility: Floats  # (R, 2N) utilities and absolute totals
     row: Ints  # (R,) counted from the state's first, with room behind
     position: Ints  # the inverse of row, -1 for rows that are not feasible here
     action: Small  # (rows, N) the state's joint actions, and more behind
@@ -58,8 +58,8 @@ class Workspace(NamedTuple):
     nonbasic: Ints
     barred: NDArray[np.bool_]
     first: Floats  # the objective of the first level
-    size: Floats
-    depth: Floats
+    slack_scale: Floats
+    column_scale: Floats
     scale: Floats  # (rows,) the most that a deviation can gain, outliers aside
     owner: Ints  # (rows,) whose deviation; of a row that compares players: whether it is cut
     top: Floats  # (N,) a player's best, worst, unit, unit without outliers
@@ -79,7 +79,7 @@ class Workspace(NamedTuple):
     position: Ints
 
 
-class PureRoom(NamedTuple):
+class PureWorkspace(NamedTuple):
     """What of that `is_pure` works with."""
 
     c: Floats
@@ -92,17 +92,19 @@ class PureRoom(NamedTuple):
     position: Ints
 
 
-@making
-def pure_room(R, N):
-    """The same for stages of up to R joint actions."""
+@allocates
+def pure_workspace(R, N):
+    """Allocate what `is_pure` works with, for stages of up to R joint actions."""
     floats = np.empty(N), np.empty(N), np.empty(N)
     rows = np.empty(R, np.int64), np.full(R, -1, np.int64)
-    return PureRoom(np.empty(R), np.empty(R, np.bool_), *floats, np.zeros(1, np.int64), *rows)
+    return PureWorkspace(np.empty(R), np.empty(R, np.bool_), *floats, np.zeros(1, np.int64), *rows)
 
 
-@making
+@allocates
 def workspace(R, N, actions, correlated):
-    """Room for stages of up to R joint actions; `actions` (N,) is the number of each player's."""
+    """Allocate for stages of up to R joint actions; `actions` (N,) is the number of each
+    player's.
+    """
     rows = 2 * N
     for i in range(N):
         rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
@@ -118,14 +120,14 @@ def workspace(R, N, actions, correlated):
 
 
 @inlined
-def enter_stage(g, written, choices, row, position):
-    """Stage game g; fills its rows and their inverse."""
-    first, begin, end = written.first_row[g], written.ptr[g], written.ptr[g + 1]
+def enter_stage(g, batch, choices, row, position):
+    """Return stage game g; fills its rows and their inverse."""
+    first, begin, end = batch.first_row[g], batch.ptr[g], batch.ptr[g + 1]
     for j in range(end - begin):
-        row[j] = written.row[begin + j] - first
+        row[j] = batch.row[begin + j] - first
         position[row[j]] = j
     tables = choices.action[first:], choices.deviation[first:], choices.first_action
-    return Stage(written.utility[begin:end], row, position, *tables)
+    return StageView(batch.utility[begin:end], row, position, *tables)
 
 
 @inlined
@@ -136,10 +138,10 @@ def leave_stage(stage):
 
 
 @inner
-def is_pure(g, written, choices, goal, work):
+def is_pure(g, batch, choices, goal, work):
     """Return whether the best joint action of stage game g, work.chosen[0], is its answer."""
-    begin, end = written.ptr[g], written.ptr[g + 1]
-    u = written.utility[begin:end]
+    begin, end = batch.ptr[g], batch.ptr[g + 1]
+    u = batch.utility[begin:end]
     work.chosen[0] = 0
     if len(work.top) == 1:
         work.chosen[0] = best_row(u)
@@ -148,7 +150,7 @@ def is_pure(g, written, choices, goal, work):
         return True
     if goal.kind in (EGALITARIAN, FAIR):
         return False
-    stage = enter_stage(g, written, choices, work.row, work.position)
+    stage = enter_stage(g, batch, choices, work.row, work.position)
     work.chosen[0] = _best_pure(stage, goal.terms[0], work)
     stable = _pure_is_stable(work.chosen[0], stage, work.unit)
     leave_stage(stage)
@@ -156,14 +158,14 @@ def is_pure(g, written, choices, goal, work):
 
 
 @inner
-def solve_by_programs(g, written, choices, goal, work):
+def solve_by_programs(g, batch, choices, goal, work):
     """Return what becomes of stage game g.
 
     PURE: the joint action is work.chosen[0]; MIXED: the distribution is work.sigma; or UNCERTIFIED.
     """
-    stage = enter_stage(g, written, choices, work.row, work.position)
+    stage = enter_stage(g, batch, choices, work.row, work.position)
     measure(stage.utility, len(stage.utility), len(work.top), work.top, work.low, work.unit)
-    status = _by_programs(stage, goal, goal.terms[terms_line(g, written, goal)], work)
+    status = _by_programs(stage, goal, goal.terms[terms_line(g, batch, goal)], work)
     leave_stage(stage)
     return status
 
@@ -183,11 +185,10 @@ def best_row(u):
 
 @inlined
 def _best_pure(stage, terms, work):
-    """Return the joint action with the best linear objective; ties go to the first player, and so
-    on.
+    """Return the joint action with the best linear objective.
 
-    What counts as a tie is a share TIE of how far the players are from their best there, and
-    rounding.
+    Ties go to the first player, then to the second, and so on. What counts as a tie is a share TIE
+    of how far the players are from their best there, and rounding.
     """
     u, top, unit, c, out = stage.utility, work.top, work.unit, work.c, work.barred
     R, N = len(u), len(top)
@@ -243,12 +244,12 @@ def _pure_is_stable(a, stage, unit):
 @inlined
 def gains_alone(a, i, stage):
     """Return whether player i gains, beyond rounding, by a feasible deviation from a."""
-    u, gross = stage.utility, len(stage.first_action) - 1 + i
+    u, abs_total = stage.utility, len(stage.first_action) - 1 + i
     for target in range(stage.first_action[i], stage.first_action[i + 1]):
         to = stage.deviation[stage.row[a], target]
         if to >= 0 and stage.position[to] >= 0:
             other = stage.position[to]
-            if u[other, i] - u[a, i] > NOISE * max(u[a, gross], u[other, gross]):
+            if u[other, i] - u[a, i] > NOISE * max(u[a, abs_total], u[other, abs_total]):
                 return True
     return False
 
@@ -257,14 +258,14 @@ def gains_alone(a, i, stage):
 
 
 @inlined
-def terms_line(g, written, goal):
+def terms_line(g, batch, goal):
     """Return the line of goal.terms that holds those of stage game g."""
-    return written.first_row[g] if len(goal.terms) > 1 else np.int64(0)
+    return batch.first_row[g] if len(goal.terms) > 1 else np.int64(0)
 
 
 @inner
 def _by_programs(stage, goal, terms, work):
-    """Linear programs in units that fit the stage; `work` holds what was measured of it."""
+    """Solve linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
     R, N = len(u), len(top)
     leave_outliers_out(u, R, N, top, unit, work.values, work.order)
@@ -274,16 +275,16 @@ def _by_programs(stage, goal, terms, work):
     deep = DEEP
     widened = False
     for _ in range(ATTEMPTS):
-        found = _attempt(stage, goal, terms, span if span > 0.0 else 1.0, deep, work)
-        if found != UNCERTIFIED:
+        status = _attempt(stage, goal, terms, span if span > 0.0 else 1.0, deep, work)
+        if status != UNCERTIFIED:
             closer = span
             if goal.kind != ANY:
                 closer = finer_goal(u, R, N, goal.kind, terms, top, unit, work.sigma, span)
             if finer(u, R, N, work.sigma, top, work.core, unit) or closer < span:
                 span = closer
                 continue
-        if found <= MIXED:
-            return found
+        if status <= MIXED:
+            return status
         if goal.kind in (EGALITARIAN, FAIR) and deep == DEEP:
             deep = DEEPER
             continue
@@ -300,8 +301,10 @@ def _by_programs(stage, goal, terms, work):
 
 @inner
 def _attempt(stage, goal, terms, span, deep, work):
-    """Return one program in the present units; players are compared `deep` units below their best."""
-    apart()
+    """Solve one program in the present units; players are compared `deep` units below their
+    best.
+    """
+    noinline()
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
     outliers = _scale(stage.utility, work)
@@ -320,12 +323,14 @@ def _attempt(stage, goal, terms, span, deep, work):
             work.c[j] = 0.0
             for i in range(N):
                 work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
-    program = simplex.Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
+    program = simplex.FloatProgram(
+        work.A, work.b, work.c, work.column_scale, work.slack_scale, R, columns, rows, incentives
+    )
     worth = work.v[:R, pilot] if comparing else work.c[:R]
-    a = _best_of(worth, work.depth, False)
-    careful = 0 < outliers < R and (comparing or work.depth[a] > 1.0)
+    a = _best_of(worth, work.column_scale, False)
+    careful = 0 < outliers < R and (comparing or work.column_scale[a] > 1.0)
     if careful:
-        a = _best_of(worth, work.depth, True)
+        a = _best_of(worth, work.column_scale, True)
     table = _start(program, a, careful, work)
     if comparing:  # the auxiliaries enter on the pilot's rows
         simplex.pivot(table, incentives + pilot, R - 1)
@@ -349,13 +354,13 @@ def _attempt(stage, goal, terms, span, deep, work):
 def _scale(u, work):
     """Fill utilities in units, and how far below a player's best outliers are; returns how many."""
     outliers = 0
-    work.depth[: len(u) + 2] = 1.0
+    work.column_scale[: len(u) + 2] = 1.0
     for j in range(len(u)):
         for i in range(len(work.top)):
             work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
             if -work.v[j, i] > OUTLIER:
-                work.depth[j] = max(work.depth[j], -work.v[j, i])
-        outliers += work.depth[j] > 1.0
+                work.column_scale[j] = max(work.column_scale[j], -work.v[j, i])
+        outliers += work.column_scale[j] > 1.0
     return outliers
 
 
@@ -383,27 +388,27 @@ def _bounds(goal, terms, comparing, span, deep, work):
 @inner
 def _incentive_rows(stage, correlated, work):
     """Fill A, b, owner and scale with the incentive rows that can bind; returns their number."""
-    apart()
-    A, v, depth = work.A, work.v, work.depth
+    noinline()
+    A, v, column_scale = work.A, work.v, work.column_scale
     R, N = len(stage.utility), len(work.top)
     count = 0
     for i in range(N):
         for target in range(stage.first_action[i], stage.first_action[i + 1]):
-            tolds = stage.first_action[i + 1] - stage.first_action[i] if correlated else 1
-            for told in range(tolds):
-                if correlated and told == target - stage.first_action[i]:
+            recommendations = stage.first_action[i + 1] - stage.first_action[i] if correlated else 1
+            for recommended in range(recommendations):
+                if correlated and recommended == target - stage.first_action[i]:
                     continue
                 most = 0.0
                 furthest = 0.0
                 for j in range(R):
                     g = 0.0
-                    if not correlated or stage.action[stage.row[j], i] == told:
+                    if not correlated or stage.action[stage.row[j], i] == recommended:
                         to = stage.deviation[stage.row[j], target]
                         to = stage.position[to] if to >= 0 else -1
                         g = (v[to, i] if to >= 0 else work.outside[i]) - v[j, i]
                     A[count, j] = g
-                    furthest = max(furthest, g / depth[j])
-                    if depth[j] == 1.0:
+                    furthest = max(furthest, g / column_scale[j])
+                    if column_scale[j] == 1.0:
                         most = max(most, g)
                 if furthest > 0.0:
                     work.scale[count] = most if most > 0.0 else furthest
@@ -420,7 +425,7 @@ def _comparison_rows(R, incentives, kind, span, work):
     Its rows bound the objective most tightly. Offsets are cut to where they matter: the lowest
     value is at most `least`, the highest at least `most`.
     """
-    apart()
+    noinline()
     A, b, v, offset = work.A, work.b, work.v, work.offset
     N = len(work.top)
     columns = R + (2 if kind == FAIR else 1)
@@ -462,46 +467,50 @@ def _comparison_rows(R, incentives, kind, span, work):
 
 
 @inner
-def _best_of(worth, depth, careful):
-    """Return the joint action that is worth most; of those that are no outliers, if one is careful."""
+def _best_of(worth, column_scale, careful):
+    """Return the joint action that is worth most; of those that are no outliers, if one is
+    careful.
+    """
     a = -1
     for j in range(len(worth)):
-        if not (careful and depth[j] > 1.0) and (a < 0 or worth[j] > worth[a]):
+        if not (careful and column_scale[j] > 1.0) and (a < 0 or worth[j] > worth[a]):
             a = j
     return a
 
 
 @inner
 def _start(program, a, careful, work):
-    """Return the dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
+    """Return the tableau at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
 
     Outliers are weighed by their depth, so that their columns are of unit size. To begin with, an
     objective may be as good at an outlier as elsewhere; that would make small pivots, so a careful
     start holds the objective against outliers.
     """
-    apart()
-    A, c, depth = program.A, program.c, program.depth
+    noinline()
+    A, c, column_scale = program.A, program.c, program.column_scale
     rows, columns = program.rows, program.columns
-    depth[a] = 1.0
-    table = simplex.Dictionary(work.T, work.rhs, work.d, work.basic, work.nonbasic, rows + 1, columns - 1)
+    column_scale[a] = 1.0
+    table = simplex.Tableau(work.T, work.rhs, work.d, work.basic, work.nonbasic, rows + 1, columns - 1)
     k = 0
     for j in range(columns):
         if j != a:
             table.nonbasic[k] = j
             shared = j < program.R
             for r in range(rows):
-                table.T[r, k] = (A[r, j] - (A[r, a] if shared else 0.0)) / depth[j]
-            table.T[rows, k] = 1.0 / depth[j] if shared else 0.0
-            table.d[k] = ((c[a] - c[j]) if shared else -c[j]) / depth[j]
-            if careful and depth[j] > 1.0:
+                table.T[r, k] = (A[r, j] - (A[r, a] if shared else 0.0)) / column_scale[j]
+            table.T[rows, k] = 1.0 / column_scale[j] if shared else 0.0
+            table.d[k] = ((c[a] - c[j]) if shared else -c[j]) / column_scale[j]
+            if careful and column_scale[j] > 1.0:
                 table.d[k] += 1.0
             k += 1
     for r in range(rows):
         table.basic[r] = columns + r
         table.rhs[r] = program.b[r] - A[r, a]
-        program.size[r] = 1.0  # how large a slack can be: a small price of a large slack still moves the objective
+        program.slack_scale[r] = (
+            1.0  # how large a slack can be: a small dual of a large slack still moves the objective
+        )
         for j in range(columns):
-            program.size[r] = max(program.size[r], abs(A[r, j]) / depth[j])
+            program.slack_scale[r] = max(program.slack_scale[r], abs(A[r, j]) / column_scale[j])
     table.basic[rows] = a
     table.rhs[rows] = 1.0
     work.barred[: columns + rows] = False
@@ -510,10 +519,10 @@ def _start(program, a, careful, work):
 
 @inner
 def first_level(program, table, outliers, work):
-    """Maximise the objective. Returns whether the answer is certified; its prices are in work.y."""
+    """Maximise the objective. Returns whether the answer is certified; its duals are in work.y."""
     if not simplex.dual_simplex(table):
         return False
-    if outliers:  # the objective as it is, and to the last digit: prices of outliers are these times their depth
+    if outliers:  # the objective as it is, and to the last digit: reduced costs of outliers are these times their depth
         simplex.reduced_costs(table, program)
         if not simplex.primal_simplex(table, table.d, table.m, work.barred, simplex.STAGE):
             return False
@@ -522,7 +531,7 @@ def first_level(program, table, outliers, work):
 
 @inner
 def tie_levels(program, table, limited, work):
-    """Among the best points, maximise the players' utilities in turn. Returns whether certified."""
+    """Maximise the players' utilities in turn among the best points. Returns whether certified."""
     best = 0.0
     for j in range(program.columns):
         best += program.c[j] * work.x[j]
@@ -530,11 +539,11 @@ def tie_levels(program, table, limited, work):
     levels = 0
     for level in range(len(work.top)):
         ties = False
-        if not simplex.prices_agree(table, program, work.x, work.y):
+        if not simplex.duals_agree(table, program, work.x, work.y):
             return False
         for k in range(table.n):
             j = table.nonbasic[k]
-            if table.d[k] * (program.size[j - program.columns] if j >= program.columns else 1.0) > TIE:
+            if table.d[k] * (program.slack_scale[j - program.columns] if j >= program.columns else 1.0) > TIE:
                 if table.d[k] < PIVOT:
                     return False  # it may be no more than rounding, of a large slack
                 work.barred[j] = True
@@ -567,7 +576,7 @@ def tie_levels(program, table, limited, work):
 @inner
 def _read_certified(program, table, work):
     simplex.read_point(table, program, work.x)
-    simplex.read_prices(table, program, work.y)
+    simplex.read_duals(table, program, work.y)
     return simplex.is_certified(program, work.x, work.y, work.barred)
 
 
@@ -585,7 +594,10 @@ def _within(program, work):
 
 @inner
 def _accepted(stage, program, table, work, sigma):
-    """Return the distribution of the point, without weights that are rounding, unless they deter."""
+    """Fill the distribution of the point, without weights that are rounding, unless they deter.
+
+    Return what becomes of the stage.
+    """
     for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
         count, tiny = _strip(program, work.x, least, sigma)
         if count > 0 and _residuals_hold(stage.utility, program, work, sigma, tiny):
@@ -605,7 +617,7 @@ def _strip(program, x, least, sigma):
     count = 0
     tiny = False
     for j in range(program.R):
-        sigma[j] = x[j] if x[j] * program.depth[j] > least else 0.0
+        sigma[j] = x[j] if x[j] * program.column_scale[j] > least else 0.0
         total += sigma[j]
         count += sigma[j] > 0.0
         tiny = tiny or 0.0 < sigma[j] < TIE
@@ -621,7 +633,7 @@ def _residuals_hold(u, program, work, sigma, tiny):
     Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would
     deter as well.
     """
-    apart()
+    noinline()
     missing, noise, unit = work.missing, work.noise, work.unit
     N = len(unit)
     for i in range(N):

@@ -22,17 +22,17 @@ class Stage(NamedTuple):
     utility: NDArray[np.float64]  # (R, N)
     concept: Concept
     players: tuple[Hashable, ...]
-    gross: NDArray[np.float64]  # (R, N)
+    abs_total: NDArray[np.float64]  # (R, N)
     baseline: NDArray[np.float64]  # (N,)
 
     @property
     def weights(self) -> list[float] | None:
         """The weights of a linear objective, scaled to unit size."""
-        given = self.concept.weights(self.players)
-        if given is None:
+        weights = self.concept.weights(self.players)
+        if weights is None:
             return None
-        largest = max(map(abs, given)) or 1.0
-        return [weight / largest for weight in given]
+        largest = max(map(abs, weights)) or 1.0
+        return [weight / largest for weight in weights]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +43,14 @@ class StageBatch:
     action: NDArray[np.int32]  # (R, N) lexicographic within a stage
     utility: NDArray[np.float64]  # (R, N)
     # (R, N) the same sums of rewards without signs; by default the absolute utilities
-    gross: NDArray[np.float64] | None = None
+    abs_total: NDArray[np.float64] | None = None
     # (G, N) what was taken out of the utilities; needed where players are compared
     baseline: NDArray[np.float64] | None = None
 
     @cached_property
     def rounded(self) -> NDArray[np.float64]:
         """The gross utilities (R, N), which rounding errors are a share of."""
-        return np.abs(self.utility) if self.gross is None else self.gross
+        return np.abs(self.utility) if self.abs_total is None else self.abs_total
 
     def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:
         """Return one of the stage games."""
@@ -70,15 +70,15 @@ class StageBatch:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = solve(self.stage(g, concept, players))
+                strategy = solve(self.stage(g, concept, players))
             except TooLarge:
                 too_large.append(g)
                 continue
             programs += 1
-            if found is None:
+            if strategy is None:
                 without.append(g)
             else:
-                sigma[first:last] = found
+                sigma[first:last] = strategy
         return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
 
     def __len__(self) -> int:

@@ -30,7 +30,9 @@ def optional_highspy() -> Any:
 
 
 def quiet_highs(**more: Any) -> Any:
-    """HiGHS with tight tolerances and one thread, which prints nothing; `more` are its options."""
+    """Return HiGHS with tight tolerances and one thread, which prints nothing; `more` are
+    options.
+    """
     highs: Any = optional_highspy().Highs()
     tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
     for option, value in {"output_flag": False, "threads": 1, "solver": "simplex", **tight, **more}.items():
@@ -59,11 +61,11 @@ class HighsStageSolver:
         repaired = []
 
         def solve_one(stage: Stage) -> Floats:
-            found = self._solve_stage(stage)
-            if found is None:
+            sigma = self._solve_stage(stage)
+            if sigma is None:
                 repaired.append(stage)
                 return solve_exactly(stage)
-            return found
+            return sigma
 
         return replace(batch.solve_each(concept, players, solve_one), repaired=len(repaired))
 
@@ -123,8 +125,8 @@ class HighsStageSolver:
 
 def _counted(stage: Stage, units: Units) -> tuple[int, Floats, Floats, Floats]:
     """Return the program of a stage in its units: rows, A, b and levels (`stage.program`)."""
-    given = Utilities(stage.utility.T.tolist(), (NOISE * stage.gross).T.tolist(), stage.baseline.tolist())
-    program = stage_program(stage, given, (units.own > 0).tolist())
+    utilities = Utilities(stage.utility.T.tolist(), (NOISE * stage.abs_total).T.tolist(), stage.baseline.tolist())
+    program = stage_program(stage, utilities, (units.own > 0).tolist())
     rows, columns = program.rows, program.rows + program.auxiliaries
     row_unit, level_unit = program.units(units.own.tolist(), units.goal)
     A = np.array(program.A, dtype=np.float64).reshape(-1, columns)
@@ -135,19 +137,19 @@ def _counted(stage: Stage, units: Units) -> tuple[int, Floats, Floats, Floats]:
 
 
 def _is_stable(stage: Stage, sigma: Floats) -> bool:
-    """Return whether no feasible deviation gains more than STABLE of a player's distance from its
+    """Return whether every feasible deviation gains at most STABLE of the distance from the
     best.
     """
     played, n = sigma > 0, len(stage.players)
-    missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.gross)
+    missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.abs_total)
     # what leaves X is never worth it
-    found, owner = deviation_rows(stage, stage.utility.T.tolist(), [-np.inf] * n)
-    gain = np.reshape(found, (len(found), len(sigma)))[:, played] @ sigma[played]
+    gains, owner = deviation_rows(stage, stage.utility.T.tolist(), [-np.inf] * n)
+    gain = np.reshape(gains, (len(gains), len(sigma)))[:, played] @ sigma[played]
     return bool((gain <= (STABLE * missing + noise)[owner]).all())
 
 
 def _certified(level: Floats, A: Floats, lower: Floats, upper: Floats, free: Bools, y: Floats, dual: Floats) -> bool:
-    """Weak duality from the program's own numbers: primal and dual feasible, and no gap."""
+    """Check weak duality in the program's own numbers: primal and dual feasible, and no gap."""
     activity = A @ y
     primal = max((activity - upper).max(), (lower - activity).max(), -y.min(), y[~free].max(initial=0.0))
     inequality = np.isneginf(lower)

@@ -26,7 +26,7 @@ has actions (one more if the utility is prescribed, as a fair one is); larger su
 *Two players, X a product, constant sum* (in units of the ranges): the minimax program, because all
 equilibria have the same values.
 
-*Two players, X a product, any equilibrium*: `stage.lemke_howson`.
+*Two players, X a product, any equilibrium*: `lemke_howson`.
 
 Rounding of the utilities must not decide. Indifference holds within `numerics.INDIFFERENT` (or the
 noise, if larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; if that leaves
@@ -49,14 +49,13 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Nash
 from acegames.errors import TooLarge
+from acegames.kernels.records import ANY, FAIR
 from acegames.model.arrays import Floats
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
 from acegames.stage import Stage
-from acegames.stage.dictionary import Dictionary, Ties
-from acegames.stage.lemke_howson import lemke_howson
-from acegames.stage.preference import Interval, Preference, Reach, Score, better, rationals
+from acegames.stage.exact import Dictionary, Ties
 from acegames.stage.program import Numbers, Program, common_denominator, merge_equal
-from acegames.stage.units import Measure, Units
+from acegames.stage.units import Interval, Measure, Preference, Reach, Score, Units, better, rationals
 
 TRIES = 6  # searches at one stage, each in units of about a thousandth of the last
 EXACT_PAIRS = 2**13  # most pairs of supports tried in exact arithmetic: some minutes
@@ -67,22 +66,25 @@ Actions = tuple[int, ...]
 
 
 def solve_nash(stage: Stage) -> Floats | None:
-    """By the backend, if it may be asked, or exactly; three or more players in the other order."""
+    """Return sigma of one stage by the backend, if it may be asked, or exactly.
+
+    With three or more players the exact search for pure equilibria comes first.
+    """
     if len(stage.players) == 2:
-        found = from_backend(stage) or solve_nash_exactly(stage)
+        mixtures = from_backend(stage) or solve_nash_exactly(stage)
     else:
-        found = solve_nash_exactly(stage) or from_backend(stage)
-    return None if found is None else joint(stage.action, found)
+        mixtures = solve_nash_exactly(stage) or from_backend(stage)
+    return None if mixtures is None else joint(stage.action, mixtures)
 
 
 def from_backend(stage: Stage) -> list[dict[int, float]] | None:
-    """Return one stage by the backend; None if there is none, it cannot be asked, or it finds
+    """Return one stage by the backend; None without one, or if it cannot be asked or finds
     nothing.
     """
     concept = stage.concept
     if not isinstance(concept, Nash) or concept.backend is None or not is_product(stage.action):
         return None
-    from acegames.stage.backend import ask_backend
+    from acegames.stage.nash import ask_backend
 
     return ask_backend(stage, concept.backend)
 
@@ -99,16 +101,16 @@ def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
         exact = _solved(stage, units)
         if exact is None:
             return None
-        found = [_as_floats(mixture) for mixture in exact]
-        finer = measure.finer(units, joint(stage.action, found))
+        mixtures = [_as_floats(mixture) for mixture in exact]
+        finer = measure.finer(units, joint(stage.action, mixtures))
         if finer is None:
             break
         units = finer
-    return found
+    return mixtures
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
-    """Return probability of each joint action (R,) when the players draw independently."""
+    """Return the probability of each joint action (R,) when the players draw independently."""
     sigma = np.ones(len(action))
     for own, mixture in zip(action.T.tolist(), mixtures, strict=True):
         sigma *= [mixture.get(a, 0.0) for a in own]
@@ -116,9 +118,7 @@ def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Fl
 
 
 def is_product(action: NDArray[np.int32]) -> bool:
-    """Return whether the feasible joint actions (R, N) are all combinations of the players'
-    actions.
-    """
+    """Return whether the feasible joint actions (R, N) are all combinations of actions."""
     return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
@@ -127,7 +127,7 @@ def _solved(stage: Stage, units: Units) -> list[Mixture] | None:
     utility, unit = rationals(stage.utility), rationals(units.own)
     per = np.where(unit > 0, unit, 1)
     v = (utility - utility.max(axis=0)) / per * (unit > 0)
-    noise = rationals([NOISE * g[u >= -1].max() for u, g in zip(v.T, stage.gross.T, strict=True)])
+    noise = rationals([NOISE * g[u >= -1].max() for u, g in zip(v.T, stage.abs_total.T, strict=True)])
     ties = np.maximum(noise / per, rationals(INDIFFERENT))
     v = np.array([merge_equal(u, [tie] * len(u)) for u, tie in zip(v.T.tolist(), ties, strict=True)], dtype=object).T
     preference = Preference(stage, units)
@@ -136,18 +136,20 @@ def _solved(stage: Stage, units: Units) -> list[Mixture] | None:
     if len(stage.players) != 2:
         return pure
     product = is_product(stage.action)
-    constant = product and _constant_sum(utility, stage.gross, unit)
+    constant = product and _constant_sum(utility, stage.abs_total, unit)
     whole = [(min(column), max(column)) for column in v.T]
     if score is not None and (constant or not better(preference.best_case(whole), score)):
         return pure
-    if constant or (product and preference.kind is None):
+    if constant or (product and preference.kind == ANY):
         own = [np.unique(column).tolist() for column in stage.action.T]
         first, second = (column.reshape(len(own[0]), -1) for column in v.T)
-        found = [_maximin(first), _maximin(second.T)] if constant else lemke_howson(first, second.T)
-        return [{a: p for a, p in zip(actions, mix, strict=True) if p} for actions, mix in zip(own, found, strict=True)]
+        mixtures = [_maximin(first), _maximin(second.T)] if constant else lemke_howson(first, second.T)
+        return [
+            {a: p for a, p in zip(actions, mix, strict=True) if p} for actions, mix in zip(own, mixtures, strict=True)
+        ]
     both = [{a[:: 1 - 2 * i]: u[i] for a, u in cells.items()} for i in (0, 1)]
-    some = _Search(both, preference, ties.tolist()).best(pure, score, Fraction(LEAST_PROBABILITY))
-    return some or _Search(both, preference, [Fraction(0)] * 2).best(None, None, Fraction(0))
+    some = _SupportSearch(both, preference, ties.tolist()).best(pure, score, Fraction(LEAST_PROBABILITY))
+    return some or _SupportSearch(both, preference, [Fraction(0)] * 2).best(None, None, Fraction(0))
 
 
 def _as_floats(mixture: Mixture) -> dict[int, float]:
@@ -171,12 +173,14 @@ def _best_pure(
     return best, best_score
 
 
-def _constant_sum(utility: NDArray[Any], gross: Floats, unit: NDArray[Any]) -> bool:
-    """Return whether the utilities of all who care, in units of their ranges, add up to a constant."""
+def _constant_sum(utility: NDArray[Any], abs_total: Floats, unit: NDArray[Any]) -> bool:
+    """Return whether the utilities of all who care, in units of their ranges, have a constant
+    sum.
+    """
     ranges = utility.max(axis=0) - utility.min(axis=0)
     per = np.array([1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)])
     total = (utility * per).sum(axis=1)
-    noise = (rationals(NOISE * gross) * per).sum(axis=1)
+    noise = (rationals(NOISE * abs_total) * per).sum(axis=1)
     return bool(total.max() - total.min() <= noise.max())
 
 
@@ -191,15 +195,13 @@ def _maximin(u: NDArray[Any]) -> list[Fraction]:
 
 
 def _whole_program(rows: int, A: list[Numbers], b: Numbers) -> tuple[Program, Ties]:
-    """Return a program with one auxiliary in whole numbers, and what counts as a tie in units of
-    one.
-    """
+    """Return a program with one auxiliary in whole numbers, and what counts as a tie in it."""
     whole = [common_denominator([*row, x]) for row, x in zip(A, b, strict=True)]
     constraints, bounds = [numbers[:-1] for numbers, _ in whole], [numbers[-1] for numbers, _ in whole]
     return Program(rows, constraints, bounds, auxiliaries=1), Ties([times for _, times in whole])
 
 
-class _Search:
+class _SupportSearch:
     """Support enumeration for two players."""
 
     def __init__(self, u: Sequence[Matrix], preference: Preference, ties: Sequence[Fraction]) -> None:
@@ -207,7 +209,7 @@ class _Search:
         # player 2's options against each action
         self.columns = {a: frozenset(k for b, k in u[0] if b == a) for a in sorted({a for a, _ in u[0]})}
         rows, columns = len(self.columns), len({k for _, k in u[0]})
-        more = int(preference.kind == "fair")
+        more = int(preference.kind == FAIR)
         product = len(u[0]) == rows * columns
         self.most_rows, self.most_columns = (columns + more, rows + more) if product else (rows, columns)
 
@@ -219,13 +221,13 @@ class _Search:
                 continue
             if score is not None and not better(self.preference.best_case(bounds), score):
                 continue
-            found = self._equilibrium(supports, choices, least)
-            if found is not None and (score is None or better(found[1], score)):
-                incumbent, score = found
+            equilibrium = self._equilibrium(supports, choices, least)
+            if equilibrium is not None and (score is None or better(equilibrium[1], score)):
+                incumbent, score = equilibrium
         return incumbent
 
     def _pairs(self) -> Iterator[tuple[tuple[Actions, Actions], tuple[Actions, Actions]]]:
-        """Undominated pairs of supports inside X, other than single joint actions.
+        """Yield undominated pairs of supports inside X, other than single joint actions.
 
         With each, the players' feasible actions against the other's support.
         """
@@ -266,10 +268,10 @@ class _Search:
         sides = {}
         for i in (0, 1) if len(supports[0]) >= len(supports[1]) else (1, 0):
             side = (self.u[i], supports[i], choices[i], supports[1 - i], least)
-            loose = _Side(*side, self.ties[i])
+            loose = _SupportPolytope(*side, self.ties[i])
             if not loose.possible:
                 return None
-            tight = _Side(*side, Fraction(0))  # no leeway if possible
+            tight = _SupportPolytope(*side, Fraction(0))  # no leeway if possible
             sides[i] = tight if tight.possible else loose
         targets = self.preference.targets([sides[0].reach(), sides[1].reach()])
         y, x = (sides[i].point(targets[i]) for i in (0, 1))
@@ -277,12 +279,12 @@ class _Search:
 
 
 def _bounds(u: Matrix, own: Actions, others: Actions) -> Interval:
-    """Bounds on a player's utility: all actions of its support are worth the same."""
+    """Return bounds on a player's utility: all actions of its support are worth the same."""
     rows = [[u[a, k] for k in others] for a in own]
     return max(map(min, rows)), min(map(max, rows))
 
 
-class _Side:
+class _SupportPolytope:
     """The other player's mixtures against which a player's support is optimal: a small polytope."""
 
     def __init__(
@@ -309,7 +311,7 @@ class _Side:
         return Reach(self.worth(low), self.worth(self.centre), self.worth(high), self._full(high))
 
     def point(self, target: Fraction) -> Mixture:
-        """Return a positive mixture worth `target`, or the centre if the target is only approached."""
+        """Return a positive mixture worth `target`; the centre if the target is only approached."""
         middle = self.worth(self.centre)
         end = self.ends[target >= middle]
         far = self.worth(end)
@@ -335,3 +337,58 @@ class _Side:
         for level in levels:
             table.maximise(*common_denominator(level), self.ties)
         return table.point()[: len(self.others)]
+
+
+# -- any equilibrium: Lemke and Howson -------------------------------------------------------------
+
+
+FractionArray = NDArray[Any]  # of Fractions
+
+
+def lemke_howson(first: FractionArray, second: FractionArray) -> tuple[list[Fraction], list[Fraction]]:
+    """Return both players' mixtures; first[a, k] and second[k, a] are their utilities at (a, k).
+
+    With positive utilities A (m x n) of player 1 and B of player 2, an equilibrium is, up to
+    scaling, a pair x, y >= 0, both non-zero, with
+
+        r = 1 - A y >= 0,   s = 1 - B' x >= 0,   x_a r_a = 0 for each a,   y_k s_k = 0 for each k
+
+    A label stands for a pair x_a, r_a or y_k, s_k. The path starts at x = y = 0 and drops one
+    label: the variable of that label enters; then, in the other player's system, the partner of the
+    variable that left, until the dropped label leaves. Ties between leaving variables are broken
+    lexicographically, so no basis is visited twice and the path ends.
+    """
+    m, n = first.shape
+    x = _System(second, range(m), range(m, m + n))
+    y = _System(first, range(m, m + n), range(m))
+    label, turns = x.enter(0), itertools.cycle((y, x))
+    while label:
+        label = next(turns).enter(label)
+    return x.mixture(), y.mixture()
+
+
+class _System:
+    """slacks + U z = 1 for one player's mixture z; columns are labels, of z and of the slacks."""
+
+    def __init__(self, u: FractionArray, own: range, slacks: range) -> None:
+        self.own, self.basis = own, list(slacks)
+        self.rows = np.full((len(u), len(own) + len(slacks) + 1), Fraction(0))
+        self.rows[:, own], self.rows[:, -1] = u - u.min() + 1, Fraction(1)
+        self.rows[range(len(u)), slacks] = Fraction(1)
+        self.order = [-1, *slacks]  # columns that break ties, an identity at first
+
+    def enter(self, label: int) -> int:
+        """Bring in the variable of this label; return the label of the one that leaves."""
+        able = np.flatnonzero(self.rows[:, label] > 0).tolist()
+        r: int = min(able, key=lambda r: (self.rows[r, self.order] / self.rows[r, label]).tolist())
+        left, self.basis[r] = self.basis[r], label
+        self.rows[r] /= self.rows[r, label]
+        others = np.arange(len(self.rows)) != r
+        self.rows[others] -= np.outer(self.rows[others, label], self.rows[r])
+        return left
+
+    def mixture(self) -> list[Fraction]:
+        """Return the mixture at the current basis."""
+        worth = dict(zip(self.basis, self.rows[:, -1], strict=True))
+        weights = [worth.get(k, Fraction(0)) for k in self.own]
+        return [x / sum(weights) for x in weights]

@@ -1,6 +1,6 @@
 """What the utilities of a stage game are counted in; `acegames.stage.units` has the reasons.
 
-u (R, 2N) holds the utilities of the feasible joint actions, then the gross utilities: the same sums
+u (R, 2N) holds the utilities of the feasible joint actions, then the absolute totals: the same sums
 of rewards without their signs. Rounding is a share of these, NOISE. Utilities are counted from the
 player's best, in units: v = (u - top) / unit. A unit is the range that matters: that of the
 utilities without outliers far below, and if the answer shows a player closer to its best, a
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.hints import apart
+from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.numerics import COARSE, NOISE, OUTLIER
 from acegames.system.compiled import inner
@@ -24,22 +24,25 @@ def measure(u, R, N, top, low, unit):
     for i in range(N):
         most = u[0, i]
         least = u[0, i]
-        gross = u[0, N + i]
+        abs_total = u[0, N + i]
         for j in range(1, R):
             most = max(most, u[j, i])
             least = min(least, u[j, i])
-            gross = max(gross, u[j, N + i])
+            abs_total = max(abs_total, u[j, N + i])
         top[i] = most
         low[i] = least
-        unit[i] = most - least if most - least > NOISE * gross else 0.0
+        unit[i] = most - least if most - least > NOISE * abs_total else 0.0
         matters |= unit[i] > 0.0
     return matters
 
 
 @inner
 def merge_equal(v, blur, values, order):
-    """Values that follow each other within their rounding `blur` become the lowest of them."""
-    apart()
+    """Set values that follow each other within their rounding `blur` to the lowest of them.
+
+    v, blur, values, order (R,); the last two are scratch.
+    """
+    noinline()
     largest = 0.0
     nearly = False  # rarely: look for two that are close but not equal before sorting
     for j in range(len(v)):
@@ -67,8 +70,8 @@ def merge_equal(v, blur, values, order):
 
 @inner
 def core_range(values, R, noise, shortfall):
-    """Return the range of values without outliers, which lie OUTLIER times below a quarter of them."""
-    apart()
+    """Return the range of values (R,) without outliers, OUTLIER times below a quarter of them."""
+    noinline()
     top = values[0]
     low = values[0]
     for j in range(1, R):
@@ -114,7 +117,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 @inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
     """Return the unit of the objective: its range over joint actions that are no outliers."""
-    apart()
+    noinline()
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
     noise = 0.0  # of what is no outlier, with a margin
@@ -122,7 +125,7 @@ def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
         weight = 1.0 if comparing else abs(terms[i])
         largest = max(largest, unit[i] * weight)
         noise += OUTLIER * NOISE * weight * abs(top[i] + (terms[i] if comparing else 0.0))
-    for j in range(R):  # the gross utility of joint actions, in order
+    for j in range(R):  # the absolute total of joint actions, in order
         here = 0.0
         for i in range(N):
             here += u[j, N + i] * (1.0 if comparing else abs(terms[i]))
@@ -150,8 +153,8 @@ def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
         if count > 1:
             break
         count = 0
-    found = core_range(values, count, noise, shortfall)
-    return min(found, largest) if found > 0.0 else largest
+    core = core_range(values, count, noise, shortfall)
+    return min(core, largest) if core > 0.0 else largest
 
 
 @inner
@@ -161,18 +164,18 @@ def finer(u, R, N, sigma, top, core, unit):
     An answer that leaves a player M below its best is judged in units of M. `core` are the units
     without outliers.
     """
-    apart()
+    noinline()
     changed = False
     for i in range(N):
         if unit[i] == 0.0:
             continue
         missing = 0.0
-        gross = 0.0
+        abs_total = 0.0
         for j in range(R):
             if sigma[j] > 0.0:
                 missing += sigma[j] * (top[i] - u[j, i])
-                gross += sigma[j] * u[j, N + i]
-        least = missing if missing > NOISE * gross else max(missing, core[i])
+                abs_total += sigma[j] * u[j, N + i]
+        least = missing if missing > NOISE * abs_total else max(missing, core[i])
         if least * COARSE < unit[i]:
             unit[i] = 8.0 * least
             changed = True
@@ -181,10 +184,12 @@ def finer(u, R, N, sigma, top, core, unit):
 
 @inner
 def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
-    """Return a finer unit of the objective, where the answer leaves far less to gain than `goal`."""
-    apart()
+    """Return a finer unit of the objective, where the answer leaves far less to gain than
+    `goal`.
+    """
+    noinline()
     comparing = kind in (EGALITARIAN, FAIR)
-    gross = 0.0
+    abs_total = 0.0
     best = -np.inf  # of the objective, at most
     here = 0.0
     least = np.inf
@@ -195,7 +200,7 @@ def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
         for j in range(R):
             if sigma[j] > 0.0:
                 mean += sigma[j] * u[j, i]
-                gross += sigma[j] * u[j, N + i] * (1.0 if comparing else abs(terms[i]))
+                abs_total += sigma[j] * u[j, N + i] * (1.0 if comparing else abs(terms[i]))
         least = min(least, mean)
         most = max(most, mean)
         bound = min(bound, top[i] + terms[i])
@@ -206,6 +211,6 @@ def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
         best = max(best, worth)
         here += sigma[j] * worth if sigma[j] > 0.0 else 0.0
     missing = most - least if kind == FAIR else bound - least if kind == EGALITARIAN else best - here
-    if missing > OUTLIER * NOISE * gross and missing * COARSE < goal:
+    if missing > OUTLIER * NOISE * abs_total and missing * COARSE < goal:
         return 8.0 * missing
     return goal

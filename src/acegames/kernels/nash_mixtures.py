@@ -1,31 +1,68 @@
-"""One player's side of a pair of supports: how the other may mix so that this one's is optimal."""
+"""One player's side of a pair of supports: how the other may mix so that this one's is optimal.
+
+The small programs are x_B = rhs - T x_N: the first rows are conditions, the last ones objectives.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.nash.records import ALL, BEST, CENTRE, MAYBE, NO, WORST, YES
-from acegames.kernels.nash.simplex import bar_losses, make_feasible, maximise
-from acegames.kernels.simplex import Dictionary
-from acegames.numerics import LEAST_PROBABILITY, NASH_CLEAR
+from acegames.kernels.nash_records import ALL, BEST, CENTRE, MAYBE, NO, WORST, YES
+from acegames.kernels.simplex import Tableau, Tolerances, lowest, pivot, primal_simplex
+from acegames.numerics import LEAST_PROBABILITY, NASH_CLEAR, NASH_PIVOT, NASH_ZERO, TIE
 from acegames.system.compiled import inlined, inner
+
+NASH = Tolerances(NASH_PIVOT, NASH_PIVOT, 0.0, NASH_ZERO, NASH_ZERO)
 
 
 @inner
-def mixtures(side, want, points, room):
+def make_feasible(table, conditions):
+    """Make rhs >= 0 in the conditions, whatever the objectives."""
+    limit = 20 * (conditions + table.n) + 50
+    for step in range(limit):
+        bland = step > limit // 2
+        r = lowest(table.rhs, conditions, -NASH_ZERO, bland)
+        if r < 0:
+            return YES
+        j = lowest(table.T[r], table.n, -NASH_PIVOT, bland)
+        if j < 0:
+            return NO if table.rhs[r] < -NASH_CLEAR else MAYBE
+        pivot(table, r, j)
+    return MAYBE
+
+
+@inner
+def maximise(table, conditions, objective, barred):
+    """Raise the objective of a row, keeping rhs >= 0 in the conditions; False: that fails."""
+    return primal_simplex(table, table.T[objective], conditions, barred, NASH)
+
+
+@inner
+def bar_losses(table, objective, barred):
+    """Keep the variables out whose entry would lower the objective."""
+    for k in range(table.n):
+        if table.T[objective, k] > TIE:
+            barred[table.nonbasic[k]] = True
+
+
+# -- mixtures --------------------------------------------------------------------------------------
+
+
+@inner
+def mixtures(side, want, points, equations):
     """Fill the wanted points of a side. Returns whether there are any: NO, YES or MAYBE."""
-    rank, answer = _eliminate(side, room)
+    rank, answer = _eliminate(side, equations)
     if answer != YES:
         return answer
     if rank == len(side.others):
-        return _only_mixture(side, points, room)
-    table, conditions = _dictionary(side, rank, room)
+        return _only_mixture(side, points, equations)
+    table, conditions = _dictionary(side, rank, equations)
     answer = make_feasible(table, conditions)
     if answer != YES:
         return answer
     for which in range(3):
         if _is_wanted(which, want, points.full):
-            answer = _find(which, side, points, table, conditions, room.barred)
+            answer = _find(which, side, points, table, conditions, equations.barred)
             if answer != YES:
                 return answer
     if want in (BEST, WORST) and not points.full[want]:
@@ -49,7 +86,7 @@ def _is_wanted(which, want, full):
 
 @inlined
 def _clear(tie):
-    """Return what is no larger than this may be rounding."""
+    """Return the size up to which a number may be rounding."""
     return max(NASH_CLEAR, 100.0 * tie)
 
 
@@ -59,12 +96,12 @@ def _is_zero(size, tie):
 
 
 @inner
-def _eliminate(side, room):
+def _eliminate(side, equations):
     """Solve: the actions of `own` are worth the same, and the mixture sums to one.
 
     Returns the rank, and whether the equations can hold.
     """
-    E, e = room.E, room.e
+    E, e = equations.E, equations.e
     m, n = len(side.own), len(side.others)
     for k in range(n):
         for r in range(m - 1):
@@ -72,16 +109,16 @@ def _eliminate(side, room):
         E[m - 1, k] = 1.0
     e[: m - 1] = 0.0
     e[m - 1] = 1.0
-    room.row[:n] = -1
+    equations.row[:n] = -1
     sure = YES
     rank = np.int64(0)
     while rank < m and rank < n:
-        r, j, size = _largest(E, rank, m, n, room.row)
+        r, j, size = _largest(E, rank, m, n, equations.row)
         if size < _clear(side.tie):
             sure = MAYBE if size > side.tie else YES
             break
         _clear_column(E, e, rank, r, j, m, n)
-        room.row[j] = rank
+        equations.row[j] = rank
         rank += 1
     for r in range(rank, m):
         zero = _is_zero(abs(e[r]), side.tie)
@@ -93,7 +130,9 @@ def _eliminate(side, room):
 
 @inlined
 def _largest(E, rank, m, n, row):
-    """Return row, column and size of the largest number from row `rank` on, outside basic columns."""
+    """Return row, column and size of the largest number from row `rank` on, outside basic
+    columns.
+    """
     r = j = -1
     size = 0.0
     for i in range(rank, m):
@@ -124,11 +163,11 @@ def _clear_column(E, e, rank, r, j, m, n):
 
 
 @inner
-def _only_mixture(side, points, room):
+def _only_mixture(side, points, equations):
     """Return the one mixture that the equations leave, as all three points."""
     answer = YES
     for k in range(len(side.others)):
-        y = room.e[room.row[k]]
+        y = equations.e[equations.row[k]]
         enough = _is_enough(y)
         if enough == NO:
             return NO
@@ -150,7 +189,7 @@ def _is_enough(p):
 
 @inner
 def _judge(side, mixture):
-    """Return whether `own` are as good as any rival against the mixture; and what the first is
+    """Return whether `own` are as good as any rival against the mixture, and the first one's
     worth.
     """
     first = _worth(side, side.own[0], mixture)
@@ -176,56 +215,55 @@ def _worth(side, c, mixture):
 
 
 @inner
-def _dictionary(side, rank, room):
-    """Return the mixtures that the equations leave, as a dictionary; and the number of its
-    conditions.
+def _dictionary(side, rank, equations):
+    """Return the mixtures that the equations leave as a tableau, and the number of its conditions.
 
     A mixture is y = y' + z, where z is the least probability. Variables are y', then z, then a
     slack for each deviation. Objectives are z, what the player gets, and minus that.
     """
-    G, own, others, T = side.worth, side.own, side.others, room.T
+    G, own, others, T = side.worth, side.own, side.others, equations.T
     n, free = len(others), 0
     for k in range(n):
-        if room.row[k] < 0:
-            room.nonbasic[free] = k
+        if equations.row[k] < 0:
+            equations.nonbasic[free] = k
             free += 1
         else:
-            room.basic[room.row[k]] = k
-    room.nonbasic[free] = n
+            equations.basic[equations.row[k]] = k
+    equations.nonbasic[free] = n
     for r in range(rank):
         for f in range(free):
-            T[r, f] = room.E[r, room.nonbasic[f]]
+            T[r, f] = equations.E[r, equations.nonbasic[f]]
         T[r, free] = _sum(1.0, T[r], free)
-        room.rhs[r] = room.e[r]
+        equations.rhs[r] = equations.e[r]
     m = rank
     for c in side.rivals:
         if not _contains(own, c):
             for k in range(n):
-                room.form[k] = G[c, others[k]] - G[own[0], others[k]]
-            _write_form(m, rank, free, room)
-            room.basic[m] = n + 1 + m
+                equations.form[k] = G[c, others[k]] - G[own[0], others[k]]
+            _write_form(m, rank, free, equations)
+            equations.basic[m] = n + 1 + m
             m += 1
     for k in range(n):
-        room.form[k] = G[own[0], others[k]]
-    _write_form(m + 2, rank, free, room)
+        equations.form[k] = G[own[0], others[k]]
+    _write_form(m + 2, rank, free, equations)
     for f in range(free + 1):
         T[m + 1, f] = -T[m + 2, f]
         T[m, f] = -1.0 if f == free else 0.0
-    room.rhs[m + 1] = -room.rhs[m + 2]
-    room.rhs[m] = 0.0
-    return Dictionary(T, room.rhs, room.none, room.basic, room.nonbasic, m + 3, free + 1), m
+    equations.rhs[m + 1] = -equations.rhs[m + 2]
+    equations.rhs[m] = 0.0
+    return Tableau(T, equations.rhs, equations.none, equations.basic, equations.nonbasic, m + 3, free + 1), m
 
 
 @inlined
-def _write_form(r, rank, free, room):
-    """Row r becomes minus the form of y."""
-    T, form = room.T, room.form
-    room.rhs[r] = 0.0
+def _write_form(r, rank, free, equations):
+    """Fill row r with minus the form of y."""
+    T, form = equations.T, equations.form
+    equations.rhs[r] = 0.0
     for f in range(free):
-        T[r, f] = form[room.nonbasic[f]]
+        T[r, f] = form[equations.nonbasic[f]]
     for i in range(rank):
-        d = form[room.basic[i]]
-        room.rhs[r] -= d * room.e[i]
+        d = form[equations.basic[i]]
+        equations.rhs[r] -= d * equations.e[i]
         for f in range(free):
             T[r, f] -= d * T[i, f]
     T[r, free] = _sum(0.0, T[r], free)
@@ -240,10 +278,10 @@ def _sum(start, numbers, count):
 
 @inlined
 def _contains(own, c):
-    found = False
+    contained = False
     for a in own:
-        found = found or a == c
-    return found
+        contained = contained or a == c
+    return contained
 
 
 @inner

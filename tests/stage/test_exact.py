@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from acegames.stage.dictionary import Dictionary, Ties
+from acegames.stage.exact import Dictionary, Ties
 from acegames.stage.program import Program
 from shares import examples
 

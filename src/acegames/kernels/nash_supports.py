@@ -8,21 +8,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.nash.mixtures import mixtures
-from acegames.kernels.nash.records import ALL, BEST, BEST_OR_CENTRE, CENTRE, MAYBE, NO, WORST, YES, Points, Side
-from acegames.kernels.nash.scale import fill_score, is_better, keep
+from acegames.kernels.nash_mixtures import mixtures
+from acegames.kernels.nash_records import (
+    ALL,
+    BEST,
+    BEST_OR_CENTRE,
+    CENTRE,
+    MAYBE,
+    NO,
+    WORST,
+    YES,
+    Points,
+    Side,
+    fill_score,
+    is_better,
+    keep,
+)
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
 from acegames.numerics import TIE
 from acegames.system.compiled import inlined, inner
 
 
 @inner
-def search(p, deepest, limit, tie, objective, scores, room):
+def search(p, deepest, limit, tie, objective, scores, work):
     """Look for better equilibria than the best, with up to `deepest` actions of player p.
 
     Returns YES, MAYBE where some pair of supports was not decided, or NO where there are too many.
     """
-    game, pair, size, q = room.game, room.pair, room.pair.size, 1 - p
+    game, pair, size, q = work.game, work.pair, work.pair.size, 1 - p
     sure = YES
     for unequal in range(2):  # most equilibria have supports of equal size, and one found early saves work
         looked = 0
@@ -43,7 +56,7 @@ def search(p, deepest, limit, tie, objective, scores, room):
                 size[q] = _members(chosen, pair.support[q])
                 if (size[q] == size[p]) == (unequal == 1) or size[q] + size[p] == 2:
                     continue
-                answer = _judge_pair(p, chosen, tie, objective, scores, room)
+                answer = _judge_pair(p, chosen, tie, objective, scores, work)
                 if answer == MAYBE:
                     sure = MAYBE
                 if answer == YES and is_better(objective.kind, scores.here, scores.best):
@@ -112,7 +125,9 @@ def _fitting(bits, fits, out):
 
 @inner
 def _undominated(p, game, pair):
-    """Return the other player's actions, as bits, that no rival dominates against the support of p."""
+    """Return the other player's actions, as bits, that no rival dominates against the support of
+    p.
+    """
     q = 1 - p
     bits = 0
     rivals = pair.rivals[q, : pair.rivals_size[q]]
@@ -124,7 +139,9 @@ def _undominated(p, game, pair):
 
 @inner
 def _is_dominated(worth, a, rivals, against, strictly):
-    """Return whether a rival is never worse than `a` and somewhere better (strictly: everywhere)."""
+    """Return whether a rival is never worse than `a` and somewhere better (strictly:
+    everywhere).
+    """
     for c in rivals:
         if c == a:
             continue
@@ -151,9 +168,11 @@ def _any_dominated(worth, own, rivals, against, strictly):
 
 
 @inner
-def _judge_pair(p, chosen, tie, objective, scores, room):
-    """Return whether the pair has an equilibrium that may beat the best: its score is scores.here."""
-    game, pair, points, equations = room
+def _judge_pair(p, chosen, tie, objective, scores, work):
+    """Return whether the pair has an equilibrium that may beat the best: its score is
+    scores.here.
+    """
+    game, pair, points, equations = work
     here, best, lower, upper = scores
     size, q = pair.size, 1 - p
     pair.rivals_size[p] = _fitting(chosen, game.fits[: game.size[p]], pair.rivals[p])
@@ -170,8 +189,8 @@ def _judge_pair(p, chosen, tie, objective, scores, room):
     answer = YES
     first = p if size[p] >= size[q] else q  # the one with more conditions than unknowns
     for i in (first, 1 - first):
-        found = Points(points.mixture[i], points.worth[i], points.full[i])
-        part = mixtures(_side(i, game, pair, tie), _wanted(objective, i), found, equations)
+        own_points = Points(points.mixture[i], points.worth[i], points.full[i])
+        part = mixtures(_side(i, game, pair, tie), _wanted(objective, i), own_points, equations)
         if part == NO:
             return NO
         answer = max(answer, part)
@@ -226,8 +245,9 @@ def _take_best(objective, pair, points, score):
 
 @inner
 def _target(i, objective, points):
-    """Return the utility of player i that is best where players are compared; see
-    `Preference.targets`.
+    """Return the utility of player i that is best where players are compared.
+
+    `stage.units.Preference.targets` has the mathematics.
     """
     kind, _, gain, offset = objective
     worth, full = points.worth, points.full
@@ -272,7 +292,7 @@ def _take(target, mixture, worth, full, taken):
 
 @inlined
 def _keep_mixtures(game, pair):
-    """What was taken on one player's side is the other's mixture."""
+    """Copy the mixtures taken into the game: what is found on one side is the other player's."""
     for i in range(2):
         game.mixture[i, : game.size[i]] = 0.0
         for k in range(pair.size[i]):
