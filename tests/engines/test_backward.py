@@ -8,9 +8,8 @@ import pytest
 import acegames as ace
 from acegames.engines import backward
 from acegames.engines.answers import Answers
-from acegames.engines.blocks import write_out
 from acegames.engines.reference import OneByOne
-from acegames.engines.stages import Programs
+from acegames.engines.stages import Programs, write_out
 from oracle import random_game
 
 

@@ -1,14 +1,11 @@
-"""Blocks of a layer solved apart, each from a re-based selection of boxes, give the bits of the whole layer."""
+"""Blocks of a layer solved apart give the bits of the whole layer."""
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
-import pytest
 
 import acegames as ace
-from acegames.engines import blocks, forecast
+from acegames.engines import forecast, stages
 from acegames.engines.baseline import baseline
 from acegames.engines.local import stages_of
 from acegames.policy.filing import joined_records
@@ -26,40 +23,6 @@ def explored(seed, players, dense):
             return space
 
 
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("egalitarian"), ace.Nash()], ids=str)
-def test_blocks_that_travel_give_the_same_bits(concept, dense):
-    cut_apart = 0
-    for seed in range(8):
-        players = 1 if seed == 7 and not isinstance(concept, ace.Nash) else 2
-        space = explored(seed, players, dense)
-        base = baseline(space.game, space.played)
-        solver = stages_of(space, concept, base)
-        end = space.layers[-1]
-        columns = 1 if players == 1 else 2 * players
-        values = np.zeros((end.total if dense else end.cells.number, columns))
-        for t in reversed(range(space.game.horizon)):
-            data = blocks.layer_data(space, t, base.columns(space.tables, t), values)
-            whole = blocks.solve_all(data, solver)
-            if whole.failure or whole.open:
-                break
-            parts = []
-            for box in range(len(data.here.states)):
-                alone, judge = pickle.loads(pickle.dumps((blocks.cut(data, box, box + 1), solver)))
-                assert len(alone.after.lo) == len(blocks.needs(data, box, box + 1)) <= len(data.after.lo)
-                cut_apart += len(alone.after.lo) < len(data.after.lo)
-                parts.append(blocks.solve_all(alone, judge))
-            value = np.concatenate([x.value for x in parts])
-            code = np.concatenate([x.code for x in parts])
-            first = np.cumsum([0, *(len(x.code) for x in parts)])
-            assert value.tobytes() == whole.value.tobytes() and (code == whole.code).all()
-            moved = [all_mixed(x)._replace(at=all_mixed(x).at + begin) for x, begin in zip(parts, first, strict=False)]
-            mixed = joined_records(moved)
-            assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(whole), strict=True))
-            values = whole.value
-    assert cut_apart, "every block needed the whole next layer: the selection was not tried"
-
-
 def all_mixed(answers):
     """Mixed strategies of plain games and of those that were left, in the order of their cells."""
     return joined_records([answers.mixed, *answers.more])
@@ -71,12 +34,12 @@ def test_a_block_may_be_any_run_of_cells():
     solver = stages_of(space, ace.CE(), base)
     t = space.game.horizon - 1
     after = np.zeros((space.layers[-1].total, 4))
-    data = blocks.layer_data(space, t, base.columns(space.tables, t), after)
-    whole = blocks.empty_room(data)
-    found = blocks.solve_block(data, 0, data.cells, solver, whole)
+    data = stages.layer_data(space, t, base.columns(space.tables, t), after)
+    whole = stages.empty_output(data)
+    found = stages.solve_block(data, 0, data.cells, solver, whole)
     for middle in range(1, data.cells):
-        room = blocks.empty_room(data)
-        parts = [blocks.solve_block(data, *x, solver, room) for x in ((0, middle), (middle, data.cells))]
+        room = stages.empty_output(data)
+        parts = [stages.solve_block(data, *x, solver, room) for x in ((0, middle), (middle, data.cells))]
         assert room.value.tobytes() == whole.value.tobytes() and room.code.tobytes() == whole.code.tobytes()
         mixed = joined_records([all_mixed(x) for x in parts])
         assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(found), strict=True))

@@ -12,13 +12,21 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import checkpoint
-from acegames.engines.cluster import explored, known, solving
-from acegames.engines.cluster.cutting import Cut, Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
-from acegames.engines.cluster.folder import remove_signs
-from acegames.engines.cluster.layout import Layout, heights_within
-from acegames.engines.cluster_forecast import DRIVER_SECONDS, LONG_BLOCK
-from acegames.engines.layer_store import InMemory
+from acegames.engines import InMemory, checkpoint
+from acegames.engines.cluster import backward_tasks, explored
+from acegames.engines.cluster.cutting import (
+    Cut,
+    Layout,
+    StateGraph,
+    boxes_of,
+    cut_layer,
+    heights_within,
+    neighbours_together,
+    region,
+    with_blocks,
+)
+from acegames.engines.cluster.pieces import remove_signs
+from acegames.engines.forecast import DRIVER_SECONDS, LONG_BLOCK
 from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -116,8 +124,8 @@ def layouts():
 
 
 def test_tiles_and_blocks_hold_every_cell_once():
-    for space, layout in layouts():
-        for t, cut in enumerate(layout.cuts):
+    for space, cutting in layouts():
+        for t, cut in enumerate(cutting.cuts):
             layer = space.layers[t]
             assert cut.first[-1] == layer.total and sorted(cut.order.tolist()) == list(range(len(cut.slot)))
             cells = [boxes_of(layer, cut, cut.tiles(k))[0].base[-1] for k in range(cut.blocks)]
@@ -129,11 +137,11 @@ def test_tiles_and_blocks_hold_every_cell_once():
 
 
 def test_a_region_holds_whatever_a_block_leads_to():
-    for space, layout in layouts():
+    for space, cutting in layouts():
         for t in range(space.game.horizon):
             after, steps = space.layers[t + 1], space.steps(t)
-            for k in range(layout.cuts[t].blocks):
-                found, here = layout.region(t, k), layout.boxes(t, k)
+            for k in range(cutting.cuts[t].blocks):
+                found, here = cutting.region(t, k), cutting.boxes(t, k)
                 held = {
                     (int(s), place)
                     for s, low, size in zip(found.boxes.states, found.boxes.lo, found.boxes.size, strict=True)
@@ -154,9 +162,9 @@ def test_slabs_need_little_of_the_next_layer():
     """Every state leads to many others, but costs are small: a block needs its own slab and the next."""
     game = large_game(horizon=30, states=20, budget=60, constraints=2)
     space = plan(game, lattice(game), clip=False)
-    layout = Layout.of(space, np.full(game.horizon + 1, space.totals.max() / 12))
-    assert layout.cuts[25].blocks >= 8
-    needed = [int(layout.region(25, k).boxes.base[-1]) for k in range(layout.cuts[25].blocks)]
+    cutting = Layout.of(space, np.full(game.horizon + 1, space.totals.max() / 12))
+    assert cutting.cuts[25].blocks >= 8
+    needed = [int(cutting.region(25, k).boxes.base[-1]) for k in range(cutting.cuts[25].blocks)]
     assert np.mean(needed) < 0.45 * space.totals[26]
 
 
@@ -166,17 +174,17 @@ def test_slabs_suit_the_parts_that_blocks_are_cut_into():
     space = plan(game, lattice(game), clip=False)
     whole, part = np.full(game.horizon + 1, np.inf), np.full(game.horizon + 1, space.totals.max() / 12)
     needed = []
-    for layout in (Layout.of(space, whole), Layout.of(space, whole, part)):
-        assert layout.cuts[25].blocks == 1
-        after, cut = (with_blocks(layout.cuts[t], layout.cuts[t].cells, part[t]) for t in (26, 25))
+    for cutting in (Layout.of(space, whole), Layout.of(space, whole, part)):
+        assert cutting.cuts[25].blocks == 1
+        after, cut = (with_blocks(cutting.cuts[t], cutting.cuts[t].cells, part[t]) for t in (26, 25))
         boxes = [boxes_of(space.layers[25], cut, cut.tiles(k))[0] for k in range(cut.blocks)]
-        needed.append(np.mean([region(space, layout.edges, 25, here, after).boxes.base[-1] for here in boxes]))
+        needed.append(np.mean([region(space, cutting.graph, 25, here, after).boxes.base[-1] for here in boxes]))
     assert needed[1] < 0.45 * space.totals[26] and needed[1] < 0.6 * needed[0]
 
 
 @pytest.mark.parametrize(("number", "nodes"), [(10, 2), (10, 3), (3, 7), (1, 1), (12, 1), (7, 7)])
 def test_each_node_is_asked_for_a_run_of_neighbours(number, nodes):
-    order = solving._in_turn(number, nodes)
+    order = backward_tasks._in_turn(number, nodes)
     assert sorted(order) == list(range(number))
     run = -(-number // nodes)
     for k, first in enumerate(range(0, number, run)):  # those who ask nodes in turn come to the k-th for these
@@ -188,7 +196,7 @@ def test_each_node_is_asked_for_a_run_of_neighbours(number, nodes):
 def test_neighbours_come_together():
     game = large_game(states=30)
     space = plan(game, lattice(game), clip=True)
-    place = neighbours_together(space, Edges.of(space.tables))
+    place = neighbours_together(space, StateGraph.of(space.tables))
     assert sorted(place.tolist()) == list(range(30))
 
 
@@ -212,7 +220,7 @@ ENGINES = {
 @pytest.mark.parametrize(("begins", "ends"), [*itertools.product(ENGINES, repeat=2)])
 def test_a_checkpoint_goes_on_across_engines(begins, ends, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     game, folder = large_game(horizon=8), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     with pytest.raises(Enough):
@@ -258,7 +266,7 @@ def test_a_folder_that_cannot_be_listed_is_said(tmp_path, monkeypatch):
 def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch):
     game, folder = large_game(), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
-    monkeypatch.setattr(solving, "sees", lambda sign: False)
+    monkeypatch.setattr(backward_tasks, "sees", lambda sign: False)
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=ShuffledEngine(1, 40), checkpoint=folder) == whole
     assert len(os.listdir(folder)) == 1
 
@@ -296,7 +304,7 @@ def test_the_sign_of_a_killed_solve_is_removed(tmp_path):
 def test_a_relative_folder_is_the_same_for_all_machines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(solving, "sees", lambda sign: seen.append(sign) or True)
+    monkeypatch.setattr(backward_tasks, "sees", lambda sign: seen.append(sign) or True)
     ace.solve(large_game(), ace.CE(), engine=BlockEngine(40), checkpoint="run")
     assert all(os.path.isabs(sign) for sign in seen) and seen
 
@@ -359,17 +367,19 @@ def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
 
 
 def test_nothing_of_a_solve_is_kept_after_it():
-    from acegames.engines.cluster import layout, listing, parts
+    from acegames.engines.cluster import cutting, explore_tasks, parts
 
     ace.solve(large_game(), ace.CE(), engine=BlockEngine(99))
-    assert not any(x.cache_info().currsize for x in (layout.region_of, listing.stage, parts.ready, parts.rewards))
+    assert not any(
+        x.cache_info().currsize for x in (cutting.region_of, explore_tasks.stage, parts.ready, parts.rewards)
+    )
 
 
 # -- what is said ---------------------------------------------------------------------------------
 
 
 def test_progress_counts_up_to_everything(monkeypatch):
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     told = []
     found = ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(5, 40), progress=told.append)
     done = [x.pairs_done for x in told]
@@ -435,22 +445,20 @@ def test_what_the_driver_knows_is_what_tasks_find():
     from acegames.engines.cluster.explored import explore as explore_blocks
     from acegames.engines.cluster.explored import explore_here
 
-    low = (
-        set()
-    )  # the numbers of constraints of games with lines that are not feasible up to their ends; with one they all are
+    low = set()  # numbers of constraints of games with lines that are not feasible up to their ends; with one all are
     for game in (large_game(horizon=16, budget=9, states=6), *map(drawn, range(60))):
         space = ace.LocalEngine(dense=True).plan(game, lattice(game))
         blocks, whole = explore_blocks(Here(), space, None, 4), explore_here(Here(), space, 4)
-        layout, known, found = whole.layout, whole.found, blocks.found
+        cutting, explored, found = whole.layout, whole.reached, blocks.reached
         every = [(t, k) for t, marks in enumerate(found.marks) for k in range(len(marks))]
         for t, k in every:
-            marks = known.marks(layout, t, layout.cuts[t].tiles(k))
+            marks = explored.marks(cutting, t, cutting.cuts[t].tiles(k))
             assert np.array_equal(np.packbits(marks, bitorder="little"), found.marks[t][k].fetch())
-            assert known.number[t][k] == found.number[t][k] == marks.sum()
-            needed = layout.region(t, k)
+            assert explored.number[t][k] == found.number[t][k] == marks.sum()
+            needed = cutting.region(t, k)
             held = {} if t + 1 == game.horizon else {j: found.heights[t + 1][j].fetch() for j in needed.blocks.tolist()}
-            expected = layout.heights(t + 1, needed, held)
-            assert np.array_equal(known.heights(layout, t + 1, needed), expected)
+            expected = cutting.heights(t + 1, needed, held)
+            assert np.array_equal(explored.heights(cutting, t + 1, needed), expected)
             size, line = needed.boxes.size, needed.boxes.line
             if (expected < np.repeat(size[:, -1] - 1, np.diff(line))).any():
                 low.add(size.shape[1])
@@ -481,7 +489,7 @@ def test_layers_are_explored_in_blocks_of_that_size(monkeypatch):
 def test_edges_are_those_of_the_game():
     game = large_game()
     space = plan(game, lattice(game), clip=True)
-    edges, steps = Edges.of(space.tables), space.steps(0)
+    edges, steps = StateGraph.of(space.tables), space.steps(0)
     for s in range(len(game.states)):
         outs = slice(steps.out_ptr[steps.row_ptr[s]], steps.out_ptr[steps.row_ptr[s + 1]])
         own = slice(edges.ptr[0][s], edges.ptr[0][s + 1])
@@ -501,7 +509,7 @@ def test_what_goes_wrong_while_a_layer_is_filed_is_told_before_the_last_tasks_ha
         raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(InMemory, "put", full)
-    monkeypatch.setattr(solving.Backward, "_file_here", _filed_at_once)
+    monkeypatch.setattr(backward_tasks.BackwardTasks, "_write_here", _filed_at_once)
     with pytest.raises(OSError, match="no space left"):
         ace.solve(game, ace.CE(), engine=engine)
     assert engine.used.under_way, "all tasks had run"
@@ -509,8 +517,8 @@ def test_what_goes_wrong_while_a_layer_is_filed_is_told_before_the_last_tasks_ha
 
 def _filed_at_once(self, orders):
     """As `Backward._file_here`, without the chance that a thread takes its time."""
-    self.filing.append(self.thread.submit(self._put, orders))
-    wait(self.filing)
+    self.writing.append(self.thread.submit(self._put, orders))
+    wait(self.writing)
 
 
 @pytest.mark.parametrize(
@@ -527,14 +535,14 @@ def test_small_games_are_little_work_too(monkeypatch):
     game = large_game()
     space = plan(game, lattice(game), clip=True)
     most = explore_module.dense_bytes(space)
-    assert known.is_small(space, most) and not known.is_small(space, most - 1)
-    monkeypatch.setattr(known, "SMALL_OUTCOMES", space.totals.sum() * space.tables.widest[1] - 1)
-    assert not known.is_small(space, most)
+    assert explored.is_small(space, most) and not explored.is_small(space, most - 1)
+    monkeypatch.setattr(explored, "SMALL_OUTCOMES", space.totals.sum() * space.tables.widest[1] - 1)
+    assert not explored.is_small(space, most)
 
 
 def test_what_is_much_work_is_explored_by_tasks(monkeypatch):
     """The game itself, and the exact pairs beside its solve."""
-    monkeypatch.setattr(known, "SMALL_OUTCOMES", 0)
+    monkeypatch.setattr(explored, "SMALL_OUTCOMES", 0)
     game, ran = large_game(), []
     for small in LARGE_AND_SMALL:
         engine = ShuffledEngine(0, 100, True, small)
@@ -542,5 +550,5 @@ def test_what_is_much_work_is_explored_by_tasks(monkeypatch):
         ran.append(engine.used.ran)
     assert ran[0] == ran[1]
     units = lattice(game)
-    with explored.Beside(Shuffled(0), plan(game, units, clip=True), units, 2**30, 100, 2**40) as beside:
-        assert beside.found is None
+    with explored.UnclippedPairs(Shuffled(0), plan(game, units, clip=True), units, 2**30, 100, 2**40) as unclipped:
+        assert unclipped.future is None

@@ -9,7 +9,7 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game
-from acegames.engines import cluster_forecast, forecast
+from acegames.engines import forecast
 from acegames.engines.forecast import Estimate
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
@@ -88,10 +88,10 @@ def makespan(layers, width, block, workers, rng):
 @pytest.mark.parametrize("workers", [1, 3, 8, 40])
 def test_no_schedule_takes_longer_than_the_bound(workers, monkeypatch):
     for name in ("TASK_SECONDS", "DRIVER_SECONDS"):
-        monkeypatch.setattr(cluster_forecast, name, 0.0)
-    monkeypatch.setattr(cluster_forecast, "OVERHEAD", 1.0)
+        monkeypatch.setattr(forecast, name, 0.0)
+    monkeypatch.setattr(forecast, "OVERHEAD", 1.0)
     rng, layers, width = np.random.default_rng(workers), 12, 20
-    size = told(seconds=layers * width * cluster_forecast.SHORT_BLOCK, threads=1, horizon=layers)
+    size = told(seconds=layers * width * forecast.SHORT_BLOCK, threads=1, horizon=layers)
     needs = size.on_cluster(workers, cores=1)
     assert needs.tasks == layers * round(size.seconds / layers / needs.block_seconds)
     took = makespan(layers, needs.tasks // layers, needs.block_seconds, workers, rng)
@@ -111,7 +111,7 @@ def test_what_the_driver_does_alone_counts():
         for cells, dense in ((10**8, True), (10**11, True), (10**11, False))
     )
     assert many.limit == "driver" and many.seconds - few.seconds == pytest.approx(
-        2 * (10**11 - 10**8) / cluster_forecast.COLLECTED
+        2 * (10**11 - 10**8) / forecast.COLLECTED
     )
     assert listed.seconds < few.seconds
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -160,8 +161,7 @@ def sample_of(game, concept=None, threads=1):
     space = exploring.explore(space_of(game))
     base = local.baseline(space.game, space.played)
     stages, team = local.stages_of(space, concept, base), local.Team(threads)
-    solver = local.Threads(space, lattice(game), concept, base, stages, team, local.RUN)
-    return measure.Sample(space, concept, stages, team, solver.rewards)
+    return measure.TimedSample(space, concept, stages, team, partial(base.columns, space.tables))
 
 
 def test_a_sample_of_everything_is_the_solve():
@@ -218,7 +218,7 @@ def test_a_run_in_which_a_kernel_was_loaded_is_timed_again(monkeypatch):
     monkeypatch.setattr(measure, "solve_block", load_first)
     t = game.horizon - 1
     data = measure.layer_data(sample.space, t, sample.rewards(t), np.zeros((int(sample.space.totals[-1]), 4)))
-    _, seconds = sample._block(data, (0, 1), measure.empty_room(data))
+    _, seconds = sample._block(data, (0, 1), measure.empty_output(data))
     assert seconds < 0.1 and len(loads) == 2
 
 

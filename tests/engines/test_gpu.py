@@ -15,9 +15,16 @@ import pytest
 
 import acegames as ace
 from acegames.cli.bench import random_game as bench_game
-from acegames.engines.gpu import exploring, handing, solving, tables
-from acegames.engines.gpu.recipes import KERNELS, LEAST_SHARED, SHARED, Shape, given_to, recipe
-from acegames.engines.gpu.tables import OnCard
+from acegames.engines.gpu import hybrid, kernel_specs
+from acegames.engines.gpu.kernel_specs import (
+    KERNELS,
+    LEAST_SHARED,
+    SHARED,
+    DeviceTables,
+    Shape,
+    example_arguments,
+    kernel_spec,
+)
 from acegames.engines.local import LocalEngine
 from acegames.engines.stages import choices_of
 from acegames.model.record import with_fields
@@ -139,7 +146,7 @@ def test_games_are_dealt_to_all_processors_of_a_card(processors, tmp_path):
 @pytest.mark.slow
 def test_repaired_stage_games_go_back_to_the_card(tmp_path, monkeypatch):
     """Many repairs, in several chunks."""
-    monkeypatch.setattr(solving, "CHUNK", 512)
+    monkeypatch.setattr(hybrid, "CHUNK", 512)
     assert same(bench_game(3, 8, 12, constraints=3), ace.CE("fair"), tmp_path).stats.repaired > 0
 
 
@@ -156,7 +163,7 @@ def test_large_rewards(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("cells", [128, 256, 1 << 22])
 def test_chunks(cells, tmp_path, monkeypatch):
-    monkeypatch.setattr(solving, "CHUNK", cells)
+    monkeypatch.setattr(hybrid, "CHUNK", cells)
     card = EmulatedCard()
     game = bench_game(3, 8, 400, constraints=1, largest=120)
     same(game, ace.CE(), tmp_path, card=card)
@@ -212,7 +219,7 @@ def test_exploring(clip):
         if (roots < 0).any():
             continue
         usual = explore(space)
-        found = exploring.explore_on(EmulatedCard(), space, Shape.of(space, LARGE), roots, 2**30)
+        found = hybrid.explore_on(EmulatedCard(), space, Shape.of(space, LARGE), roots, 2**30)
         assert found.explored == usual.explored
         if usual.explored:
             assert found.height.tobytes() == usual.height.tobytes()
@@ -223,7 +230,7 @@ def test_exploring(clip):
 def test_pieces_follow_each_other():
     """Pieces cut the cells of a layer into runs along its lines."""
     space = plans(bench_game(3, 5, 300, constraints=1, largest=90), clip=True)
-    on, longest = OnCard(EmulatedCard(), space, Shape.of(space, LARGE)), []
+    on, longest = DeviceTables(EmulatedCard(), space, Shape.of(space, LARGE)), []
     for t in range(space.game.horizon):
         cells = [on.cell_of(t, piece) for piece in range(on.pieces_of(t) + 1)]
         lengths = np.diff(cells)
@@ -245,8 +252,8 @@ def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
             brought.append(array.shape)
             return super().upload(array)
 
-    monkeypatch.setattr(tables, "SLOT_BYTES", 3 * 4 * states)
-    on = OnCard(Card(), space, Shape.of(space, LARGE))
+    monkeypatch.setattr(kernel_specs, "SLOT_BYTES", 3 * 4 * states)
+    on = DeviceTables(Card(), space, Shape.of(space, LARGE))
     brought.clear()
     for t in reversed(times) if backwards else times:
         assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
@@ -274,11 +281,11 @@ def test_states_that_are_alike(actions, concept):
     """All states have all joint actions: kernels know what the tables of the game say."""
     shape, choices = choices_in(wide_game(actions), concept)
     found = shape.for_choices(choices)
-    assert found == replace(shape, alike=True) and not shape.alike
-    for table, known in zip(choices[:2], found.known[:2], strict=True):
+    assert found == replace(shape, uniform_actions=True) and not shape.uniform_actions
+    for table, known in zip(choices[:2], found.shared_choices[:2], strict=True):
         assert np.array_equal(table, np.tile(known, (len(table) // len(known), 1)))
-    assert np.array_equal(choices.first_action, found.known.first_action)
-    assert not len(shape.known.action) and not len(shape.known.deviation)
+    assert np.array_equal(choices.first_action, found.shared_choices.first_action)
+    assert not len(shape.shared_choices.action) and not len(shape.shared_choices.deviation)
 
 
 def test_rows_of_a_shape():
@@ -295,7 +302,7 @@ def test_states_that_are_not_alike():
     """With a mask, with other actions in one state or at one time, in another order, or where one cannot switch."""
     full = wide_game((3, 3)).to_arrays()
     shape, choices = choices_in(ace.MarkovGame.from_arrays(**full), ace.CE())
-    assert shape.for_choices(choices).alike
+    assert shape.for_choices(choices).uniform_actions
     legal = np.ones((4, 3, 3), bool)
     one, fewer, late = legal.copy(), legal.copy(), np.stack([legal] * full["horizon"])
     one[3, 2, 2] = fewer[1, 2, :] = fewer[2, :, 0] = late[-1, 0, 1, 1] = False
@@ -332,7 +339,7 @@ def test_tables_of_plain_games_fill_shared_memory():
     for capability in ((7, 5), (8, 6), LARGE):
         for actions in ((2, 2), (3, 3), (4, 4), (2, 9)):
             shape = shape_of(actions, capability, correlated=False)
-            made, table = recipe("plain", shape), shape.group.table.nbytes
+            made, table = kernel_spec("plain", shape), shape.group.table.nbytes
             assert made.threads % 32 == 0 and 64 <= made.threads <= 256
             assert made.shared_bytes <= 1024 * shape.shared
             if made.beside:
@@ -368,9 +375,9 @@ def test_a_card_without_room_for_what_threads_hold():
 class TypedCard(EmulatedCard):
     """Sees that kernels are given the types for which they are compiled ahead."""
 
-    def launch(self, recipe, blocks, given):
-        assert kind_of(given) == kind_of(given_to(recipe.name)), recipe.name
-        super().launch(recipe, blocks, given)
+    def launch(self, kernel_spec, blocks, given):
+        assert kind_of(given) == kind_of(example_arguments(kernel_spec.name)), kernel_spec.name
+        super().launch(kernel_spec, blocks, given)
 
 
 @pytest.mark.slow
@@ -410,7 +417,7 @@ def test_a_layer_that_does_not_fit():
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair")], ids=str)
 def test_memory_is_kept_to(concept, tmp_path, monkeypatch):
     """With less of it, layers are solved in smaller chunks."""
-    monkeypatch.setattr(solving, "LEAST_CHUNK", 128)
+    monkeypatch.setattr(hybrid, "LEAST_CHUNK", 128)
     game, host = bench_game(3, 8, 12, constraints=3), LocalEngine(dense=True, threads=1)
     usual = ace.solve(game, concept, engine=host)
     for memory, chunks in ((700_000, True), (10**8, False)):
@@ -546,7 +553,7 @@ def test_waiting_for_the_card_is_no_exploring():
     game, spaces = ace.catalog.get("intersection"), []
     ace.solve(game, engine=EmulatedGPU())  # all that it calls is compiled
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handing.LocalEngine, "_prepared", lambda self, *_: spaces.append(self.opening.done()))
+        patch.setattr(hybrid.LocalEngine, "_prepared", lambda self, *_: spaces.append(self.opening.done()))
         with pytest.raises(ace.Infeasible):
             ace.solve(game, ace.CE(), engine=Slow())
     assert spaces == [True], "the card is there when the clock starts"
@@ -557,7 +564,7 @@ def test_what_is_missing_is_told_before_any_work(monkeypatch):
         def open_card(self):
             raise ace.MissingExtra("no card")
 
-    monkeypatch.setattr(handing.LocalEngine, "_solve", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(hybrid.LocalEngine, "solve", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(ace.MissingExtra, match="no card"):
         ace.solve(ace.catalog.get("intersection"), engine=Without())
 

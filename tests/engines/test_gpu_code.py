@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from acegames.engines.gpu.recipes import KERNELS, ROLLED, SHARED, UNROLLED, Shape, given_to, recipe
+from acegames.engines.gpu.kernel_specs import KERNELS, ROLLED, SHARED, UNROLLED, Shape, example_arguments, kernel_spec
 from acegames.system import cuda_code
 from gpu_code import CARD, resources
 
@@ -34,8 +34,8 @@ ALIKE = {f"{name} alike": replace(shape, alike=True) for name, shape in SHAPES.i
 def test_nothing_is_fused(name, shape):
     """Multiplications and additions are rounded one by one; registers and stack are within limits."""
     of = (SHAPES | ALIKE)[shape]
-    made = recipe(name, of)
-    code = cuda_code.compile_ltoir(made, given_to(name), CARD)
+    made = kernel_spec(name, of)
+    code = cuda_code.compile_ltoir(made, example_arguments(name), CARD)
     ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx
     assert not re.search(r"\bfma\.rn\.f64|\bmad\.f64", ptx)
@@ -87,34 +87,34 @@ def test_fused_operations_would_be_found():
 def test_kernels_are_kept(tmp_path, monkeypatch):
     """The second time nothing is compiled; a damaged file costs a compilation."""
     monkeypatch.setattr(cuda_code, "_kept_in", lambda *_: tmp_path / "kept.cubin")
-    made = recipe("pack", SHAPE)
-    name, code = cuda_code.cubin(made, given_to("pack"), CARD)
+    made = kernel_spec("pack", SHAPE)
+    name, code = cuda_code.cubin(made, example_arguments("pack"), CARD)
     compiled = []
     real = cuda_code.compile_ltoir
     monkeypatch.setattr(cuda_code, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
-    assert cuda_code.cubin(made, given_to("pack"), CARD) == (name, code) and not compiled
+    assert cuda_code.cubin(made, example_arguments("pack"), CARD) == (name, code) and not compiled
     (tmp_path / "kept.cubin").write_bytes(b"damaged" * 100)
-    assert cuda_code.cubin(made, given_to("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
+    assert cuda_code.cubin(made, example_arguments("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
 
 
 def test_a_key_for_each_kernel():
     """Shapes, cards and types have kernels of their own."""
-    made, given = recipe("cells", SHAPE), given_to("cells")
+    made, given = kernel_spec("cells", SHAPE), example_arguments("cells")
     usual = cuda_code._kept_in(made, given, CARD)
-    wider = recipe("cells", Shape(16, 32, 2, 2, (4, 4), correlated=True))
+    wider = kernel_spec("cells", Shape(16, 32, 2, 2, (4, 4), correlated=True))
     others = (made, given, (8, 0)), (wider, given, CARD), (made, given._replace(first=0.5), CARD)
     assert len({usual, *(cuda_code._kept_in(*x) for x in others)}) == 4
-    assert cuda_code._kept_in(recipe("cells", SHAPE), given_to("cells"), CARD) == usual
+    assert cuda_code._kept_in(kernel_spec("cells", SHAPE), example_arguments("cells"), CARD) == usual
 
 
 def test_a_key_for_what_kernels_know():
     """Tables that are constants, and loops that are unrolled, are part of the code."""
-    made, given = recipe("plain", ALIKE["3x3 alike"]), given_to("plain")
+    made, given = kernel_spec("plain", ALIKE["3x3 alike"]), example_arguments("plain")
     room = made.own
     action, told = room.choices.action.copy(), room.group.told.copy()
     action[0, 0], told[0] = 2, 2
     others = [
-        recipe("plain", SHAPE),
+        kernel_spec("plain", SHAPE),
         replace(made, loops=ROLLED),
         replace(made, known=made.known[:3]),
         replace(made, own=room._replace(choices=room.choices._replace(action=action))),

@@ -10,8 +10,8 @@ from acegames.engines import local
 from acegames.engines.forecast import FIXED_BYTES
 from acegames.kernels import cells, written
 from acegames.safety.explore import explore
-from acegames.safety.graph import feasible_graph
 from acegames.safety.lattice import lattice
+from acegames.safety.reduction import feasible_graph
 from acegames.safety.space import plan
 from oracle import random_game
 from shares import some

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from acegames import CCE, CE
-from acegames.engines import repair as repairing
-from acegames.engines.answers import Answers, OpenStage
-from acegames.engines.repair import Known, repair
+from acegames.engines import answers as repairing
+from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
 from acegames.policy.filing import Mixed
 from acegames.stage.exact import solve_exactly
 from stage_solvers import solved_exactly
@@ -34,7 +33,7 @@ def test_answers_are_filed_by_cell_and_equal_stages_are_solved_once(concept, mon
         opened(3, CHICKEN, (1, 4, 6, 7)),
         opened(0, -DILEMMA),
     ]
-    before, known = Mixed(np.array([2]), np.array([2]), np.array([0, 1]), np.array([0.5, 0.5])), Known()
+    before, known = Mixed(np.array([2]), np.array([2]), np.array([0, 1]), np.array([0.5, 0.5])), RepairCache()
     room = np.full((7, 4), np.nan), np.full(7, 9, dtype=np.uint16)
     answers = Answers(*room, more=(before,), open=tuple(given), programs=6, repaired=1)
     found = repair(answers, concept, ("p", "q"), known)
@@ -59,7 +58,7 @@ def test_answers_are_filed_by_cell_and_equal_stages_are_solved_once(concept, mon
 
 def test_nothing_is_repaired_where_nothing_is_open():
     answers = Answers(np.zeros((2, 4)), np.zeros(2, dtype=np.uint16))
-    found = repair(answers, CE(), ("p", "q"), Known())
+    found = repair(answers, CE(), ("p", "q"), RepairCache())
     assert found.repaired == 0 and not found.more
 
 
@@ -67,5 +66,5 @@ def test_equal_utilities_are_solved_apart_where_other_amounts_were_taken_out():
     """Who has lost 5 more by the baseline is not the worst off."""
     room = np.full((2, 4), np.nan), np.full(2, 9, dtype=np.uint16)
     given = (opened(0, CHICKEN, above=(5.0, 0.0)), opened(1, CHICKEN, above=(0.0, 5.0)))
-    found = repair(Answers(*room, open=given), CE("egalitarian"), ("p", "q"), Known())
+    found = repair(Answers(*room, open=given), CE("egalitarian"), ("p", "q"), RepairCache())
     assert found.value[0, 1] > found.value[0, 0] and found.value[1, 0] > found.value[1, 1]

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import checkpoint
-from acegames.engines.cluster import engine as engine_module
-from acegames.engines.cluster import solving, strips
-from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, explore_here, tile_counts
-from acegames.engines.cluster.strips import Strips, strips_of
-from acegames.engines.layer_store import InMemory
+from acegames.engines import InMemory, checkpoint
+from acegames.engines import cluster as engine_module
+from acegames.engines.cluster import backward_tasks, parts
+from acegames.engines.cluster.explored import BLOCK_CELLS, UnclippedPairs, explore_here, tile_counts
+from acegames.engines.cluster.parts import StripPlan, plan_strips
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.ray_worker import size_of
@@ -39,37 +38,37 @@ class StripEngine(ShuffledEngine):
 
 @pytest.fixture
 def cut(monkeypatch):
-    """How each solve was cut: `Strips` or None. Strips are as thin as they can be."""
+    """How each solve was cut: `StripPlan` or None. Strips are as thin as they can be."""
     found = []
     for name, number in {"STRIPS_EACH": 1, "SLABS_EACH": 1, "TASKS_EACH": 4}.items():
-        monkeypatch.setattr(strips, name, number)
+        monkeypatch.setattr(parts, name, number)
 
     def watched(*given):
-        found.append(strips_of(*given))
+        found.append(plan_strips(*given))
         return found[-1]
 
-    monkeypatch.setattr(engine_module, "strips_of", watched)
+    monkeypatch.setattr(engine_module, "plan_strips", watched)
     return found
 
 
 @pytest.fixture
-def stretched(cut, monkeypatch):
-    """The stretches of each solve, many of which have several strips of several times."""
+def tiled(cut, monkeypatch):
+    """The time tiles of each solve, many of which have several strips of several times."""
     found = []
     for name, number in {"STRIPS_EACH": 4, "TASKS_EACH": 8}.items():
-        monkeypatch.setattr(strips, name, number)
+        monkeypatch.setattr(parts, name, number)
 
     def watched(*given):
-        found.append(strips.stretches_of(*given))
+        found.append(parts.time_tiles(*given))
         return found[-1]
 
-    monkeypatch.setattr(engine_module, "stretches_of", watched)
+    monkeypatch.setattr(engine_module, "time_tiles", watched)
     return found
 
 
-def with_edges(stretch):
+def has_halos(tile):
     """Whether its strips need edges of each other, of more than one time."""
-    return len(stretch.cells) > 1 and stretch.t1 - stretch.t0 > 2
+    return len(tile.cells) > 1 and tile.t1 - tile.t0 > 2
 
 
 class Watched(Shuffled):
@@ -80,7 +79,7 @@ class Watched(Shuffled):
         self.asked, self.work, self.bytes = [], [], 0
 
     def run(self, function, shared, what, blocks=(), **options):
-        if function is solving.solve_parts:
+        if function is backward_tasks.solve_parts:
             self.asked.append(what)
             self.work.append(options["work"])
             self.bytes += sum(size_of(block.fetch()) for block in blocks)
@@ -95,7 +94,7 @@ def cut_at_random(rng, monkeypatch):
         "SLABS_EACH": rng.integers(1, 4),
         "TASKS_EACH": number * rng.integers(1, 7),
     }.items():
-        monkeypatch.setattr(strips, name, int(each))
+        monkeypatch.setattr(parts, name, int(each))
 
 
 def same_bytes(game, concept, folder, seed, workers):
@@ -120,14 +119,14 @@ def test_strips_give_the_same_bytes(seed, cut, tmp_path, monkeypatch):
     )
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1 + seed % 3)
     same_bytes(game, CONCEPTS[seed % 4], tmp_path, seed, workers=1)  # with the more workers not all have slabs enough
-    assert isinstance(cut[-1], Strips)
+    assert isinstance(cut[-1], StripPlan)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 7])  # of others no strips have many times
-def test_strips_of_several_times_give_the_same_bytes(seed, stretched, tmp_path):
+def test_strips_of_several_times_give_the_same_bytes(seed, tiled, tmp_path):
     game = large_game(seed, horizon=20, states=5, budget=20, dearest=2 + seed % 2)
     same_bytes(game, CONCEPTS[seed % 2], tmp_path, seed, workers=1 + seed % 2)
-    assert len(stretched) == len(LARGE_AND_SMALL) and all(any(map(with_edges, several)) for several in stretched)
+    assert len(tiled) == len(LARGE_AND_SMALL) and all(any(map(has_halos, several)) for several in tiled)
 
 
 @pytest.mark.slow
@@ -143,13 +142,15 @@ def test_strips_of_many_games_give_the_same_bytes(seed, cut, tmp_path, monkeypat
 @pytest.fixture
 def failing(monkeypatch):
     """The times and cells of the failures among which the one that is told was chosen, of each solve."""
-    found, chosen = [], solving._Asked.failure.fget
+    found, chosen = [], backward_tasks._PendingTile.failure.fget
 
     def failure(self):
-        found.append([(x.t, x.failure.cell) for told in self.told.values() for x in told if x.failure is not None])
+        found.append(
+            [(x.t, x.failure.cell) for reports in self.reports.values() for x in reports if x.failure is not None]
+        )
         return chosen(self)
 
-    monkeypatch.setattr(solving._Asked, "failure", property(failure))
+    monkeypatch.setattr(backward_tasks._PendingTile, "failure", property(failure))
     return found
 
 
@@ -171,20 +172,20 @@ def pennies(seed):
 
 
 def test_a_game_without_an_answer_says_so_in_strips_too(cut, failing, tmp_path, monkeypatch):
-    """The first cell of the last time that has none, of whichever strip and stretch."""
+    """The first cell of the last time that has none, of whichever strip and tile."""
     errors = []
-    monkeypatch.setattr(strips, "TASKS_EACH", 1)  # many times in a stretch
+    monkeypatch.setattr(parts, "TASKS_EACH", 1)  # many times in a tile
     for seed in range(12):
         found = same_bytes(pennies(seed), ace.Nash(), tmp_path, seed, workers=1 + seed % 3)
         errors += [found[0]] if isinstance(found, tuple) else []
     assert errors and set(errors) == {ace.NoEquilibrium} and any(cut)
     times = [{t for t, _ in each} for each in failing]
-    assert any(len(each) > 1 for each in times), "never several times of a stretch"
+    assert any(len(each) > 1 for each in times), "never several times of a tile"
     assert any(sum(t == max(own) for t, _ in each) > 1 for each, own in zip(failing, times, strict=True) if own)
 
 
 @pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9, 19}, {5, 8, 12, 13, 14}, {*range(1, 18)}])
-def test_stretches_of_which_some_layers_are_stored(missing, cut, stretched, tmp_path):
+def test_stretches_of_which_some_layers_are_stored(missing, cut, tiled, tmp_path):
     game, folder, engine = large_game(horizon=20, states=5, budget=20), tmp_path / "run", StripEngine()
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     assert outcome(game, ace.CE(), tmp_path / "first.ace", engine=StripEngine(), checkpoint=folder) == whole
@@ -195,12 +196,12 @@ def test_stretches_of_which_some_layers_are_stored(missing, cut, stretched, tmp_
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=engine, checkpoint=folder) == whole
     assert {t for what in engine.used.asked for t in range(what.t0, what.t1)} == missing
     assert all(cut) and {x.cells for x in cut} == {cut[0].cells}
-    assert len(stretched) == 2 and all(any(map(with_edges, several)) for several in stretched)
+    assert len(tiled) == 2 and all(any(map(has_halos, several)) for several in tiled)
 
 
 def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     game, folder = large_game(horizon=9), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     with pytest.raises(Enough):
@@ -209,21 +210,23 @@ def test_a_checkpoint_goes_on_in_strips(cut, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_strips_need_nothing_of_lower_ones_and_little_of_others(workers, stretched):
+def test_strips_need_nothing_of_lower_ones_and_little_of_others(workers, tiled):
     """Which is what lets a strip of several layers be one task."""
     engine = StripEngine()
     engine.used = Watched(0, workers=workers)
     solution = ace.solve(large_game(horizon=24, budget=20), ace.CE(), engine=engine)
-    first, cells = ({x.t0: getattr(x, name) for x in stretched[0]} for name in ("bounds", "cells"))
+    first, cells = ({x.t0: getattr(x, name) for x in tiled[0]} for name in ("bounds", "cells"))
     asked, work = engine.used.asked, engine.used.work
-    assert any(map(with_edges, stretched[0]))
+    assert any(map(has_halos, tiled[0]))
     assert len({what.t1 - what.t0 for what in asked}) > 1 and len({len(x) for x in first.values()}) > 1
     assert work == [max(cells[what.t0][what.p], 1) for what in asked] and len(set(work)) > 1
     for what in asked:
-        assert all(q > what.p for q in what.beside)
+        assert all(q > what.p for q in what.halo)
         assert all(first[what.t1][v + 1] > first[what.t0][what.p] for v in what.values)
-    given = {(what.t0, q) for what in asked for q in what.beside}
-    assert given == {(what.t0, what.p) for what in asked if what.edged}, "edges that nobody needs are not laid down"
+    given = {(what.t0, q) for what in asked for q in what.halo}
+    assert given == {(what.t0, what.p) for what in asked if what.gives_halo}, (
+        "edges that nobody needs are not laid down"
+    )
     assert engine.used.bytes < 1.42 * 32 * solution.stats.pairs, "it is 1.41 at most; of larger games far less"
 
 
@@ -233,10 +236,10 @@ def test_stretches_hold_all_times_and_neighbours_that_are_small_are_one_strip(se
     game = large_game(seed, horizon=30, budget=24, dearest=1 + seed % 2)
     space = plan(game, lattice(game), clip=True)
     wanted = float(space.totals[:-1].sum() / share)
-    given = Strips(6, wanted, wanted / 3, 2, int(min(x.lo[:, 0].min() for x in space.layers)))
+    given = StripPlan(6, wanted, wanted / 3, 2, int(min(x.lo[:, 0].min() for x in space.layers)))
     found = explore_here(Here(), space, strips=given)
     cuts, number = found.layout.cuts, tile_counts(found)
-    several = strips.stretches_of(given, cuts, number)
+    several = parts.time_tiles(given, cuts, number)
     assert [t for x in several for t in reversed(range(x.t0, x.t1))] == [*reversed(range(game.horizon))]
     for k, x in enumerate(several):
         by_strip = np.array([cells_of(x, cuts[t], number[t]) for t in range(x.t0, x.t1)]).sum(axis=0)
@@ -247,15 +250,15 @@ def test_stretches_hold_all_times_and_neighbours_that_are_small_are_one_strip(se
         assert by_strip.tolist() == list(x.cells)
 
 
-def cells_of(stretch, cut, number):
+def cells_of(tile, cut, number):
     """How many reached cells the strips of a layer have."""
-    own = stretch.strips(cut)
+    own = tile.strips(cut)
     return [number[own.tiles(p)].sum() for p in range(own.blocks)]
 
 
 def test_layers_are_filed_while_others_are_solved(cut, monkeypatch):
     """Also when all tasks have been asked for."""
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     engine, seen = StripEngine(), []
     engine.used.most = 10**6  # so all of them are asked for before any runs
     ace.solve(
@@ -270,8 +273,8 @@ def test_layers_are_filed_while_others_are_solved(cut, monkeypatch):
 @pytest.mark.parametrize("keep_values", [True, False])
 def test_layers_whose_values_are_not_kept_are_filed_one_after_the_other(cut, monkeypatch, keep_values):
     """So that no more of these than one layer's are in memory."""
-    events, (filling, put) = [], (solving.Filling, InMemory.put)
-    monkeypatch.setattr(solving, "Filling", lambda *given: events.append("fill") or filling(*given))
+    events, (assembly, put) = [], (backward_tasks.LayerAssembly, InMemory.put)
+    monkeypatch.setattr(backward_tasks, "LayerAssembly", lambda *form: events.append("fill") or assembly(*form))
     monkeypatch.setattr(InMemory, "put", lambda *given: events.append("put") or put(*given))
     game = large_game(horizon=24, budget=20)
     ace.solve(game, ace.CE(), engine=StripEngine(), keep_values=keep_values)
@@ -290,11 +293,11 @@ def planned(**options):
 def test_small_layers_are_cut_into_strips_and_large_ones_are_not():
     space = planned(budget=40)
     layer = space.totals.mean()
-    found = strips_of(space, layer, 2, BLOCK_CELLS)
+    found = plan_strips(space, layer, 2, BLOCK_CELLS)
     assert found is not None and found.number == 6 and 6 * found.cells >= layer and found.slab >= 2
-    assert strips_of(space, layer / 10, 2, BLOCK_CELLS) is None, "a layer has enough for all"
-    assert strips_of(space, layer, 2, space.totals.max() - 1) is None, "a layer is explored in several blocks"
-    assert strips_of(space, layer, 30, BLOCK_CELLS) is None, "there are fewer slabs than workers"
+    assert plan_strips(space, layer / 10, 2, BLOCK_CELLS) is None, "a layer has enough for all"
+    assert plan_strips(space, layer, 2, space.totals.max() - 1) is None, "a layer is explored in several blocks"
+    assert plan_strips(space, layer, 30, BLOCK_CELLS) is None, "there are fewer slabs than workers"
 
 
 @pytest.mark.parametrize("name", ["electric_fleet", "net_zero", "drones"])
@@ -302,7 +305,7 @@ def test_no_strips_where_a_total_can_fall(name):
     """As a battery's does that is charged: a strip would need lower ones."""
     game = ace.catalog.get(name)
     space = plan(game, lattice(game), clip=True)
-    assert space.tables.cost[:, 0].min() < 0 and strips_of(space, LARGE, 1, BLOCK_CELLS) is None
+    assert space.tables.cost[:, 0].min() < 0 and plan_strips(space, LARGE, 1, BLOCK_CELLS) is None
 
 
 # -- beside a solve -------------------------------------------------------------------------------
@@ -344,7 +347,7 @@ def test_exact_pairs_of_a_small_game_are_explored_without_tasks(tmp_path, monkey
     def fail(*given):
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(Beside, "_explore_here", fail)
+    monkeypatch.setattr(UnclippedPairs, "_explore_here", fail)
     with pytest.raises(RuntimeError, match="no more"):
         ace.solve(game, ace.CE(), engine=SeveralEngine(small=2**40))
 
@@ -358,7 +361,7 @@ def test_exact_pairs_that_take_more_than_is_always_allowed_are_explored_afterwar
 
 
 def test_what_is_explored_beside_ends_with_a_solve_that_fails(monkeypatch):
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     engine, before = SeveralEngine(), threading.active_count()
 
     def until_given_up(*given, **options):
@@ -373,7 +376,7 @@ def test_what_is_explored_beside_ends_with_a_solve_that_fails(monkeypatch):
 
 
 def test_a_solve_ends_when_what_is_explored_beside_it_fails(monkeypatch):
-    monkeypatch.setattr(solving, "PAUSE", 0.0)
+    monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
     engine, seen, failed = SeveralEngine(), [], threading.Event()
 
     def fail(*given, **options):
@@ -398,5 +401,5 @@ def test_what_cannot_be_planned_exactly_is_not_explored(monkeypatch):
     game = large_game()
     space = plan(game, lattice(game), clip=True)
     monkeypatch.setattr("acegames.engines.cluster.explored.plan", refuse)
-    with Beside(Several(0), space, lattice(game), 10**9, None) as beside:
+    with UnclippedPairs(Several(0), space, lattice(game), 10**9, None) as beside:
         assert beside.space() is None and beside.tasks is None

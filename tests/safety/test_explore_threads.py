@@ -61,14 +61,14 @@ def test_threads_that_memory_has_no_room_for_are_done_without(monkeypatch):
     alone, sizes = exploring.explore(space), []
     cells = int(space.totals.max())
     least = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * cells
-    real = exploring._Reaching
+    real = exploring._ThreadedReach
 
     def noting(*arguments):
         made = real(*arguments)
         sizes.append(made.marks.nbytes)
         return made
 
-    monkeypatch.setattr(exploring, "_Reaching", noting)
+    monkeypatch.setattr(exploring, "_ThreadedReach", noting)
     for spare in (0, 3, 100):
         with Team(6) as team:
             assert found(exploring.explore(space, int(least + 2 * spare * cells) + 1, team)) == found(alone)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acegames.safety import sums as module
-from acegames.safety.sums import Sums, find_sums
+from acegames.safety import lattice as module
+from acegames.safety.lattice import Sums, find_sums
 
 
 def found(costs, *, plain=None, largest=None, order=None):

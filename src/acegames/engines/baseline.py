@@ -12,7 +12,7 @@ actions bring, budgets aside. r' is computed in twice the digits and rounded onc
 Only rewards of joint actions that feasible play can take at that time count, and only at times when
 something is paid whatever is played (`Wages`); and nothing is taken from a player for whom all of
 that is little beside what joint actions are apart. Objectives that compare players, "egalitarian"
-and "fair", are told what was taken from each.
+and "fair", take into account what was taken from each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.engines import EngineResult
-from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers, spans
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
 from acegames.numerics import BASELINE, COMMON
@@ -42,25 +42,16 @@ class Baseline:
 
     game: MarkovGame
     potential: Floats | None = None  # (H+1, S, N) phi
-    played: Sequence[Bytes] = ()  # of which rows of each time rewards are asked, as in `Space`
 
     def rewards(self, t: int) -> Floats:
-        """Return what is left of the rewards of time t, (R, N) by row of its layer.
-
-        Rows that no feasible play takes then have no meaning.
-        """
+        """Return the rewards of time t less the baseline, (R, N) by row of its layer."""
         layer = self.game.layer(t)
         if self.potential is None:
             return layer.reward
-        rows = _rows(self.played[t], layer)
-        if len(rows) == len(layer.reward):
-            return _lowered(layer, self.potential[t], self.potential[t + 1])
-        left = np.zeros_like(layer.reward)
-        left[rows] = _lowered(_part(layer, rows), self.potential[t], self.potential[t + 1])
-        return left
+        return _lowered(layer, self.potential[t], self.potential[t + 1])
 
     def columns(self, tables: Tables, t: int) -> Floats:
-        """Return what is left of rewards, and its size, by row of the tables, for stage games.
+        """Return rewards less the baseline, and their sizes, by row of the tables, for stage games.
 
         Rows of other layers than that of time t have no meaning.
         """
@@ -86,21 +77,21 @@ class Baseline:
         above: Floats = taken - taken.min(axis=1, keepdims=True)
         return above
 
-    def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
-        """Return the answer with the baseline back in those values that are kept.
+    def back(self, result: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
+        """Return the answer with the baseline added to those values that the layers have.
 
-        `keep` holds them beside the layers.
+        `keep` stores the new arrays where the layers are.
         """
         if self.potential is None:
-            return found
-        kept = {t: layer.values for t, layer in enumerate(found.layers) if layer.values is not None}
-        raised = keep(_raised(found.layers[t], values, self.potential[t]) for t, values in kept.items())
-        layers = list(found.layers)
-        for t, values in zip(kept, raised, strict=True):
+            return result
+        stored = {t: layer.values for t, layer in enumerate(result.layers) if layer.values is not None}
+        raised = keep(_raised(result.layers[t], values, self.potential[t]) for t, values in stored.items())
+        layers = list(result.layers)
+        for t, values in zip(stored, raised, strict=True):
             layers[t] = replace(layers[t], values=values)
         states, chances = zip(*self.game.initial, strict=True)
         at_start = weighted_sum(chances, self.potential[0, list(states)])
-        return replace(found, values=found.values + at_start, layers=layers)
+        return replace(result, values=result.values + at_start, layers=layers)
 
     @cached_property
     def _plain(self) -> Floats:
@@ -116,13 +107,13 @@ class Baseline:
 
 
 def with_sizes(rewards: Floats) -> Floats:
-    """Return rewards (R, N), then their sizes, of which rounding is a share, but of one player."""
+    """Return rewards (R, N), then their sizes, unless there is one player; rounding is a share."""
     both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
     return frozen(both)
 
 
 def _raised(layer: PolicyLayer, values: Floats, taken: Floats) -> Floats:
-    """Return a layer's values with what was taken at each state (S, N).
+    """Add to a layer's values what was taken at each state (S, N).
 
     In place, except in a layer that a checkpoint maps.
     """
@@ -136,7 +127,7 @@ def _raised(layer: PolicyLayer, values: Floats, taken: Floats) -> Floats:
 
 
 def baseline(game: MarkovGame, played: Sequence[Bytes]) -> Baseline:
-    """Return the baseline of a game; played: a bit for each row of each time, as in `Space`."""
+    """Choose the baseline of a game; `played` has a bit for each row of each time."""
     seen: dict[tuple[int, bytes], Wages] = {}
     keys = [(layer, bits.tobytes()) for layer, bits in zip(game.layer_at, played, strict=True)]
     for (layer, rows), bits in zip(keys, played, strict=True):
@@ -146,20 +137,7 @@ def baseline(game: MarkovGame, played: Sequence[Bytes]) -> Baseline:
     paid, size, apart = (np.array([getattr(x, name) for x in wages]) for name in ("paid", "size", "apart"))
     much = np.where(paid, size, 0.0).sum(axis=0)
     paid &= (much > 0) & (much > BASELINE * np.where(apart.min(axis=0) < np.inf, apart.min(axis=0), 0.0))
-    return Baseline(game, frozen(_potential(game, wages, paid)), played) if paid.any() else Baseline(game)
-
-
-def _rows(played: Bytes, layer: Layer) -> Ints:
-    """Return the rows whose bits are set."""
-    return np.flatnonzero(np.unpackbits(played, count=len(layer.reward), bitorder="little"))
-
-
-def _part(layer: Layer, rows: Ints) -> Layer:
-    """Return some rows of a layer: where states say the time, few are played at each."""
-    out, out_ptr = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
-    row_ptr = np.searchsorted(rows, layer.row_ptr)
-    kept = replace(layer, row_ptr=row_ptr, action=layer.action[rows], reward=layer.reward[rows], out_ptr=out_ptr)
-    return replace(kept, prob=layer.prob[out], next_state=layer.next_state[out], cost=layer.cost[out], payments=None)
+    return Baseline(game, frozen(_potential(game, wages, paid))) if paid.any() else Baseline(game)
 
 
 class Wages(NamedTuple):
@@ -174,10 +152,12 @@ class Wages(NamedTuple):
 
     @staticmethod
     def of(layer: Layer, bits: Bytes) -> Wages:
-        """Look for wages: what typical joint actions of all states nearly share, or what leaves no
-        joint action of a state with less than half of its best one, whatever the sign.
+        """Look for wages in the rows that are played.
+
+        A wage is what typical joint actions of all states nearly share, or what leaves no joint
+        action of a state with less than half of its best one, whatever the sign.
         """
-        rows = _rows(bits, layer)
+        rows = np.flatnonzero(np.unpackbits(bits, count=len(layer.reward), bitorder="little"))
         states, first = np.unique(layer.row_ptr.searchsorted(rows, side="right") - 1, return_index=True)
         reward = layer.reward[rows]
         best = np.maximum.reduceat(reward, first, axis=0)
@@ -195,9 +175,8 @@ def _potential(game: MarkovGame, wages: Sequence[Wages], paid: Bools) -> Floats:
     phi = np.zeros((game.horizon + 1, len(game.states), paid.shape[1]))
     for t in reversed(range(game.horizon)):
         layer, (rows, states, first, *_) = game.layer(t), wages[t]
-        some = layer if len(rows) == len(layer.reward) else _part(layer, rows)
-        worth = np.where(paid[t], some.reward, 0.0) + _mean(some, phi[t + 1])
-        best = np.maximum.reduceat(worth, first, axis=0)
+        worth = np.where(paid[t], layer.reward, 0.0) + _mean(layer, phi[t + 1])
+        best = np.maximum.reduceat(worth[rows], first, axis=0)
         phi[t] = best[0]  # nothing leads to other states
         phi[t, states] = best
     return phi
@@ -209,7 +188,7 @@ def _potential(game: MarkovGame, wages: Sequence[Wages], paid: Bools) -> Floats:
 class Pairing(NamedTuple):
     """One round of adding up the outcomes of rows: neighbours two by two, so that few rounds do."""
 
-    left: Ints  # what is kept of each pair, or of one that has no partner
+    left: Ints  # the first of each pair, or the one that has no partner
     paired: Ints  # which of these have a partner
     right: Ints  # the partners
 
@@ -217,15 +196,15 @@ class Pairing(NamedTuple):
 @lru_cache(maxsize=16)
 def _pairings(layer: Layer) -> list[Pairing]:
     """Return the rounds after which one number is left of each row's outcomes."""
-    found, count = list[Pairing](), np.diff(layer.out_ptr).astype(np.int64)
+    rounds, count = list[Pairing](), np.diff(layer.out_ptr).astype(np.int64)
     while len(count) and count.max() > 1:
         half, begin = (count + 1) // 2, pointers(count)[:-1]
         nth = np.arange(int(half.sum())) - np.repeat(pointers(half)[:-1], half)
         left = np.repeat(begin, half) + 2 * nth
         paired = np.flatnonzero(2 * nth + 1 < np.repeat(count, half))
-        found.append(Pairing(left, paired, left[paired] + 1))
+        rounds.append(Pairing(left, paired, left[paired] + 1))
         count = half
-    return found
+    return rounds
 
 
 def _mean(layer: Layer, values: Floats) -> Floats:
@@ -255,8 +234,8 @@ def _lowered(layer: Layer, here: Floats, after: Floats) -> Floats:
     product, error = _product(mean, whole)
     left = (((total - product) - error) + rest - mean * part) / whole  # of the division
     below, lost = _sum(mean, -np.repeat(here, np.diff(layer.row_ptr), axis=0))
-    found, more = _sum(below, layer.reward)
-    lowered: Floats = found + (more + (lost + left))
+    rounded, more = _sum(below, layer.reward)
+    lowered: Floats = rounded + (more + (lost + left))
     return lowered
 
 
@@ -275,6 +254,7 @@ def _product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _halves(x: Floats) -> tuple[Floats, Floats]:
+    """Split floats into two of half as many digits."""
     large = SPLIT * x
     high = large - (large - x)
     return high, x - high

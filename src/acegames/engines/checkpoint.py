@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
+from acegames.engines import ExploredSpace, SolvedLayer, without_values
 from acegames.engines.forecast import WAITING_BYTES
-from acegames.engines.layer_store import ExploredSpace, SolvedLayer, without_values
 from acegames.errors import BadFile, CheckpointError
 from acegames.policy.checks import LAYER_ARRAYS, check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
@@ -51,7 +51,7 @@ from acegames.system.container import MAGIC, Below, Block, fill_block, little_by
 from acegames.system.locks import try_lock
 from acegames.version import __version__
 
-VERSION = 6
+VERSION = 1
 """The version of the files; raised with every change: what another version wrote is solved anew."""
 
 EVERY_BYTES = WAITING_BYTES  # a group is written when it is this large,
@@ -59,7 +59,7 @@ EVERY_SECONDS = 5.0  # or this old,
 EVERY_SHARE = 0.01  # or this share of the time of the whole solve
 
 SOLVE, LAYERS = "acegames-checkpoint", "acegames-layers"
-RUN = re.compile(r"run-[0-9a-f]{16}(\.layers)?")  # without an ending: folders of earlier versions
+RUN = re.compile(r"run-[0-9a-f]{16}\.layers")
 ALONE = re.compile(r"(run-[0-9a-f]{16})-([0-9]{1,9})\.layers")  # layers with a file of their own
 
 OTHER_FILES = 512  # that a process may have open besides layers
@@ -75,9 +75,10 @@ class Checkpoint:
     in_memory = False
 
     def __init__(self, folder: Path, concept: Concept, facts: Mapping[str, Any], *, keep_values: bool = True) -> None:
-        """`facts` tell the solve from others, besides the concept and the engine's space.
+        """Prepare the folder; `open` takes the file.
 
-        The file holds values in any case: a solve goes on from them, also one that keeps them.
+        `facts` tell the solve from others, besides the concept and the engine's space. The file
+        holds values in any case: a solve goes on from them, also one that does not keep them.
         """
         self.keep_values = keep_values
         self.folder = self.run = os.fspath(folder)  # `run` is the file, once it is open
@@ -109,7 +110,7 @@ class Checkpoint:
                 self._handle = -1
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
-        """Take the file for this process; the layers of earlier runs, the last time first."""
+        """Take the file for this process; return earlier runs' layers, the last time first."""
         self._space = space
         self.facts |= {"dims": list(space.dims), "pairs": space.pairs}
         digest = hashlib.blake2b(json.dumps(self.facts, sort_keys=True).encode(), digest_size=32).hexdigest()
@@ -117,7 +118,7 @@ class Checkpoint:
         allow_files(2 * space.game.horizon + OTHER_FILES)
         try:
             self._take()
-            found = _last_first([*self._scan(), *self._scan_alone()])
+            layers = _last_first([*self._scan(), *self._scan_alone()])
             if not self._end:
                 self._tell_of_others()
                 self._append(SOLVE, {"solve": self.facts}, {})
@@ -125,16 +126,16 @@ class Checkpoint:
         except OSError as error:
             raise self._unusable(error) from None
         self._began = self._written = time.monotonic()
-        if found:
-            told = "acegames: %d of %d layers are in %s from an earlier run%s"
-            rest = "" if len(found) == space.game.horizon else "; going on with the rest"
-            log.warning(told, len(found), space.game.horizon, self.folder, rest)
-        return found
+        if layers:
+            message = "acegames: %d of %d layers are in %s from an earlier run%s"
+            rest = "" if len(layers) == space.game.horizon else "; going on with the rest"
+            log.warning(message, len(layers), space.game.horizon, self.folder, rest)
+        return layers
 
     def put(self, solved: SolvedLayer) -> None:
         """Take a layer. It is stored when its group is large or old enough, or `with` is left."""
-        gross = None if solved.gross is None else np.ascontiguousarray(solved.gross)
-        solved = replace(solved, gross=gross)  # a view would keep the values of all cells
+        abs_total = None if solved.abs_total is None else np.ascontiguousarray(solved.abs_total)
+        solved = replace(solved, abs_total=abs_total)  # a view would keep the values of all cells
         self._waiting.append(solved)
         self._size += sum(array.nbytes for array in _arrays(solved).values())
         now = time.monotonic()
@@ -142,21 +143,21 @@ class Checkpoint:
             self._write()
 
     def close(self) -> list[SolvedLayer]:
-        """Store the rest; all layers, mapped from disk."""
+        """Store the rest; return all layers, mapped from disk."""
         if self._waiting:
             self._write()
         try:
             with _reading(self.run) as file:
-                content, found = _mapped(file), list[SolvedLayer]()
+                content, solved = _mapped(file), list[SolvedLayer]()
                 for at in self._groups:  # which this process has checked or written
                     block = read_block(file, at, self.run)
                     block.map(content)
-                    found += self._layers(block, check=False)
+                    solved += self._layers(block, check=False)
             for path in self._alone:
-                found += self._layers(_only_block(path, self.run), check=False)
+                solved += self._layers(_only_block(path, self.run), check=False)
         except OSError as error:
             raise self._unusable(error) from None
-        layers = _last_first(found if self.keep_values else list(map(without_values, found)))
+        layers = _last_first(solved if self.keep_values else list(map(without_values, solved)))
         if len(layers) != self._space.game.horizon:
             raise CheckpointError(
                 f"{self.folder}: layers were removed or changed while they were used; run the same again"
@@ -207,8 +208,8 @@ class Checkpoint:
                 "wait for it, or give another folder"
             )
         if locked is None:
-            told = "acegames: %s is on a file system without locks; let no two processes use it at once"
-            log.warning(told, self.folder)
+            message = "acegames: %s is on a file system without locks; let no two processes use it at once"
+            log.warning(message, self.folder)
 
     def _append(self, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write a block behind the last whole one, over whatever is there, and sync it to disk."""
@@ -223,10 +224,10 @@ class Checkpoint:
 
     def _write(self) -> None:
         """Append the waiting layers as one block."""
-        begin, told = self._end, [[x.t, x.programs, x.repaired] for x in self._waiting]
+        begin, counts = self._end, [[x.t, x.programs, x.repaired] for x in self._waiting]
         arrays = {f"{x.t}/{name}": array for x in self._waiting for name, array in _arrays(x).items()}
         try:
-            self._append(LAYERS, {"run": self._digest, "layers": told}, arrays)
+            self._append(LAYERS, {"run": self._digest, "layers": counts}, arrays)
         except OSError as error:
             self._full = True
             with suppress(OSError):
@@ -236,8 +237,8 @@ class Checkpoint:
         self._waiting, self._size, self._written = [], 0, time.monotonic()
 
     def _scan(self) -> list[SolvedLayer]:
-        """Check the file from end to end; its whole layers, mapped, the last time first."""
-        found: list[SolvedLayer] = []
+        """Check the file from end to end; return its whole layers, mapped, the last time first."""
+        solved: list[SolvedLayer] = []
         with _reading(self.run) as file:
             size, at = os.fstat(file.fileno()).st_size, 0
             content = _mapped(file) if size else None
@@ -247,7 +248,7 @@ class Checkpoint:
                     block.check_in(file)
                     if block.kind == LAYERS:
                         block.map(content)
-                        found += list(self._layers(block, check=True))
+                        solved += list(self._layers(block, check=True))
                         self._groups.append(at)
                     self._end = at = block.end
                 except OSError:  # which says nothing about what the file holds
@@ -255,11 +256,11 @@ class Checkpoint:
                 except Exception as error:  # a header may hold anything
                     log.warning("acegames: %s: no whole layers at byte %d (%s)", self.run, at, error)
                     at = content.find(MAGIC, at + 1)
-        return found
+        return solved
 
     def _scan_alone(self) -> list[SolvedLayer]:
-        """Check the files of single layers; those that are whole, mapped."""
-        found: list[SolvedLayer] = []
+        """Check the files of single layers; return those that are whole, mapped."""
+        solved: list[SolvedLayer] = []
         for name in sorted(os.listdir(self.folder)):
             match = ALONE.fullmatch(name)
             if match is None or match[1] != os.path.basename(self.run).removesuffix(".layers"):
@@ -271,13 +272,13 @@ class Checkpoint:
                 layers = list(self._layers(_only_block(path, path, check=True), check=True))
                 if [x.t for x in layers] != [int(match[2])]:
                     raise BadFile(f"holds the layers of the times {[x.t for x in layers]}")
-                found += layers
+                solved += layers
                 self._alone.append(path)
             except OSError:
                 raise
             except Exception as error:
                 log.warning("acegames: %s: no whole layer (%s)", path, error)
-        return found
+        return solved
 
     def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
         """Yield the layers of a group; BadFile where one does not fit the game."""
@@ -288,7 +289,7 @@ class Checkpoint:
         for t, programs, repaired in block.header["layers"]:
             here, table, arrays = space.layers[t], game.layer(t), Below(block, f"{t}/")
             layer = PolicyLayer(here, table.row_ptr, table.action, *(arrays[name] for name in LAYER_ARRAYS))
-            gross = arrays["gross"] if len(game.players) > 1 else None
+            abs_total = arrays["abs_total"] if len(game.players) > 1 else None
             if check:
                 assert here.cells is not None
                 check_layer(replace(layer, offsets=offsets), game, space.dims)
@@ -296,53 +297,52 @@ class Checkpoint:
                 counted = all(type(n) is int for n in (t, programs, repaired))
                 counted = counted and 0 <= repaired <= programs <= len(layer)
                 assert layer.values is not None
-                like_values = gross is None or (gross.shape, gross.dtype) == (layer.values.shape, layer.values.dtype)
+                like_values = abs_total is None or (abs_total.shape, abs_total.dtype) == (
+                    layer.values.shape,
+                    layer.values.dtype,
+                )
                 if t < 0 or not (filed and counted and like_values):
                     raise BadFile(f"its layer of time {t} is not one of this game")
-            yield SolvedLayer(t, layer, programs, repaired, gross)
+            yield SolvedLayer(t, layer, programs, repaired, abs_total)
 
     # -- what is said
 
     def _tell_of_others(self) -> None:
         """Say how other solves in the folder differ from this one; they may be hours of work."""
         for name in other_runs(self.run):
-            found: Any = None
+            solve: Any = None
             with suppress(Exception), _reading(os.path.join(self.folder, name)) as file:  # it may hold anything
-                found = read_block(file, 0, name).header.get("solve")
-            readable = isinstance(found, dict)
-            other = ", ".join(k for k in self.facts if found.get(k) != self.facts[k]) if readable else "not readable"
-            told = (
+                solve = read_block(file, 0, name).header.get("solve")
+            readable = isinstance(solve, dict)
+            other = ", ".join(k for k in self.facts if solve.get(k) != self.facts[k]) if readable else "not readable"
+            message = (
                 "acegames: %s holds layers of another solve (%s), which cannot be used for this one and are left as "
                 "they are; this one starts from the beginning. Delete %s if nobody needs it"
             )
-            log.warning(told, self.folder, other, os.path.join(self.folder, name))
+            log.warning(message, self.folder, other, os.path.join(self.folder, name))
 
     def _unusable(self, error: OSError, needed: int = 2**16) -> CheckpointError:
         """Return the error that says what the system refuses, and what helps."""
         name, why = error.filename or self.run, error.strerror or error
-        good = "The layers stored before are whole;"
+        stored, again = "The layers stored before are", "run the same again"
         if error.errno == errno.EFBIG:
-            return CheckpointError(
-                f"{name}: the system allows no file with the {needed:,} bytes more that the next layers take ({why}). "
-                f"{good} raise that limit (ulimit -f) and run the same again to go on"
+            reason = (
+                f"{name}: the system allows no file with the {needed:,} bytes more that the next layers take ({why})"
             )
-        if error.errno == errno.EMFILE:
-            return CheckpointError(
-                f"{self.folder}: the system lets this process open no more files ({why}), and each layer that a cluster wrote has "
-                "one. The layers stored before are left as they are; raise that limit (ulimit -n) and run the same again to go on"
-            )
-        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1)):
+            remedy = f"{stored} whole; raise that limit (ulimit -f) and {again} to go on"
+        elif error.errno == errno.EMFILE:
+            reason = f"{self.folder}: the system lets this process open no more files ({why}), and each layer that a cluster wrote has one"
+            remedy = f"{stored} left as they are; raise that limit (ulimit -n) and {again} to go on"
+        elif error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1)):
             free = ""
             with suppress(OSError):
                 free = f", {shutil.disk_usage(self.folder).free:,} are free"
-            return CheckpointError(
-                f"{self.folder}: no room for the next layers ({why}): at least {needed:,} bytes are needed{free}. "
-                f"{good} make room and run the same again to go on"
-            )
-        return CheckpointError(
-            f"{name}: cannot be used for a checkpoint ({why}). The layers stored before are left as they are; mend "
-            "that and run the same again, or give another folder"
-        )
+            reason = f"{self.folder}: no room for the next layers ({why}): at least {needed:,} bytes are needed{free}"
+            remedy = f"{stored} whole; make room and {again} to go on"
+        else:
+            reason = f"{name}: cannot be used for a checkpoint ({why})"
+            remedy = f"{stored} left as they are; mend that and {again}, or give another folder"
+        return CheckpointError(f"{reason}. {remedy}")
 
 
 def write_alone(path: str, run_digest: str, counted: tuple[int, int, int], shapes: Any, fill: Any) -> None:
@@ -401,13 +401,13 @@ def other_runs(run: str) -> list[str]:
 
 def _arrays(solved: SolvedLayer) -> dict[str, NDArray[Any]]:
     """Return the arrays that are stored; boxes, cells and joint actions come from the game."""
-    gross = {} if solved.gross is None else {"gross": solved.gross}
-    return {name: getattr(solved.layer, name) for name in LAYER_ARRAYS} | gross
+    abs_total = {} if solved.abs_total is None else {"abs_total": solved.abs_total}
+    return {name: getattr(solved.layer, name) for name in LAYER_ARRAYS} | abs_total
 
 
-def _last_first(found: list[SolvedLayer]) -> list[SolvedLayer]:
-    """By time; of layers that are there twice the first that was found."""
-    return sorted({x.t: x for x in reversed(found)}.values(), key=attrgetter("t"), reverse=True)
+def _last_first(solved: list[SolvedLayer]) -> list[SolvedLayer]:
+    """Sort layers, the last time first; of two of one time the first is taken."""
+    return sorted({x.t: x for x in reversed(solved)}.values(), key=attrgetter("t"), reverse=True)
 
 
 def _reading(path: str) -> IO[bytes]:

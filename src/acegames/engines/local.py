@@ -11,19 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines import EngineResult, OnProgress
-from acegames.engines.ahead import compile_ahead, load_kept
-from acegames.engines.answers import Answers, joined
+from acegames.engines import EngineResult, InMemory, LayerStore, OnProgress, check_limit, check_whole
+from acegames.engines.answers import Answers, RepairCache, failed, joined, repair
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline
-from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.forecast import (
     WAITING_BYTES,
     Estimate,
@@ -33,18 +31,29 @@ from acegames.engines.forecast import (
     estimate_space,
     on_disk,
 )
-from acegames.engines.layer_store import InMemory, LayerStore
-from acegames.engines.measure import SECONDS, Sample, exploring_seconds
-from acegames.engines.none_found import failed
-from acegames.engines.options import check_limit, check_whole
-from acegames.engines.repair import Known, repair
-from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
+from acegames.engines.measure import SECONDS, TimedSample, exploring_seconds
+from acegames.engines.stages import (
+    Buffers,
+    CellSolver,
+    LayerData,
+    LayerOutput,
+    Programs,
+    Searches,
+    buffers_for,
+    choices_of,
+    compile_ahead,
+    empty_output,
+    layer_data,
+    load_kept,
+    lot_of,
+    solve_block,
+)
 from acegames.errors import TooLarge
 from acegames.model.arrays import Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
-from acegames.safety.explore import Counted, batches, count, explore, known
+from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
@@ -54,7 +63,7 @@ from acegames.system.threads import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 SHORTEST = 8  # a block has at least one in so many of these cells
-RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+RUN_ALONE = 1 << 17  # cells of a block with one player, where a cell takes a few nanoseconds
 MEASURED_ALONE = 1 << 21  # cells that are solved to see how long they take
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
@@ -108,33 +117,24 @@ class LocalEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
+        store, correlated = InMemory() if store is None else store, len(game.players) > 1 and not concept.product
         with Team(self.threads or processors()) as team:
-            return self._solve(game, lattice, concept, progress, InMemory() if store is None else store, team)
-
-    def _solve(
-        self,
-        game: MarkovGame,
-        lattice: Lattice,
-        concept: Concept,
-        progress: OnProgress | None,
-        store: LayerStore,
-        team: Team,
-    ) -> EngineResult | None:
-        if len(game.players) > 1:
-            compile_ahead("nash" if concept.product else "plain")
-            if not concept.product and processors() > 2:
+            if len(game.players) > 1:
+                compile_ahead("nash" if concept.product else "plain")
+            if correlated and processors() > 2:
                 compile_ahead("left")
-        prepared = self._prepared(self.plan(game, lattice), lattice, concept, store, team)
-        if prepared is None:
-            return None
-        space, predicted = prepared
-        if len(game.players) > 1 and not concept.product:
-            compile_ahead("left")  # not before on two processors: each has something to compile
-        base = baseline(game, space.played)
-        solver = self._solver(space, lattice, concept, base, store, team)
-        found = backward(space, solver, concept, base, store, progress, team)
-        allowed = reached_bytes(space, predicted, concept, store)
-        return replace(found, reached=self._reached(space, lattice, allowed, team))
+            prepared = self._prepared(self.plan(game, lattice), lattice, concept, store, team)
+            if prepared is None:
+                return None
+            space, predicted = prepared
+            if correlated:
+                compile_ahead("left")  # not before on two processors: each has something to compile
+            base = baseline(game, space.played)
+            solver = self._solver(space, lattice, concept, base, store, team)
+            result = backward(space, solver, concept, base, store, progress, team)
+            allowed = reached_bytes(space, predicted, concept, store)
+            reached = reached_pairs(space, lattice, lambda exact: self._explore(exact, allowed, team))
+            return replace(result, reached=reached)
 
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
         """Find the cells that are reached."""
@@ -143,27 +143,22 @@ class LocalEngine:
     def _solver(
         self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
     ) -> LayerSolver[Any]:
-        """Return what solves the layers."""
+        """Return the solver of the layers."""
         return solver_of(space, lattice, concept, base, team)
-
-    def _reached(self, space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
-        """Return the pairs themselves, nothing clipped; None where they would take more memory."""
-        return reached_pairs(space, lattice, lambda exact: self._explore(exact, allowed, team))
 
     def _prepared(
         self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
     ) -> tuple[Space, Estimate] | None:
-        """Return the explored space, within the limits, and what it will take; None if it is
-        infeasible.
+        """Explore a space, and predict what solving it takes; None if it is infeasible.
 
-        Cells are listed where boxes do not fit.
+        Cells are listed where boxes do not fit. TooLarge where a limit would be broken.
         """
         began = working_clock()
         explored = self._explore(space, self.memory, team)
         took = working_clock() - began
         if not explored.feasible:
             return None
-        predicted = self._predicted(explored, concept, store)
+        predicted = predict(store, explored, concept, self.threads)
         allowed = available_memory() if self.memory is None else self.memory
         if self.dense is None and explored.dense and predicted.memory > allowed:
             try:
@@ -171,25 +166,21 @@ class LocalEngine:
             except TooLarge:
                 pass  # boxes have the better message
             else:
-                either = self._predicted(listed, concept, store)
+                either = predict(store, listed, concept, self.threads)
                 if either.memory <= allowed:
                     explored, predicted = listed, either
         if self.seconds is not None:
-            predicted = _timed(predicted, known(explored), took, lattice, concept, team)
+            predicted = _timed(predicted, as_counted(explored), took, lattice, concept, team)
         check_limits(predicted, explored, self.memory, self.seconds)
         return explored, predicted
 
-    def _predicted(self, space: Space, concept: Concept, store: LayerStore) -> Estimate:
-        return predicted_with(store, estimate_space(space, concept, self.threads), space)
-
 
 def _timed(
-    predicted: Estimate, counted: Counted, took: float, lattice: Lattice, concept: Concept, team: Team
+    predicted: Estimate, counted: PairCounts, took: float, lattice: Lattice, concept: Concept, team: Team
 ) -> Estimate:
-    """Return the prediction with a time that is measured, where kernels need not be compiled for
-    it.
+    """Return the prediction with a measured time, where no kernel has to be compiled for that.
 
-    Counting took so long.
+    `took` are the seconds of counting.
     """
     space, seen = counted.space, counted.seen
     if not seen.feasible or deviation_seconds(seen) > SECONDS:
@@ -205,24 +196,25 @@ def _timed(
             base = baseline(seen.game, seen.played)
             stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
-            rewards = Threads(seen, lattice, concept, base, stages, team, RUN).rewards
+            rewards = partial(base.columns, seen.tables)
             more = max(predicted.pairs - seen.pairs, 0)
             with Team(min(team.threads, processors())) as few:  # more would wait for each other
-                solving += Sample(seen, concept, stages, few, rewards).seconds(more)
+                solving += TimedSample(seen, concept, stages, few, rewards).seconds(more)
     except NotCompiled:
         return predicted
     return replace(predicted, seconds=exploring + solving, measured=True)
 
 
-def predicted_with(store: LayerStore, predicted: Estimate, space: Space) -> Estimate:
-    """Return the prediction, given what the store keeps in memory."""
+def predict(store: LayerStore, space: Space, concept: Concept, threads: int | None) -> Estimate:
+    """Predict from an explored space, given what the store keeps in memory."""
+    predicted = estimate_space(space, concept, threads)
     if not store.in_memory:
         return on_disk(predicted, space)
     return predicted if store.keep_values else predicted.without_values()
 
 
 def reached_pairs(space: Space, lattice: Lattice, explored: Callable[[Space], Space]) -> Reached | None:
-    """Return the pairs themselves, nothing clipped; None where exploring them raises TooLarge."""
+    """Find the pairs of a space without clipping; None where exploring them raises TooLarge."""
     try:
         exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
         if exact.same_boxes(space):
@@ -234,7 +226,7 @@ def reached_pairs(space: Space, lattice: Lattice, explored: Callable[[Space], Sp
 
 
 def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
-    """Return memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
+    """Return the memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
     if predicted.policy <= REACHED_BYTES:
         return REACHED_BYTES
     either = [estimate_space(replace(space, dense=dense), concept, None) for dense in (True, False)]
@@ -243,7 +235,7 @@ def reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: La
 
 
 def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
-    """Return what solves layers on this machine's processors."""
+    """Return the solver of layers for this machine's processors."""
     players, run = space.game.players, min(RUN, block_cells(space))
     if _small_alone(space):
         return OnePlayer(space, base)
@@ -254,9 +246,7 @@ def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, 
     elif len(players) > 1 or not space.dense:
         announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
     stages = stages_of(space, concept, base)
-    if isinstance(stages, Programs) and (len(players) > 1 or not space.dense):
-        return Sharing(space, lattice, concept, base, stages, team, run)
-    return Threads(space, lattice, concept, base, stages, team, run)
+    return ThreadedSolver(space, lattice, concept, base, stages, team, run)
 
 
 def _small_alone(space: Space) -> bool:
@@ -267,80 +257,71 @@ def _small_alone(space: Space) -> bool:
 def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
     """Return the solver of a game's stage games."""
     players = space.game.players
-    if len(players) == 1 or not concept.product:
-        return Programs(concept, players, choices_of(space, concept), partial(base.above, space.tables))
-    if isinstance(concept, Nash) and concept.backend is not None:
+    searches = len(players) > 1 and concept.product
+    if searches and isinstance(concept, Nash) and concept.backend is not None:
         from acegames.stage.backend import load
 
-        load(concept.backend)  # a missing package is told before the work
-    return Searches(concept, players, choices_of(space, concept), partial(base.above, space.tables))
+        load(concept.backend)  # raises before the work where a package is missing
+    kind = Searches if searches else Programs
+    return kind(concept, players, choices_of(space, concept), partial(base.above, space.tables))
 
 
 @dataclass(frozen=True, eq=False)
-class Threads(ByArray):
-    """Solves one layer after the other, its blocks on several threads."""
+class ThreadedSolver(ByArray):
+    """Solves one layer after the other on several threads.
+
+    Threads take stage games that need linear programs from a common counter, and keep their
+    buffers. Other layers are cut into blocks.
+    """
 
     space: Space
     lattice: Lattice
     concept: Concept
     base: Baseline
-    stages: StageSolver
+    stages: CellSolver
     team: Team
-    run: int  # cells of a block at most
+    run: int  # cells of a block, or of a thread's buffers, at most
+    buffers: dict[int, Buffers] = field(default_factory=dict)  # by thread
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
-        """As `LayerSolver.solve`, of one layer."""
-        data = layer_data(self.space, t0, self.rewards(t0), after)
-        whole = empty_room(data)
+        """Solve one layer, see `LayerSolver.solve`."""
+        space = self.space
+        data = layer_data(space, t0, self.base.columns(space.tables, t0), after)
+        out = empty_output(data)
         data.source  # noqa: B018  made once, before threads ask for it
+        alone = len(space.game.players) == 1 and bool(space.dense)
+        programs = None if alone or not isinstance(self.stages, Programs) else self.stages
+        parts = self._blocks(data, out) if programs is None else self._shares(data, out, programs)
+        if alone:
+            _blank(space.layers[t0], out.code, out.value.reshape(-1))
+        return [joined(*out, parts)], out.value
 
-        found = joined(*whole, self._parts(data, whole))
-        if len(self.space.game.players) == 1 and self.space.dense:
-            _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
-        return [found], whole.value
-
-    def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
-        """Return the answers of all cells, in parts that several threads make."""
+    def _blocks(self, data: LayerData, out: LayerOutput) -> list[Answers]:
+        """Return the answers of all cells, block by block."""
 
         def block(bounds: tuple[int, int]) -> Answers:
-            found = solve_block(data, *bounds, self.stages, whole)
-            if found.failure:
-                raise failed(self.space, self.lattice, data.t, found.failure, self.concept)
-            return found
+            answers = solve_block(data, *bounds, self.stages, out)
+            if answers.failure:
+                raise failed(self.space, self.lattice, data.t, answers.failure, self.concept)
+            return answers
 
         return self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
 
-    def rewards(self, t: int) -> Floats:
-        """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
-        return self.base.columns(self.space.tables, t)
-
-
-@dataclass(frozen=True, eq=False)
-class Sharing(Threads):
-    """The same; threads take cells from a common counter, and keep their buffers."""
-
-    stages: Programs
-    buffers: dict[int, Buffers] = field(default_factory=dict)
-
-    def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
-        taken, known = np.zeros(1, dtype=np.int64), Known()
+    def _shares(self, data: LayerData, out: LayerOutput, programs: Programs) -> list[Answers]:
+        """Return the answers of all cells, as threads take them from a common counter."""
+        taken, repaired, games = np.zeros(1, dtype=np.int64), RepairCache(), min(self.run, int(self.space.totals.max()))
 
         def share(k: int) -> Answers:
             if k not in self.buffers:
-                self.buffers[k] = buffers_for(data, self._games)
+                self.buffers[k] = buffers_for(data, games)
             try:
-                found = self.stages.share(data, taken, data.cells, whole, self.buffers[k])
-                return repair(found, self.concept, self.space.game.players, known) if found.open else found
+                answers = programs.share(data, taken, data.cells, out, self.buffers[k])
+                return repair(answers, self.concept, self.space.game.players, repaired) if answers.open else answers
             except BaseException:
                 taken[0] = data.cells  # the other threads need not go on
                 raise
 
-        return self.team.each(share, range(max(min(self.team.threads, data.cells // lot_of(data, self._games)), 1)))
-
-    @cached_property
-    def _games(self) -> int:
-        """How many a thread has room for."""
-        return min(self.run, int(self.space.totals.max()))
+        return self.team.each(share, range(max(min(self.team.threads, data.cells // lot_of(data, games)), 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,11 +332,11 @@ class OnePlayer(ByArray):
     base: Baseline
 
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Runs of bounded work, so that an interrupt is answered in between."""
+        """Cut the times into runs of bounded work, so that an interrupt is answered in between."""
         return [(first + t0, first + t1) for t0, t1 in batches(self.space.totals[first:end])]
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
-        """As `LayerSolver.solve`; values and codes of all layers lie end to end."""
+        """Solve several layers, see `LayerSolver.solve`; their values and codes lie end to end."""
         from acegames.kernels.dense import alone_range
 
         space, tables = self.space, self.space.tables
@@ -369,17 +350,15 @@ class OnePlayer(ByArray):
         boxes = space.all_boxes(space.height)
         rewards = self._rewards(t0, t1)
         alone_range(t0, t1, boxes, space.all_steps, *rewards, tables.widest, cell_start, value, code)
-        found = []
+        solved = []
         for t in reversed(range(t0, t1)):
             own = slice(int(cell_start[t]), int(cell_start[t + 1]))
             _blank(space.layers[t], code[own], value[own])
-            found.append(Answers(value[own, None], code[own]))
-        return found, value[: int(cell_start[t0 + 1]), None]
+            solved.append(Answers(value[own, None], code[own]))
+        return solved, value[: int(cell_start[t0 + 1]), None]
 
     def _rewards(self, t0: int, t1: int) -> tuple[Floats, Ints]:
-        """Return rewards without the baseline, and by how much rows are counted from a later one,
-        (H,).
-        """
+        """Return rewards without the baseline, and the shift of row numbers of each time (H,)."""
         tables, shift = self.space.tables, np.zeros(self.space.game.horizon, dtype=np.int64)
         if self.base.potential is None:
             return tables.reward, shift
@@ -388,7 +367,7 @@ class OnePlayer(ByArray):
         return frozen(np.concatenate(parts)), shift
 
     def seconds(self) -> float:
-        """Of all layers, measured on some of the last ones."""
+        """Return how long all layers take, measured on some of the last ones."""
         H, totals = self.space.game.horizon, self.space.totals
         first = max(H - 1 - int(np.searchsorted(np.cumsum(totals[:H][::-1]), MEASURED_ALONE)), 0)
         with nothing_compiled():

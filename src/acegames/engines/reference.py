@@ -16,13 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.engines import EngineResult, OnProgress
-from acegames.engines.answers import Answers
+from acegames.engines import EngineResult, InMemory, LayerStore, OnProgress
+from acegames.engines.answers import Answers, none_found, too_large
 from acegames.engines.backward import ByArray, backward
 from acegames.engines.baseline import Baseline, baseline, with_sizes
 from acegames.engines.forecast import Estimate, estimate_space
-from acegames.engines.layer_store import InMemory, LayerStore
-from acegames.engines.none_found import none_found, too_large
 from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.model.game import MarkovGame
@@ -30,9 +28,9 @@ from acegames.model.record import with_fields
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import count
-from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
 from acegames.safety.lattice import lattice as make_lattice
+from acegames.safety.reduction import NodeLayer, feasible_graph
 from acegames.safety.space import plan
 from acegames.stage import StageBatch, StageSolver, StageStrategies
 
@@ -60,7 +58,7 @@ class ReferenceEngine:
         return replace(predicted, seconds=self._seconds(game, concept, counted.reached), dense=False, measured=True)
 
     def _seconds(self, game: MarkovGame, concept: Concept, reached: Floats) -> float:
-        """From the first steps of the game, solved as a game of their own."""
+        """Return the time of a solve, from the first steps solved as a game of their own."""
         pairs = np.cumsum(reached[:-1])
         steps = max(int(np.searchsorted(pairs, MEASURED)), 1)
         first = with_fields(game, horizon=steps, budgets=game.budgets[:steps], layer_at=game.layer_at[:steps])
@@ -135,27 +133,27 @@ class OneByOne(ByArray):
     stages: StageSolver
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
-        """Return the recursion above, at every node of time t0."""
+        """Apply the recursion above to every node of time t0."""
         game, nodes, n = self.space.game, self.space.nodes[t0], len(self.space.game.players)
         table = game.layer(t0)
         future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
         utility = with_sizes(self.base.rewards(t0)[nodes.row]) + future
         both = (utility[:, :n], utility[:, n:] if n > 1 else None)
         batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, self.base.above_states(t0)[nodes.state])
-        found = self.stages.solve(batch, self.concept, game.players)
-        self._check(t0, found)
-        values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-        code, mixed = strategies_of(nodes, table, found.sigma)
+        strategies = self.stages.solve(batch, self.concept, game.players)
+        self._check(t0, strategies)
+        values = np.add.reduceat(strategies.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
+        code, mixed = strategies_of(nodes, table, strategies.sigma)
         if self.concept.product:
             mixed = by_player(nodes, table, mixed, game)
-        answers = Answers(values, code, mixed, programs=found.programs, repaired=found.repaired)
+        answers = Answers(values, code, mixed, programs=strategies.programs, repaired=strategies.repaired)
         return [answers], values
 
-    def _check(self, t: int, found: StageStrategies) -> None:
+    def _check(self, t: int, strategies: StageStrategies) -> None:
         """Raise where a stage has no equilibrium, or where its search was broken off."""
         game, nodes = self.space.game, self.space.nodes[t]
-        for g in sorted([*found.without, *found.too_large])[:1]:
+        for g in sorted([*strategies.without, *strategies.too_large])[:1]:
             state, spent = game.states[int(nodes.state[g])], self.space.lattice.spent(nodes.spent[g].tolist())
             joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
-            build = none_found if g in found.without else too_large
+            build = none_found if g in strategies.without else too_large
             raise build(game, t, state, spent, joint_actions, self.concept)

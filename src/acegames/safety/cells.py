@@ -34,13 +34,13 @@ class Cells:
 
     @staticmethod
     def from_bits(bits: NDArray[np.uint8]) -> Cells:
-        """From one bit per cell, (blocks, RANK_BLOCK / 8); without kernels, as files are read."""
+        """Take one bit per cell, (blocks, RANK_BLOCK / 8); without kernels, as files are read."""
         counts = pointers(_BITS_SET[bits].sum(axis=1, dtype=np.int64))
         return Cells(bits, counts, None, int(counts[-1]))
 
     @staticmethod
     def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
-        """From the bits of several layers end to end, the k-th in blocks[k] : blocks[k+1]."""
+        """Split the bits of several layers end to end, the k-th in blocks[k] : blocks[k+1]."""
         from acegames.kernels.boxes import count_bits
 
         present = np.empty(len(bits), dtype=np.int64)
@@ -54,7 +54,7 @@ class Cells:
 
     @staticmethod
     def from_keys(keys: Ints) -> Cells:
-        """From the cells in order."""
+        """Take the cells in ascending order."""
         return Cells(None, None, keys, len(keys))
 
     def marks(self, total: int) -> NDArray[np.uint8]:
@@ -70,13 +70,13 @@ class Cells:
         return np.flatnonzero(self.marks(total)) if self.keys is None else self.keys
 
     def smaller(self, total: int) -> Cells:
-        """The same as bits or as a list, whichever is smaller: 1 bit per cell, or 64 per member."""
+        """Return the smaller one of bits, 1 per cell, and list, 64 bits per member."""
         if total > 64 * self.number:
             return self if self.keys is not None else Cells.from_keys(self.listed(total))
         return self if self.keys is None else Cells.from_bits(bits_of(self.keys, total))
 
     def before(self, cell: int) -> int:
-        """Return how many of those present come before a cell; of bits."""
+        """Return how many of the set, which has bits, come before a cell."""
         assert self.bits is not None and self.counts is not None
         block, within = divmod(cell, RANK_BLOCK)
         if block >= len(self.bits):
@@ -91,7 +91,7 @@ class Cells:
         return self.before(end) > self.before(first)
 
     def rank(self, cells: Ints) -> Ints:
-        """Number of each given cell among those present, -1 where absent."""
+        """Return the number of each cell among those present, -1 where absent."""
         if self.keys is not None:
             at = np.minimum(np.searchsorted(self.keys, cells), max(self.number - 1, 0))
             return np.where(self.keys[at] == cells, at, -1) if self.number else np.full(len(cells), -1)
@@ -104,7 +104,7 @@ class Cells:
 
 
 def bits_of(keys: Ints, total: int) -> NDArray[np.uint8]:
-    """Return one bit per cell from a sorted list; working memory grows with the list, not the bits."""
+    """Return one bit per cell from a sorted list; working memory grows with the list alone."""
     bits = np.zeros((-(-total // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
     place, bit = keys >> 3, np.left_shift(1, keys & 7).astype(np.uint8)
     first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -114,7 +114,7 @@ def bits_of(keys: Ints, total: int) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class LayerSpace:
-    """The boxes of one time and the cells that feasible play reaches; D >= 1 kept constraints."""
+    """The boxes of one time, which count D >= 1 constraints, and the cells that play reaches."""
 
     states: Ints  # (B,) states that have a box, ascending
     lo: Ints  # (B, D) least total of the box
@@ -137,20 +137,21 @@ class LayerSpace:
             return False
         return self.cells.any_between(int(self.base[box]), int(self.base[box + 1]))
 
-    def locate(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """Cell of each (state, spent); -1 outside the boxes, or if no play enters the state so.
+    def locate(self, state: Ints, counted: Ints, spent: Ints | None) -> Ints:
+        """Return the cell of each (state, spent); -1 outside the boxes.
 
-        The boxes count `kept` (Q, D); `spent` (Q, M) has all constraints and is compared with
-        `least` and `most` unless it is None.
+        It is -1 too if no play enters the state so. Boxes count the amounts `counted` (Q, D).
+        Unless it is None, `spent` (Q, M), which has all constraints, is compared with `least` and
+        `most`.
         """
         from acegames.kernels import lookup
 
-        found = np.empty(len(state), dtype=np.int64)
-        given = (state, kept, np.empty((0, 0)) if spent is None else spent)
-        asked, kept, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in given)
+        cell = np.empty(len(state), dtype=np.int64)
+        arrays = (state, counted, np.empty((0, 0)) if spent is None else spent)
+        asked, counted, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in arrays)
         states, lo, size, base, least, most = self._fixed
-        lookup.locate(states, lo, size, base, least, most, asked, kept, spent, found)
-        return found
+        lookup.locate(states, lo, size, base, least, most, asked, counted, spent, cell)
+        return cell
 
     def pair_table(self, dims: tuple[int, ...], *, by_cell: bool) -> PairTable:
         """Return what `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
@@ -172,7 +173,7 @@ class LayerSpace:
         return tuple(read_only(np.ascontiguousarray(x)) for x in boxes)
 
     def slots(self, n_states: int) -> NDArray[np.int32]:
-        """Place of each state among those with a box, -1 for none."""
+        """Return the place of each state among those with a box, -1 for none."""
         slot = np.empty(n_states, dtype=np.int32)
         slot.fill(-1)
         slot[self.states] = np.arange(len(self.states), dtype=np.int32)
@@ -194,9 +195,9 @@ class LayerSpace:
 
 
 def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Return first cell and first line of each box, layers end to end, one more entry per layer.
+    """Number cells and lines: the first ones of each box, layers end to end.
 
-    The boxes of layer t are start[t] : start[t+1].
+    There is one more entry per layer. The boxes of layer t are start[t] : start[t+1].
     """
     from acegames.kernels import boxes
 

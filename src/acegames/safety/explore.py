@@ -58,7 +58,7 @@ def explore(
     if dense is None:
         try:
             return _explore_sparse(space, roots, allowed, team, partial(crowded, np.cumsum(space.totals)))
-        except _Enough:
+        except _StopListing:
             dense = dense_bytes(space) <= allowed
     if dense:
         return (explore_boxes or explore_dense)(space, roots, allowed, team)
@@ -66,7 +66,7 @@ def explore(
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class PairCounts:
     """How many cells are reached."""
 
     space: Space  # explored where all could be counted; where not, with the choice of boxes or lists
@@ -74,7 +74,7 @@ class Counted:
     seen: Space  # explored, as many first layers as are quick: the space itself where that is all of them
 
 
-def count(space: Space, team: Team | None = None) -> Counted:
+def count(space: Space, team: Team | None = None) -> PairCounts:
     """Explore a space where that is quick.
 
     Where it is not, the numbers of the first layers are known and the others estimated by sampling.
@@ -83,7 +83,7 @@ def count(space: Space, team: Team | None = None) -> Counted:
     cells, dense, first = np.cumsum(space.totals), space.dense, [np.sort(roots)]
     team = Team() if team is None else team
     if (roots < 0).any():
-        return known(space)
+        return as_counted(space)
 
     def enough(numbers: Sequence[int]) -> bool:
         full = space.dense is None and crowded(cells, numbers)
@@ -91,13 +91,13 @@ def count(space: Space, team: Team | None = None) -> Counted:
 
     if not dense:
         try:
-            return known(_explore_sparse(space, roots, available_memory(), team, enough))
-        except _Enough as far:
+            return as_counted(_explore_sparse(space, roots, available_memory(), team, enough))
+        except _StopListing as far:
             first = far.keys
             dense = space.dense is None and crowded(cells, list(map(len, first)))
     boxes = space.dense is not False and dense_bytes(space) <= available_memory()
     if boxes and cells[-1] * outs <= QUICK_HELD:
-        return known(explore_dense(space, roots, available_memory(), team))
+        return as_counted(explore_dense(space, roots, available_memory(), team))
     reached = sampled(space, first)
     dense = dense or (boxes and reached.sum() * DENSE_OCCUPANCY > cells[-1])
     work, most = (cells, QUICK_HELD / 4) if dense else (np.cumsum(reached), QUICK_LISTED / 8)
@@ -108,22 +108,22 @@ def count(space: Space, team: Team | None = None) -> Counted:
         share = numbers.sum() / cells[len(numbers) - 1]
         reached = np.maximum(reached, share * space.totals)
         reached[: len(numbers)] = numbers
-    return Counted(replace(space, dense=dense), reached, seen)
+    return PairCounts(replace(space, dense=dense), reached, seen)
 
 
-def known(space: Space) -> Counted:
-    """Of a space that is explored, or infeasible."""
+def as_counted(space: Space) -> PairCounts:
+    """Count the cells of a space that is explored, or infeasible."""
     numbers = [x.number for x in space.cells] or np.zeros(len(space.totals))
-    return Counted(space, np.array(numbers, dtype=np.float64), space)
+    return PairCounts(space, np.array(numbers, dtype=np.float64), space)
 
 
 def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float | None = None) -> Floats:
-    """Return numbers of the first layers, whose cells are given, and of the others by sampling, for
-    which about so many outcomes are looked at.
+    """Estimate the numbers of cells of layers by sampling; those of the first layers are known.
 
-    Of each layer some cells are drawn, in two halves. If n cells follow one half, m the other and k
-    both, then about n m / k follow the layer (capture and recapture); and at most as many per
-    cell of the layer as per drawn one. Cells from which no play is safe to the end count too.
+    About `outcomes` outcomes are looked at. Of each layer some cells are drawn, in two halves. If n
+    cells follow one half, m the other and k both, then about n m / k follow the layer (capture and
+    recapture); and at most as many per cell of the layer as per drawn one. Cells from which no play
+    is safe to the end count too.
     """
     H, rng = space.game.horizon, np.random.default_rng(0)
     first = [space.layer(0).locate(*space.roots, None)] if first is None else first
@@ -144,16 +144,17 @@ def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float |
     return np.array(numbers)
 
 
-class _Enough(Exception):
-    """More cells are reached than shall be listed; those of each time so far."""
+class _StopListing(Exception):
+    """More cells are reached than shall be listed; `keys` are those of each time so far."""
 
     def __init__(self, keys: list[Ints]) -> None:
         self.keys = keys
 
 
 def crowded(cells: Ints, numbers: Sequence[int]) -> bool:
-    """Return whether boxes hold the reached cells better than lists; `cells` are those of all boxes
-    up to each time.
+    """Return whether boxes hold the reached cells better than lists.
+
+    `cells` are those of all boxes up to each time.
     """
     listed = sum(numbers)
     filled = listed > FEW_CELLS and listed * DENSE_FROM_THE_START > cells[len(numbers) - 1]
@@ -171,13 +172,13 @@ def check_memory(needed: float, allowed: int, cells: int) -> None:
 
 def batches(totals: Ints, most: int | None = None) -> list[tuple[int, int]]:
     """Cut the layers into runs t0 .. t1-1 of bounded work, so that Ctrl-C works in between."""
-    most, found, t0, held = BATCH_CELLS if most is None else most, [], 0, 0
+    most, runs, t0, held = BATCH_CELLS if most is None else most, [], 0, 0
     for t, cells in enumerate(totals.tolist()):
         if t > t0 and held + cells > most:
-            found.append((t0, t))
+            runs.append((t0, t))
             t0, held = t, 0
         held += cells
-    return [*found, (t0, len(totals))] if len(totals) else []
+    return [*runs, (t0, len(totals))] if len(totals) else []
 
 
 def pieces(count: int, number: int) -> list[tuple[int, int]]:
@@ -186,12 +187,12 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
 
 
 def dense_bytes(space: Space) -> float:
-    """Of heights, of one bit per cell, and of the marks of two layers."""
+    """Return the bytes of heights, of one bit per cell, and of the marks of two layers."""
     return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
 
 
 def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
-    """Hold all cells of the boxes."""
+    """Explore boxes whose cells are all held: heights backwards, then marks forwards."""
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
@@ -215,7 +216,7 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     pack(marks, bits[: bit_start[1]])
     row_start = row_starts(space)
     rows = np.zeros(int(row_start[-1]), dtype=np.uint8)
-    reaching = _Reaching(space, team, boxes, threads) if threads > 1 else None
+    reaching = _ThreadedReach(space, team, boxes, threads) if threads > 1 else None
     for (t0, t1), lines in zip(runs, shares, strict=True):
         if len(lines) == 1 or reaching is None:
             marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, row_start, rows)
@@ -235,13 +236,14 @@ def check_boxes(space: Space, allowed: int) -> float:
 def end_heights(space: Space) -> NDArray[np.int32]:
     """Return the heights of the lines after the last step, where all is feasible."""
     end = space.layer(space.game.horizon)
-    found: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
-    return found
+    heights: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
+    return heights
 
 
 def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
-    """Return whether play is feasible from all roots; the first heights are those of the first
-    layer.
+    """Return whether play is feasible from all roots.
+
+    `height` begins with the heights of the first layer.
     """
     top = space.layer(0)
     box = top.base.searchsorted(roots, side="right") - 1
@@ -250,28 +252,24 @@ def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
 
 
 def bit_starts(space: Space) -> Ints:
-    """Return where the bits of each layer begin, in bytes."""
+    """Return the byte at which the bits of each layer begin."""
     return pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
 
 
 def row_starts(space: Space) -> Ints:
-    """Return where the bits of the rows of each time begin, in bytes, (H+1,); tables may have
-    more times.
-    """
+    """Return the byte at which the bits of the rows of each time begin, (H+1,)."""
     tables = space.tables
-    rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at[: space.game.horizon], 0]
+    rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at, 0]
     return pointers(-(-rows // 8))
 
 
 def no_rows(space: Space) -> list[Bytes]:
-    """Bits of rows, none of which is set, by time."""
+    """Return bits of rows, none of which is set, by time."""
     return np.split(np.zeros(int(row_starts(space)[-1]), dtype=np.uint8), row_starts(space)[1:-1])
 
 
 def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) -> Space:
-    """Return the space with what was found: heights, a bit per cell, and a bit per row of each
-    time.
-    """
+    """Return the space with heights, a bit per cell, and a bit per row of each time."""
     starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
     cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
     played = tuple(np.split(rows, row_starts(space)[1:-1]))
@@ -279,13 +277,13 @@ def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) 
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
-    """Return the runs of lines that threads take of one layer; several small layers are one piece."""
+    """Return the runs of lines that threads take of one layer; small layers are one piece."""
     number = min(threads, int(space.totals[t0]) // PIECE_CELLS) if t1 == t0 + 1 else 1
     lines = int(space.line_start[t0 + 1] - space.line_start[t0])
     return pieces(lines, number) if number > 1 else [(0, ALL_LINES)]
 
 
-class _Reaching:
+class _ThreadedReach:
     """Marks cells of large layers on several threads, each into marks of its own."""
 
     def __init__(self, space: Space, team: Team, boxes: AllBoxes, threads: int) -> None:
@@ -295,15 +293,15 @@ class _Reaching:
         self.marks = np.empty((2, threads * int(space.totals.max())), dtype=np.uint8)
 
     def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes, rows: Bytes) -> Bytes:
-        """Return the marks of t+1, also as bits; fills the bits of the rows that are played at t."""
+        """Mark the cells of t+1 that play reaches; fill their bits, and those of rows at t."""
         from acegames.kernels.boxes import join_marks, pack, reach_lines
 
         space, total = self.space, int(self.space.totals[t + 1])
-        found = self.marks[t % 2, : len(lines) * total].reshape(len(lines), total)
+        own_marks = self.marks[t % 2, : len(lines) * total].reshape(len(lines), total)
         taken, run = np.zeros(1, dtype=np.int64), max(lines[0][1] // TURNS, 1)
 
         def reach(k: int) -> None:
-            reach_lines(t, taken, run, self.boxes, space.all_steps, marks, found[k], self.played)
+            reach_lines(t, taken, run, self.boxes, space.all_steps, marks, own_marks[k], self.played)
 
         self.team.each(reach, range(len(lines)))
         row_ptr = space.steps(t).row_ptr
@@ -312,10 +310,10 @@ class _Reaching:
         played[:] = 0
         words = RANK_BLOCK // 8
         self.team.each(
-            lambda run: join_marks(found, run[0] * RANK_BLOCK, bits[run[0] * words : run[1] * words]),
+            lambda run: join_marks(own_marks, run[0] * RANK_BLOCK, bits[run[0] * words : run[1] * words]),
             pieces(len(bits) // words, len(lines)),
         )
-        joined: Bytes = found[0]
+        joined: Bytes = own_marks[0]
         return joined
 
 
@@ -331,14 +329,14 @@ def listed(keys: Ints) -> Listed:
 def _explore_sparse(
     space: Space, roots: Ints, allowed: int, team: Team, enough: Callable[[Sequence[int]], bool] | None = None
 ) -> Space:
-    """List the reached cells; _Enough where `enough` says so of their numbers."""
+    """List the reached cells; raise _StopListing where `enough` says so of their numbers."""
     from acegames.kernels.sparse import sweep
 
     H, keys, number = space.game.horizon, [np.sort(roots)], 0
     for t in range(H):
         number += len(keys[t])
         if enough is not None and enough(list(map(len, keys))):
-            raise _Enough(keys)
+            raise _StopListing(keys)
         check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 
@@ -373,34 +371,32 @@ def _explore_sparse(
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:
     """Return the cells that safe rows lead to, in order.
 
-    Whether that takes too much memory is judged by one set of them all, however many there are.
+    Whether that takes too much memory is judged by one set of all, however many sets there are.
     """
     number = max(min(team.threads, SUCCESSOR_SETS, len(keys) // PIECE_KEYS), 1)
     if number == 1:
         return _set_of_successors(space, t, keys, allowed)
-    room, found = allowed // number, list[Ints]()
+    limit, sets = allowed // number, list[Ints]()
     with suppress(TooLarge):
-        found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], room), pieces(len(keys), number))
-    if not found:  # several sets take more than one
+        sets = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], limit), pieces(len(keys), number))
+    if not sets:  # several sets take more than one
         return _set_of_successors(space, t, keys, allowed)
-    longest = max(found, key=len)
+    longest = max(sets, key=len)
     edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []
-    parts = [np.split(x, np.searchsorted(x, edges)) for x in found]
+    parts = [np.split(x, np.searchsorted(x, edges)) for x in sets]
     together = np.concatenate(team.each(merged, list(zip(*parts, strict=True))))
     check_successors(len(keys), len(together), allowed)
     return together
 
 
 def merged(parts: Sequence[Ints]) -> Ints:
-    """Return the different ones in order; faster than `np.unique`."""
+    """Return the different keys of several sorted lists, in order; faster than `np.unique`."""
     keys = np.sort(np.concatenate(parts))
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
 def successor_bytes(keys: int, following: int) -> int:
-    """Of the hash set in which `successors` of so many cells are collected, of which there are
-    `following`.
-    """
+    """Return the bytes of the hash set of `successors`, of which there are `following`."""
     capacity = _first_capacity(keys)
     while 2 * following > capacity:
         capacity *= 4
@@ -408,7 +404,7 @@ def successor_bytes(keys: int, following: int) -> int:
 
 
 def check_successors(keys: int, following: int, allowed: int) -> None:
-    """Raise TooLarge where `successors` in one set would."""
+    """Raise TooLarge where `successors`, in one set, would."""
     needed = successor_bytes(keys, following)
     check_memory(needed, max(allowed, 2**20), needed // 16)
 
@@ -433,7 +429,7 @@ def successors(keys: Ints, here: Boxes, step: Steps, after: Following, allowed: 
     while True:
         check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
         table = np.empty(capacity, dtype=np.int64)
-        found = expand(keys, here, step, after, table)
-        if found >= 0:
+        number = expand(keys, here, step, after, table)
+        if number >= 0:
             return np.sort(table[table >= 0])
         capacity *= 4

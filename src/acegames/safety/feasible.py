@@ -60,15 +60,13 @@ class Feasibility(Shown):
         return [(self.game.states[s], c) for s, c in zip(state.tolist(), amounts, strict=True)]
 
     def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return `states` as indices in no particular order: states (Q,), and spent whole units (Q,
-        M).
-        """
+        """Return `states` as indices, in any order: states (Q,), and spent whole units (Q, M)."""
         self._check_time(t, self.game.horizon)
         layer = self.space.layers[t]
         if layer.cells is None:
             return np.zeros(0, dtype=np.int64), np.zeros((0, len(self.game.constraints)), dtype=np.int64)
-        state, kept = layer.spent(layer.cells.listed(layer.total))
-        return state, self.space.unproject(kept)
+        state, counted = layer.spent(layer.cells.listed(layer.total))
+        return state, self.space.unproject(counted)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
         """Return the feasible joint actions of a situation.
@@ -82,13 +80,13 @@ class Feasibility(Shown):
         s, total = self._find(t, state, spent, self.game.horizon - 1)
         table, budget = self.game.layer(t), self.lattice.budget[t]
         cost = self.lattice.costs(table.cost)
-        found = []
+        allowed = []
         for r in table.rows(s):
             outs = table.outcomes(r)
             after = self.lattice.after(total, cost[outs])
             if (after <= budget).all() and self.space.contains(t + 1, table.next_state[outs], after).all():
-                found.append(self.game.joint_action(table.action[r]))
-        return found
+                allowed.append(self.game.joint_action(table.action[r]))
+        return allowed
 
     @cached_property
     def frontier(self) -> Frontier:
@@ -117,13 +115,13 @@ class Feasibility(Shown):
         return plain_array(self.frontier.at(t, self.game.state_index(state)), len(self.game.constraints))
 
     def curve(self, x: int = 0, y: int = 1) -> NDArray[np.float64]:
-        """Corners of the staircase that bounds the feasible budgets of constraints x and y.
+        """Return the corners of the staircase that bounds the feasible budgets of two constraints.
 
-        For plots; shape (2k-1, 2). With more than two constraints it is a projection: the
-        other budgets are as large as needed.
+        For plots; shape (2k-1, 2). With more than two constraints it is a projection: the other
+        budgets are as large as needed.
 
         Args:
-            x, y: the numbers of two constraints, from 0.
+            x, y: the numbers of the two constraints, from 0.
         """
         if not all(0 <= k < len(self.game.constraints) for k in (x, y)) or x == y:
             raise InvalidOption(
@@ -143,7 +141,7 @@ class Feasibility(Shown):
             raise UnknownPair(f"t={t}: must be between 0 and {last}")
 
     def _find(self, t: int, state: Label, spent: Any, last: int) -> tuple[int, NDArray[np.int64]]:
-        """Index of the state and whole units of what was spent, up to time `last`."""
+        """Return the index of the state and the whole units spent of a pair up to time `last`."""
         to_whole = partial(to_units, self.game.constraints, self.lattice.units)
         index, total = read_pair(t, last, state, self.game.state_numbers, spent, to_whole)
         if not self.space.contains(t, np.array([index]), total).all():

@@ -13,9 +13,11 @@ x is as above and y is used once it was full: y_t = max over outcomes of (x', y'
 The y of all reservoirs follow the x as further columns. B_ref is the capacity, which must be at
 least y; what is left at the beginning must be at least x.
 
-A larger budget is never worse, so the minimal elements say everything. With one constraint
-there is one number per (t, s): O(H S A K). With two or more the antichains can grow without bound
-(deciding feasibility is NP-hard), so their size is limited.
+A larger budget is never worse, so the minimal elements say everything. With one constraint there is
+one number per (t, s): O(H S A K). With two or more the antichains can grow without bound (deciding
+feasibility is NP-hard), so their size is limited.
+
+The error for an infeasible game names these budgets.
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import TooLarge, UnknownPair
+from acegames.approximate.rounding import Rounding
+from acegames.approximate.within import Within
+from acegames.errors import Infeasible, TooLarge, UnknownPair
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Bools, Ints, look_up, owners
-from acegames.model.game import Layer, MarkovGame, exact_costs, place, reachable_states
-from acegames.model.numbers import Bound
-from acegames.model.words import to_digits
+from acegames.model.budgets import has_schedule
+from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place, reachable_states
+from acegames.model.numbers import Bound, plain, plain_array
+from acegames.model.words import number_beside, to_digits
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress, Teller
 
@@ -60,9 +65,7 @@ class _Needs:
 def _step_back(
     table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: Teller
 ) -> _Needs:
-    """Return one step of the recursion: by arrays for antichains of one element, one by one for
-    others.
-    """
+    """Take a step of the recursion: by arrays where one element is minimal, else by state."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))
     joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (rows, M + R)
     acting = np.flatnonzero(np.diff(table.row_ptr))
@@ -90,11 +93,11 @@ def _step_back(
             for nxt, c in zip(table.next_state[here].tolist(), cost[here], strict=True):
                 join = _join(join, _shift(after.of(nxt), c, stored))
             choices.append(join)
-        found = minimal_elements(np.concatenate(choices))
-        if len(found) == 1:
-            single[s] = found[0]
+        minimal = minimal_elements(np.concatenate(choices))
+        if len(minimal) == 1:
+            single[s] = minimal[0]
         else:
-            chains[s] = found
+            chains[s] = minimal
         teller.pair()
     teller.layer(int((reached & settled).sum()))
     return _Needs(single, chains, reached)
@@ -114,10 +117,10 @@ class Frontier:
         self._game = game
         columns = list(zip(*game.budgets, strict=True))
         self.reference = [
-            last_finite(column) if kept is None else kept.capacity
-            for column, kept in zip(columns, game.reservoirs, strict=True)
+            last_finite(column) if reservoir is None else reservoir.capacity
+            for column, reservoir in zip(columns, game.reservoirs, strict=True)
         ]
-        self._stored = stored = [m for m, kept in enumerate(game.reservoirs) if kept is not None]
+        self._stored = stored = [m for m, reservoir in enumerate(game.reservoirs) if reservoir is not None]
         self.units: list[Fraction] = []
         costs: list[Ints] = []  # whole units of each cost code
         shift = np.zeros((game.horizon, len(columns)), dtype=np.int64)  # D_t
@@ -147,23 +150,20 @@ class Frontier:
         self._need = needs[::-1]
 
     def at_root(self) -> list[tuple[Bound, ...]]:
-        """Return minimal budgets of the whole game, enough for every initial state; inf without
-        bounds.
-        """
+        """Return minimal budgets that are enough for every initial state; inf without bounds."""
         need = np.full((1, len(self.units) + len(self._stored)), NOTHING)
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
         for k, m in enumerate(self._stored, len(self.units)):
-            kept = self._game.reservoirs[m]
-            assert kept is not None
-            if kept.missing:  # no capacity helps where more than the level at the beginning is needed
-                need = need[need[:, m] <= int(kept.start / self.units[m])]
+            reservoir = self._game.reservoirs[m]
+            assert reservoir is not None
+            if reservoir.missing:  # no capacity helps where more than the level at the beginning is needed
+                need = need[need[:, m] <= int(reservoir.start / self.units[m])]
             need[:, m] = np.maximum(need[:, m], need[:, k])
         return self._budgets(minimal_elements(need[:, : len(self.units)]), math.inf)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
-        """Return minimal remaining budgets before acting in `state` at `t`; -inf if no bound
-        follows.
+        """Return minimal remaining budgets before acting in `state` at `t`; -inf without bounds.
 
         Of a reservoir with its own capacity: the level. UnknownPair if the state cannot occur then.
         """
@@ -188,9 +188,7 @@ def last_finite(column: tuple[Bound, ...]) -> Fraction:
 
 
 def _shift(need: Antichain, cost: Ints, stored: Sequence[int]) -> Antichain:
-    """Return what is needed before a cost, (..., M + R): of a full reservoir, what is needed after
-    it.
-    """
+    """Return what is needed before a cost, (..., M + R); of a full reservoir, after it."""
     width = cost.shape[-1]
     own, held = need[..., :width], need[..., width:]
     before = np.where(own == NOTHING, NOTHING, own + cost)
@@ -208,7 +206,7 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
 
 
 def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
-    """Return minimal elements, each once, in lexicographic order."""
+    """Return the minimal elements, each once, in lexicographic order."""
     if len(points) <= 1 or points.shape[1] == 0:
         return points[:1]
     if points.shape[1] == 1:
@@ -218,10 +216,84 @@ def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
         lower = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
         stairs: NDArray[Any] = points[np.append(True, lower)]
         return stairs
-    kept: list[Ints] = []
+    minimal: list[Ints] = []
     while len(points):  # the first in lexicographic order is minimal; drop all that it beats
-        kept.append(points[0])
+        minimal.append(points[0])
         points = points[~(points >= points[0]).all(axis=1)]
-        if len(kept) > MOST_ELEMENTS:
+        if len(minimal) > MOST_ELEMENTS:
             raise TooLarge(f"the frontier of minimal budgets has more than {MOST_ELEMENTS} elements")
-    return np.array(kept)
+    return np.array(minimal)
+
+
+# -- the error for infeasible games ---------------------------------------------------------------
+
+
+def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
+    """Return the error for a game without a feasible policy; `how` says how costs were counted."""
+    verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
+    try:
+        frontier = Frontier(game)
+        minimal = plain_array(frontier.at_root(), len(game.constraints))
+    except (TooLarge, OverflowError) as error:
+        return Infeasible(f"{verdict} (which budgets would suffice is unknown: {error})")
+    if not len(minimal):
+        stored = [
+            c
+            for c, reservoir in zip(game.constraints, game.reservoirs, strict=True)
+            if reservoir is not None and reservoir.missing
+        ]
+        return Infeasible(
+            f"{verdict}. No capacity suffices: {_some(stored)} must start at a higher level", minimal, game.constraints
+        )
+    shown = [
+        ", ".join(
+            f"{c!r}: {'capacity ' * (reservoir is not None)}{number_beside(b, plain(own))}"
+            for c, reservoir, b, own in zip(game.constraints, game.reservoirs, row, frontier.reference, strict=True)
+        )
+        for row in minimal[:3].tolist()
+    ]
+    more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
+    last = (
+        " (the last finite entry of the schedule, with the other entries raised or lowered by the same amount)"
+        if has_schedule(game)
+        else ""
+    )
+    return Infeasible(
+        f"{verdict}. Minimal budgets that suffice{last}{', with costs so rounded' if how else ''}: {'; or '.join(shown)}{more}",
+        minimal,
+        game.constraints,
+    )
+
+
+def _some(labels: list[Label]) -> str:
+    """Name constraints of which one, or several, are meant."""
+    together = ["", "", " or both"][len(labels)] if len(labels) < 3 else " or several of them"
+    return " or ".join(map(repr, labels)) + together
+
+
+def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
+    """Return the error for a game whose costs may be rounded.
+
+    The budgets that suffice come from costs rounded for every budget: the rounding for the game's
+    own leaves out what cannot break that one, but might break a smaller one.
+    """
+    rules = within.count(game).rounding
+    if not rules:
+        return infeasible(game)
+    try:
+        again = within.rounded(game, any_budget=True)
+        assert again is not None
+        return infeasible(again.game, _how(again.rounding))
+    except TooLarge:
+        return Infeasible(
+            f"no policy keeps every budget with probability one, {_how(rules)} (which budgets would suffice is unknown)"
+        )
+
+
+def _how(rules: tuple[Rounding | None, ...]) -> str:
+    """Say what an infeasible verdict means where costs are rounded."""
+    if any(r is not None and r.direction == "up" for r in rules):
+        return "with costs rounded up (with the true costs the game may still be feasible: try a smaller epsilon, or rounding='down')"
+    if any(r is not None and r.direction == "down" for r in rules):
+        return "even with costs rounded down, so none does with the true costs"
+    return ""

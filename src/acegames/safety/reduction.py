@@ -1,9 +1,17 @@
-"""Algorithm 2: the action-constrained Markov game behind the budgets, and the way back (spec 3).
+"""Algorithms 1 and 2 as they are written: the graph of feasible play, and the game it leaves.
 
-The reduced game has the feasible pairs (state, spent) as states, the feasible joint actions (in
-general not a product) as legal ones, the same rewards, and no budgets. A Markov-perfect equilibrium
-of it is a subgame-perfect anytime-constrained equilibrium of the original; `lift` reads it as a
-policy of the original.
+*Algorithm 1*, corrected (spec 2): the AND/OR graph of nodes that are TRUE *and* reached through
+TRUE. Nodes of time t are pairs (state, spent), each once. An action is expanded only if every
+outcome keeps the budget. Backwards, an action is TRUE when all its successors are and a node is
+TRUE when some action is; forwards again from the roots, through TRUE actions only. What is left is
+exactly FS and FA. Time and memory are linear in nodes plus edges (apart from a sort per layer).
+This is the reference path; it keeps every edge.
+
+*Algorithm 2* (spec 3): the action-constrained Markov game behind the budgets, and the way back. It
+has the feasible pairs (state, spent) as states, the feasible joint actions (in general not a
+product) as legal ones, the same rewards, and no budgets. A Markov-perfect equilibrium of it is a
+subgame-perfect anytime-constrained equilibrium of the original; `lift` reads it as a policy of the
+original.
 """
 
 from __future__ import annotations
@@ -15,16 +23,93 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import Ints, owners, spans
+from acegames.model.arrays import Bools, Floats, Ints, in_order, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, Layer, MarkovGame
 from acegames.model.user_functions import public
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
-from acegames.safety.graph import feasible_graph
-from acegames.safety.infeasible import infeasible
+from acegames.safety.frontier import infeasible
+from acegames.safety.lattice import Lattice
 from acegames.system.memory import within_memory
 from acegames.system.showing import Shown
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLayer:
+    """The pairs of one time and their actions. The last layer (t = H) has nodes and no rows."""
+
+    state: Ints  # (P,) pairs are in lexicographic order of (state, spent)
+    spent: Ints  # (P, M) whole units
+    row_ptr: Ints  # (P+1,) rows of pair p are row_ptr[p] : row_ptr[p+1]
+    row: Ints  # (R,) index of the joint action in game.layer(t)
+    out_ptr: Ints  # (R+1,)
+    prob: Floats  # (K,)
+    next_pair: Ints  # (K,) index into the next layer
+
+    def with_rows(self, chosen: Bools) -> NodeLayer:
+        """Return the pairs with some of their rows."""
+        outs = np.repeat(chosen, np.diff(self.out_ptr))
+        return replace(
+            self,
+            row_ptr=pointers(np.bincount(owners(self.row_ptr)[chosen], minlength=len(self.state))),
+            row=self.row[chosen],
+            out_ptr=pointers(np.diff(self.out_ptr)[chosen]),
+            prob=self.prob[outs],
+            next_pair=self.next_pair[outs],
+        )
+
+    def with_pairs(self, chosen: Bools) -> NodeLayer:
+        """Return some of the pairs; the others have no rows."""
+        row_ptr = self.row_ptr[np.append(chosen, True)]
+        return replace(self, state=self.state[chosen], spent=self.spent[chosen], row_ptr=row_ptr)
+
+    def all_outcomes(self, fine: Bools) -> Bools:
+        """Return for which rows all outcomes are fine."""
+        return np.logical_and.reduceat(fine, self.out_ptr[:-1]) if len(self.row) else np.zeros(0, dtype=bool)
+
+
+def feasible_graph(game: MarkovGame, lattice: Lattice) -> list[NodeLayer] | None:
+    """Return the pruned layers t = 0 .. H, or None if an initial state has no feasible policy."""
+    layers = _expand(game, lattice)
+    true = np.ones(len(layers[-1].state), dtype=bool)
+    for t in reversed(range(game.horizon)):
+        layers[t] = layers[t].with_rows(layers[t].all_outcomes(true[layers[t].next_pair]))
+        true = np.diff(layers[t].row_ptr) > 0
+    if not true.all():
+        return None
+    reached = true
+    for t in range(game.horizon):
+        layer = layers[t].with_rows(reached[owners(layers[t].row_ptr)]).with_pairs(reached)
+        reached = np.zeros(len(layers[t + 1].state), dtype=bool)
+        reached[layer.next_pair] = True
+        layers[t] = replace(layer, next_pair=(np.cumsum(reached) - 1)[layer.next_pair])
+    return [*layers[:-1], layers[-1].with_pairs(reached)]
+
+
+def _expand(game: MarkovGame, lattice: Lattice) -> list[NodeLayer]:
+    state = np.array([s for s, _ in game.initial], dtype=np.int64)
+    spent = np.tile(lattice.start, (len(state), 1))
+    layers = []
+    for t in range(game.horizon):
+        table = game.layer(t)
+        row, row_ptr = spans(table.row_ptr[state], table.row_ptr[state + 1])
+        out, out_ptr = spans(table.out_ptr[row], table.out_ptr[row + 1])
+        total = lattice.after(spent[owners(row_ptr)[owners(out_ptr)]], lattice.costs(table.cost)[out])
+        every = NodeLayer(state, spent, row_ptr, row, out_ptr, table.prob[out], next_pair=np.arange(len(out)))
+        safe = every.with_rows(every.all_outcomes((total <= lattice.budget[t]).all(axis=1)))
+        outs = safe.next_pair  # as yet the numbers of the outcomes that are left
+        after = np.column_stack([table.next_state[out[outs]], total[outs]])
+        order, new = in_order(list(after.T))
+        next_pair = np.empty(len(order), dtype=np.int64)
+        next_pair[order] = np.cumsum(new) - 1
+        layers.append(replace(safe, next_pair=next_pair))
+        state, spent = after[order[new], 0], after[order[new], 1:]
+    nothing, ends = np.zeros(0, dtype=np.int64), np.zeros(len(state) + 1, dtype=np.int64)
+    return [*layers, NodeLayer(state, spent, ends, nothing, ends[:1], np.zeros(0), nothing)]
+
+
+# -- Algorithm 2 ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +171,7 @@ class Reduction(Shown):
 
 
 def _paying(layer: Layer, row: Ints, raw: RawLayer) -> RawLayer:
-    """Return the rows of a layer, in the reduced game, with what their outcomes pay."""
+    """Add to the rows of a layer of the reduced game what their outcomes pay."""
     paid = layer.payments
     if paid is None:
         return raw
@@ -105,11 +190,9 @@ class LiftedPolicy:
     feasibility: Feasibility
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Return probability of each joint action; KeyError where it is not reachable in feasible
-        play.
-        """
-        found: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
-        return found
+        """Return the probability of each joint action; KeyError where feasible play cannot be."""
+        probabilities: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
+        return probabilities
 
     def values(self, t: int, state: Label, spent: Any) -> Any:
         """Return each player's expected reward from here on."""
@@ -120,7 +203,7 @@ class LiftedPolicy:
 
 
 def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
-    """Spending as a part of a state's label that files can hold: fractions (1/3) become text."""
+    """Return spending as a part of a label that files can hold: fractions (1/3) become text."""
     return tuple(str(x) if type(x) is Fraction else x for x in spent)
 
 
@@ -132,7 +215,7 @@ def reduce(game: MarkovGame) -> Reduction:
         Infeasible: no policy keeps every budget; it carries the minimal budgets that suffice.
         TooLarge: as `feasibility`.
     """
-    found = feasibility(game)
-    if not found.feasible:
+    verdict = feasibility(game)
+    if not verdict.feasible:
         raise infeasible(game)
-    return Reduction(game, found)
+    return Reduction(game, verdict)

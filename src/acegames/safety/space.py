@@ -30,8 +30,7 @@ from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.model.record import with_fields
 from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
-from acegames.safety.lattice import Lattice
-from acegames.safety.sums import Sums, find_sums
+from acegames.safety.lattice import Lattice, Sums, find_sums
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
@@ -77,7 +76,7 @@ class Tables:
         return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
 
     def steps(self, budget: Ints) -> AllSteps:
-        """For kernels; budget (H, D)."""
+        """Return the tables for kernels, with the budget (H, D)."""
         return AllSteps(self.layer_at, self.row_ptr, self.out_ptr, self.next_state, self.cost, self.prob, budget)
 
 
@@ -133,7 +132,7 @@ class Space:
         return self.tables.steps(self.budget)
 
     def all_boxes(self, height: NDArray[np.int32]) -> AllBoxes:
-        """Return the boxes of all layers with a height map, for kernels that run over many times."""
+        """Return the boxes of all layers with heights, for kernels that run over many times."""
         return AllBoxes(self.start, self.states, self.lo, self.size, self.base, self.line, self.line_start, height)
 
     def steps(self, t: int) -> Steps:
@@ -154,7 +153,7 @@ class Space:
         return Following(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
 
     def packed_rows(self, t: int, rows: Bools | Bytes) -> Bytes:
-        """Return a bit for each row of time t, given flags of all rows of the tables."""
+        """Pack flags of all rows of the tables into a bit for each row of time t."""
         row_ptr = self.tables.row_ptr[self.tables.layer_at[t]]
         return np.packbits(rows[row_ptr[0] : row_ptr[-1]], bitorder="little")
 
@@ -187,7 +186,7 @@ class Space:
         return int(self.totals[:-1].sum())
 
     def until(self, t: int) -> Space:
-        """The same boxes of the first t steps, after which play ends; not explored."""
+        """Return the boxes of the first t steps, after which play ends; they are not explored."""
         game, boxes = self.game, int(self.start[t + 1])
         own, more = slice(boxes), slice(boxes + t + 1)
         shorter = with_fields(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
@@ -204,10 +203,10 @@ class Space:
         return states, self.spent[None, :].repeat(len(states), axis=0)
 
     def same_boxes(self, other: Space) -> bool:
-        """Return whether the boxes of all times before the end are the same as in a plan."""
+        """Return whether all boxes before the end are those of another plan."""
         last = int(self.start[-2])
-        alike = self.dims == other.dims and np.array_equal(self.start[:-1], other.start[:-1])
-        return alike and all(np.array_equal(a[:last], b[:last]) for a, b in zip(self._boxes, other._boxes, strict=True))
+        same = self.dims == other.dims and np.array_equal(self.start[:-1], other.start[:-1])
+        return same and all(np.array_equal(a[:last], b[:last]) for a, b in zip(self._boxes, other._boxes, strict=True))
 
     @property
     def _boxes(self) -> tuple[Ints, ...]:
@@ -218,20 +217,20 @@ class Space:
         if not self.feasible:
             return np.zeros(len(state), dtype=bool)
         cell = self.layers[t].locate(state.astype(np.int64), self.project(spent), spent)
-        found = cell >= 0
+        inside = cell >= 0
         if self.sums is not None:
-            found &= self.sums.agree(spent)
-        found[found] = self.cells[t].rank(cell[found]) >= 0
-        return found
+            inside &= self.sums.agree(spent)
+        inside[inside] = self.cells[t].rank(cell[inside]) >= 0
+        return inside
 
     def project(self, spent: Ints) -> Ints:
-        """Return the kept constraints of (Q, M) whole units."""
+        """Return the columns of (Q, M) whole units that boxes count."""
         return spent[:, list(self.dims)] if self.dims else np.zeros((len(spent), 1), dtype=np.int64)
 
-    def unproject(self, kept: Ints) -> Ints:
-        """Return (Q, M) whole units from (Q, D), for a space that keeps every constraint."""
-        spent = np.zeros((len(kept), self.least.shape[1]), dtype=np.int64)
-        spent[:, list(self.dims)] = kept[:, : len(self.dims)]
+    def unproject(self, counted: Ints) -> Ints:
+        """Return (Q, M) whole units from (Q, D), where boxes or sums have every constraint."""
+        spent = np.zeros((len(counted), self.least.shape[1]), dtype=np.int64)
+        spent[:, list(self.dims)] = counted[:, : len(self.dims)]
         if self.sums is not None:
             self.sums.fill(spent)
         return spent
@@ -283,8 +282,8 @@ def _laid_out(game: MarkovGame, lattice: Lattice, arrivals: Arrivals, dims: list
 
     tables, start, states = arrivals.tables, arrivals.start, arrivals.states
     least, most = arrivals.least, arrivals.most
-    given = (tables.cost, lattice.budget, lattice.start[None, :], least, most)
-    cost, budget, spent, low, high = (_columns(x, dims) for x in given)
+    arrays = (tables.cost, lattice.budget, lattice.start[None, :], least, most)
+    cost, budget, spent, low, high = (_columns(x, dims) for x in arrays)
     lo, size = np.empty((2, len(states), budget.shape[1]), np.int64)
     backward_boxes(tables.steps(budget)._replace(cost=cost), start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
@@ -295,9 +294,9 @@ def _laid_out(game: MarkovGame, lattice: Lattice, arrivals: Arrivals, dims: list
     if size.shape[1] > 1:
         longest = int(size.sum(axis=0).argmax())  # comes last, because lines run along it
         order = [*(k for k in range(size.shape[1]) if k != longest), longest]
-        if not clip and (found := _worthwhile_sums(lattice, arrivals, dims, cost, size)):
-            order, limit = list(found.counted), _limits(found, start, lo + size - 1, budget)
-            sums = found.named(dims)
+        if not clip and (implied := _worthwhile_sums(lattice, arrivals, dims, cost, size)):
+            order, limit = list(implied.counted), _limits(implied, start, lo + size - 1, budget)
+            sums = implied.named(dims)
         dims = [dims[k] for k in order]
         cost, budget, spent, lo, size = (_columns(x, order) for x in (cost, budget, spent, lo, size))
     boxes = (start, states, lo, size, least, most, *number_boxes(start, size))
@@ -308,8 +307,9 @@ def _laid_out(game: MarkovGame, lattice: Lattice, arrivals: Arrivals, dims: list
 
 
 def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost: Ints, size: Ints) -> Sums | None:
-    """Return what columns are of others, where large boxes without them have so much fewer cells
-    that lists hold these better. None: boxes count all.
+    """Find constraints that follow from others and are better left out of boxes; None: none.
+
+    They are where large boxes without them have so much fewer cells that lists hold these better.
     """
     cells = count_cells(size)
     if cells <= DENSE_IF_BELOW:
@@ -317,18 +317,18 @@ def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost
     reach = [np.abs(x[:, dims]).max(axis=0, initial=0) for x in (arrivals.least, arrivals.most, arrivals.tables.cost)]
     order = [int(k) for k in size.sum(axis=0).argsort(kind="stable")]  # counting the short ones takes the fewest cells
     plain = lattice.floor[dims] < 0
-    found = find_sums(cost, np.max(reach, axis=0).tolist(), order, plain)
+    sums = find_sums(cost, np.max(reach, axis=0).tolist(), order, plain)
     if (
-        found is None
-        or not found.counted
-        or (fits_numbers(cells) and count_cells(size[:, list(found.counted)]) * DENSE_OCCUPANCY > cells)
+        sums is None
+        or not sums.counted
+        or (fits_numbers(cells) and count_cells(size[:, list(sums.counted)]) * DENSE_OCCUPANCY > cells)
     ):
         return None
-    return found
+    return sums
 
 
 def _limits(sums: Sums, start: Ints, top: Ints, budget: Ints) -> Ints:
-    """Up to where sums (E,) lead into each box: not over its `top` and the budget before it."""
+    """Return up to where sums (E,) lead into each box: its `top`, or the budget before it."""
     own, entered = list(sums.of), int(start[1])  # nothing leads into the boxes before
     before = np.repeat(np.arange(len(budget)), np.diff(start[1:]))  # the time of the step that leads there
     limit = top[:, own]
@@ -337,7 +337,7 @@ def _limits(sums: Sums, start: Ints, top: Ints, budget: Ints) -> Ints:
 
 
 def _columns(array: Ints, dims: list[int]) -> Ints:
-    """Return some columns in this order; one of zeros instead of none. Read-only as the array is."""
+    """Return some columns in this order, or one of zeros; read-only as the array is."""
     if dims == list(range(array.shape[1])) and dims:
         return array
     taken = np.ascontiguousarray(array[:, dims]) if dims else np.zeros((len(array), 1), dtype=np.int64)
@@ -346,19 +346,17 @@ def _columns(array: Ints, dims: list[int]) -> Ints:
 
 def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:
     """Return the constraints that can bind and are not implied by another one (spec 9)."""
-    kept = [m for m in range(len(lattice.units)) if _can_bind(game, lattice, m)]
-    for j in list(kept):
-        for k in kept:
+    binding = [m for m in range(len(lattice.units)) if _can_bind(game, lattice, m)]
+    for j in list(binding):
+        for k in binding:
             if j != k and _implied(j, k, lattice, costs):
-                kept.remove(j)
+                binding.remove(j)
                 break
-    return kept
+    return binding
 
 
 def _implied(j: int, k: int, lattice: Lattice, costs: Ints) -> bool:
-    """Return whether play that keeps the budget of constraint k keeps that of j: it never spends
-    more.
-    """
+    """Return whether whoever keeps the budget of constraint k keeps that of j, spending less."""
     never_more = lattice.start[j] <= lattice.start[k] and lattice.floor[j] <= lattice.floor[k]
     budget = lattice.budget
     return bool(never_more and (budget[:, j] >= budget[:, k]).all() and (costs[:, j] <= costs[:, k]).all())
@@ -377,9 +375,7 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 
 def _prefer_dense(space: Space) -> bool | None:
-    """Return whether to store boxes cell by cell; None where it depends on how many cells are
-    reached.
-    """
+    """Return whether to store boxes cell by cell; None where that depends on what is reached."""
     if space.sums is not None or int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
     return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None

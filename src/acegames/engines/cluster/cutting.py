@@ -4,28 +4,33 @@ A *tile* is a slab of a box: some totals of the first constraint, all of the oth
 follow each other in the layer, and so do the tiles of a box. Slabs begin at the same totals in all
 states and at all times. A *block* is a run of tiles, slab by slab and, within a slab, in an order
 of states that puts neighbours together. Costs of one step are small against budgets, so a block
-leads into the same slab of the next layer and into the ones beside it, not everywhere.
+leads into the same slab of the next layer and into the slabs next to it, not everywhere.
 
 What a block needs of the next layer is its *region*: for each state that it leads to, the tiles
 between the least and the largest total that it can come with. Kernels address the next layer only
 through its boxes, so a region stands for the layer, numbered anew.
+
+A *layout* has the boxes of all times and how they are cut, which every task of a solve shares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acegames.kernels.records import Boxes, Following
-from acegames.model.arrays import Ints, pointers, spans
-from acegames.safety.cells import LayerSpace
+from acegames.kernels.records import Boxes, Following, Steps
+from acegames.model.arrays import Floats, Ints, pointers, spans
+from acegames.safety.cells import Cells, LayerSpace
 from acegames.safety.space import Space, Tables
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class StateGraph:
     """Which states lead to which in one step, and the range of what that costs of the first
     constraint; by the game's distinct layers.
     """
@@ -36,11 +41,11 @@ class Edges:
     most: tuple[Ints, ...]  # (E,)
 
     @staticmethod
-    def of(tables: Tables) -> Edges:
+    def of(tables: Tables) -> StateGraph:
         """Join the outcomes of all joint actions of a state that lead to the same state."""
-        found = [_edges(tables, row_ptr) for row_ptr in tables.row_ptr]
-        ptr, to, least, most = (tuple(x) for x in zip(*found, strict=True))
-        return Edges(ptr, to, least, most)
+        layers = [_edges(tables, row_ptr) for row_ptr in tables.row_ptr]
+        ptr, to, least, most = (tuple(x) for x in zip(*layers, strict=True))
+        return StateGraph(ptr, to, least, most)
 
 
 def _edges(tables: Tables, row_ptr: Ints) -> tuple[Ints, Ints, Ints, Ints]:
@@ -56,20 +61,22 @@ def _edges(tables: Tables, row_ptr: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     return pointers(np.bincount(state, minlength=states)), to, least, most
 
 
-def neighbours_together(space: Space, edges: Edges) -> Ints:
+def neighbours_together(space: Space, graph: StateGraph) -> Ints:
     """Return the place of each state in the order in which play can first come to it.
 
     States that lead to the same states come close to each other.
     """
     place = np.full(len(space.game.states), -1)
-    found, number = np.unique([s for s, _ in space.game.initial]), 0
-    while len(found):
-        place[found] = number + np.arange(len(found))
-        number += len(found)
-        several = [to[spans(ptr[found], ptr[found + 1])[0]] for ptr, to in zip(edges.ptr, edges.to, strict=True)]
+    states_now, number = np.unique([s for s, _ in space.game.initial]), 0
+    while len(states_now):
+        place[states_now] = number + np.arange(len(states_now))
+        number += len(states_now)
+        several = [
+            to[spans(ptr[states_now], ptr[states_now + 1])[0]] for ptr, to in zip(graph.ptr, graph.to, strict=True)
+        ]
         following = np.concatenate(several)
         following = following[np.sort(np.unique(following, return_index=True)[1])]
-        found = following[place[following] < 0]
+        states_now = following[place[following] < 0]
     place[place < 0] = number + np.arange(np.count_nonzero(place < 0))
     return place
 
@@ -159,10 +166,10 @@ def cut_layer(
 ) -> Cut:
     """Cut a layer into blocks of about `most` cells at most.
 
-    `place` orders the states; `step` is the largest cost of the first constraint, below which slabs
+    `place` orders the states; `step` is the largest cost of the first constraint: thinner slabs
     would lead into many others. A block has one total of one state at least. Where blocks will be
-    cut again into parts of about `part` cells, slabs suit these. `slabs` are the totals of a slab,
-    and the first total of the first one, if these are given.
+    cut again into parts of about `part` cells, slabs suit these. `slabs`, if there are any, say how
+    many totals a slab has, and where the first one begins.
     """
     length, each = layer.size[:, 0], np.prod(layer.size[:, 1:], axis=1)
     if slabs is None:
@@ -182,8 +189,10 @@ def cut_layer(
 
 
 def _slab(layer: LayerSpace, most: float, step: int) -> int:
-    """Return how many totals a slab has: all where one block suffices; else as many as a block of
-    all states can hold, but no fewer than a step costs, unless that is too much of a single state.
+    """Return how many totals a slab has: all of them where one block suffices.
+
+    Otherwise as many as a block of all states can hold, but no fewer than a step costs, unless that
+    is too much of a single state.
     """
     if layer.total <= most:
         return 2**61
@@ -194,7 +203,7 @@ def _slab(layer: LayerSpace, most: float, step: int) -> int:
 
 
 def _runs(sizes: Ints, most: float) -> Ints:
-    """Cut what lies in order into runs of about the same size, and about `most` at most."""
+    """Cut sizes in a row into runs of about the same sum, of about `most` at most."""
     total = int(sizes.sum())
     number = max(int(np.ceil(total / most)), 1)
     ends = np.cumsum(sizes)
@@ -203,7 +212,10 @@ def _runs(sizes: Ints, most: float) -> Ints:
 
 
 def with_blocks(cut: Cut, sizes: Ints, most: float) -> Cut:
-    """The same tiles in other blocks, none across two of the old ones; a tile counts as so much."""
+    """Cut the tiles of a layer into other blocks, none across two of the old ones.
+
+    Each tile counts as `sizes` says.
+    """
     parts = [
         cut.block[k] + _runs(sizes[cut.order[cut.block[k] : cut.block[k + 1]]], most)[:-1] for k in range(cut.blocks)
     ]
@@ -214,7 +226,7 @@ def with_blocks(cut: Cut, sizes: Ints, most: float) -> Cut:
 def boxes_of(layer: LayerSpace, cut: Cut, tiles: Ints) -> tuple[Boxes, Ints]:
     """Return the boxes of some tiles, in order, and where the tiles of each begin (B+1,).
 
-    Of each state the tiles must follow each other.
+    The tiles of each state must follow each other.
     """
     slot = cut.slot[tiles]
     begin = np.flatnonzero(np.diff(slot, prepend=-1))
@@ -242,7 +254,7 @@ class Region:
         return np.unique(self.owner)
 
     def following(self, n_states: int, height: np.ndarray, space: Space, t: int) -> Following:
-        """As kernels step into it; the region is of time t."""
+        """Return the region, which is of time t, as kernels step into it."""
         slot = np.full(n_states, -1, dtype=np.int32)
         slot[self.boxes.states] = np.arange(len(self.boxes.states), dtype=np.int32)
         own = space.layers[t].slots(n_states)[self.boxes.states]
@@ -252,15 +264,15 @@ class Region:
         return Following(slot, lo, size, base, line, height, weight, limit)
 
 
-def region(space: Space, edges: Edges, t: int, here: Boxes, cut: Cut) -> Region:
-    """Return what boxes of time t need of time t+1, which is cut like this."""
+def region(space: Space, graph: StateGraph, t: int, here: Boxes, cut: Cut) -> Region:
+    """Return the region of boxes of time t, in time t+1, which is cut like this."""
     after, layer = space.layers[t + 1], int(space.tables.layer_at[t])
-    ptr = edges.ptr[layer]
+    ptr = graph.ptr[layer]
     edge, own = spans(ptr[here.states], ptr[here.states + 1])
     box = np.repeat(np.arange(len(here.states)), np.diff(own))
-    slot = after.slots(len(space.game.states))[edges.to[layer][edge]].astype(np.int64)
-    least = here.lo[box, 0] + edges.least[layer][edge]
-    most = here.lo[box, 0] + here.size[box, 0] - 1 + edges.most[layer][edge]
+    slot = after.slots(len(space.game.states))[graph.to[layer][edge]].astype(np.int64)
+    least = here.lo[box, 0] + graph.least[layer][edge]
+    most = here.lo[box, 0] + here.size[box, 0] - 1 + graph.most[layer][edge]
     fine = (slot >= 0) & (least < after.lo[slot, 0] + after.size[slot, 0])
     slot, least, most = slot[fine], least[fine], most[fine]
     order = np.argsort(slot, kind="stable")
@@ -277,3 +289,113 @@ def region(space: Space, edges: Edges, t: int, here: Boxes, cut: Cut) -> Region:
     tiles, _ = spans(first, last + 1)
     boxes, within = boxes_of(after, cut, tiles)
     return Region(tiles, boxes, within, cut.owner[tiles])
+
+
+# -- all layers of a game -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A planned space in blocks. Block k of time t is some tiles of that layer."""
+
+    space: Space  # nothing of it is explored
+    graph: StateGraph
+    cuts: tuple[Cut, ...]  # of t = 0 .. H
+
+    @staticmethod
+    def of(space: Space, most: Floats, part: Floats | None = None, slabs: tuple[int, int] | None = None) -> Layout:
+        """Cut each layer into blocks of so many cells at most, with parts of so many.
+
+        `slabs`, if there are any, say how wide slabs are and where the first one begins.
+        """
+        graph = StateGraph.of(space.tables)
+        place, step = neighbours_together(space, graph), int(np.abs(space.tables.cost[:, 0]).max(initial=0))
+        layers = (space.layer(t) for t in range(space.game.horizon + 1))
+        each = zip(layers, most, most if part is None else part, strict=True)
+        cuts = tuple(cut_layer(layer, place, cells, step, fine, slabs) for layer, cells, fine in each)
+        return Layout(replace(space, arrivals=None), graph, cuts)
+
+    def roots(self) -> dict[int, Ints]:
+        """Return the cells where play begins, in order, by the block of time 0 that holds them."""
+        cells = np.unique(self.space.layers[0].locate(*self.space.roots, None))
+        owner = self.cuts[0].owner[self.cuts[0].tile_of(cells)]
+        return {int(k): cells[owner == k] for k in np.unique(owner)}
+
+    def boxes(self, t: int, k: int) -> Boxes:
+        """Return the boxes of a block, numbered by themselves."""
+        cut = self.cuts[t]
+        return boxes_of(self.space.layers[t], cut, cut.tiles(k))[0]
+
+    def region(self, t: int, k: int) -> Region:
+        """Return what a block needs of the next layer."""
+        return region_of(self, t, k)
+
+    def steps(self, t: int) -> Steps:
+        """Return what joint actions lead to at time t; writable where kernels are compiled for
+        that.
+        """
+        steps = self.space.steps(t)
+        return steps._replace(budget=steps.budget.copy())
+
+    def following(self, t: int, needed: Region, height: NDArray[np.int32] | None = None) -> Following:
+        """Return the layer of time t as kernels step into it: of which a region stands for the
+        whole.
+        """
+        nothing = np.zeros(0, dtype=np.int32)
+        return needed.following(len(self.space.game.states), nothing if height is None else height, self.space, t)
+
+    def heights(self, t: int, needed: Region, blocks: Mapping[int, NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Join the heights of a region of time t from those of blocks; at the end all is safe."""
+        _, _, size, _, line = needed.boxes
+        if t == self.space.game.horizon:
+            return np.repeat(size[:, -1] - 1, np.diff(line)).astype(np.int32)
+        if not blocks:  # nothing is needed
+            return np.zeros(0, dtype=np.int32)
+        cut = self.cuts[t]
+        joined = gather(blocks, needed.tiles, needed.owner, cut.line_offset, cut.lines)
+        if size.shape[1] > 1 or not len(joined):
+            return joined
+        places: NDArray[np.int64] = np.add.reduceat(
+            joined + np.int64(1), needed.begin[:-1]
+        )  # tiles are parts of a line
+        return (places - 1).astype(np.int32)
+
+
+@lru_cache(maxsize=256)
+def region_of(layout: Layout, t: int, k: int) -> Region:
+    """Return the region of a block; cached, because several tasks ask for it."""
+    return region(layout.space, layout.graph, t, layout.boxes(t, k), layout.cuts[t + 1])
+
+
+def heights_within(height: NDArray[np.int32], begin: Ints, cells: Ints) -> NDArray[np.int32]:
+    """Cut the heights of lines to parts of them, counted from where each part begins.
+
+    The height is -1 where the line's own is below the part, and the last cell where it is above.
+    """
+    clipped: NDArray[np.int32] = np.clip(height - begin, -1, cells - 1).astype(np.int32)
+    return clipped
+
+
+def count_tiles(cells: Cells, cut: Cut) -> Ints:
+    """Return how many cells of each tile of a layer are reached."""
+    counts: Ints = np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64)
+    return counts
+
+
+def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints) -> NDArray[Any]:
+    """Put together what some tiles hold, end to end along the last axis, in a fresh array.
+
+    `owner` (of these tiles) are the blocks that hold them; `offset` and `sizes` (of all tiles) say
+    where in the block, and how much.
+    """
+    length = sizes[tiles]
+    to, begin = pointers(length), offset[tiles]
+    new = np.ones(len(tiles), dtype=bool)
+    new[1:] = (owner[1:] != owner[:-1]) | (begin[1:] != begin[:-1] + length[:-1])
+    first = np.flatnonzero(new)
+    end = to[np.append(first[1:], len(tiles))[: len(first)]]
+    some = next(iter(blocks.values()))
+    gathered = np.empty((*some.shape[:-1], int(to[-1])), dtype=some.dtype)
+    for k, at, a, b in zip(owner[first].tolist(), begin[first].tolist(), to[first].tolist(), end.tolist(), strict=True):
+        gathered[..., a:b] = blocks[k][..., at : at + b - a]
+    return gathered

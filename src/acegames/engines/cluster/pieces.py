@@ -1,20 +1,27 @@
-"""The answers of a part of a layer as they are filed, and a layer put together from its pieces.
+"""Pieces of the policy, the layers that are put together from them, and a folder for these.
 
-A piece holds the answers of runs of cells; of each run the first cell says where in the layer it
-belongs. Layers are put together piece by piece: besides them no more than those of one task are in
-memory.
+A piece holds the encoded answers of runs of cells; of each run the first cell says where in the
+layer it belongs. Layers are put together piece by piece: besides them no more than the pieces of
+one task are in memory. Machines that see the checkpoint folder, which they know by a file in it,
+write layers there themselves.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import re
+import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.engines import SolvedLayer
 from acegames.engines.answers import Answers
-from acegames.engines.layer_store import SolvedLayer
+from acegames.engines.checkpoint import Checkpoint, unwritable
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer
 from acegames.policy.filing import joined_records, marked, row_type, size_type, spread
@@ -41,7 +48,7 @@ class Piece(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What the driver is told of a piece."""
+    """The counts of a piece that the driver learns."""
 
     pairs: int
     programs: int
@@ -51,18 +58,18 @@ class Counts(NamedTuple):
 
 
 def piece_of(
-    found: Answers, reached: NDArray[np.bool_] | None, runs: Ints, first: Ints, columns: int, *, by_cell: bool
+    solved: Answers, reached: NDArray[np.bool_] | None, runs: Ints, first: Ints, columns: int, *, by_cell: bool
 ) -> Piece:
-    """Return file the answers of a part, whose runs of cells begin at `runs` (R+1,), and in the
-    layer at `first` (R,).
+    """Make the piece of a part from its answers.
 
-    `reached` says which cells are reached; None: all. Answers are by cell, or by reached cell, with
-    so many columns of values.
+    The runs of cells of the part begin at `runs` (R+1,) in the answers, and at `first` (R,) in the
+    layer. `reached` says which cells are reached; None: all. Answers are by cell, or by reached
+    cell, with so many columns of values.
     """
-    at, size, row, prob = joined_records([found.mixed, *found.more])
+    at, size, row, prob = joined_records([solved.mixed, *solved.more])
     records = np.diff(np.searchsorted(at, runs))
     entries = np.diff(pointers(size)[np.searchsorted(at, runs)])
-    code, value, number, absent = found.code, found.value[:, :columns], np.diff(runs), np.zeros(0, np.uint8)
+    code, value, number, absent = solved.code, solved.value[:, :columns], np.diff(runs), np.zeros(0, np.uint8)
     if reached is not None and not by_cell:
         code, value = code[reached], value[reached]
         number = np.diff(pointers(reached)[runs])
@@ -71,14 +78,14 @@ def piece_of(
     return Piece(first, number, records, entries, code, absent, np.ascontiguousarray(value), size, row, prob)
 
 
-def counts_of(piece: Piece, found: Answers, pairs: int) -> Counts:
-    """Return what is told of a piece."""
+def counts_of(piece: Piece, solved: Answers, pairs: int) -> Counts:
+    """Count what is in a piece."""
     largest = (int(x.max()) if len(x) else 0 for x in (piece.size, piece.row))
-    return Counts(pairs, found.programs, found.repaired, *largest)
+    return Counts(pairs, solved.programs, solved.repaired, *largest)
 
 
-class Form(NamedTuple):
-    """How a layer is filed: what is known of its pieces before they are fetched."""
+class LayerForm(NamedTuple):
+    """How a layer is encoded: what is known of its pieces before they are fetched."""
 
     t: int
     players: int
@@ -88,8 +95,13 @@ class Form(NamedTuple):
     counts: Sequence[Counts]  # of each piece
 
     @property
+    def totals(self) -> tuple[int, int]:
+        """How many programs and repairs the layer took."""
+        return sum(x.programs for x in self.counts), sum(x.repaired for x in self.counts)
+
+    @property
     def shapes(self) -> Shapes:
-        """Of the layer's arrays, by the names that files give them."""
+        """The shapes of the layer's arrays, by the names that files give them."""
         answers, records, entries = (sum(int(x[k].sum()) for x in self.places) for k in (1, 2, 3))
         largest_size = max((x.largest_size for x in self.counts), default=0)
         largest_row = max((x.largest_row for x in self.counts), default=0)
@@ -100,15 +112,15 @@ class Form(NamedTuple):
             "mixed_size": ((records,), size_type(largest_size)),
             "mixed_row": ((entries,), row_type(largest_row, self.code)),
             "mixed_prob": ((entries,), np.dtype(np.float64)),
-        } | ({"gross": values} if self.columns > self.players else {})
+        } | ({"abs_total": values} if self.columns > self.players else {})
 
 
-class Filling:
+class LayerAssembly:
     """The arrays of a layer, which is put together from its pieces, in their order, as
     `policy.filing` files them.
     """
 
-    def __init__(self, form: Form, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, form: LayerForm, arrays: Mapping[str, NDArray[Any]]) -> None:
         first, *sizes = (np.concatenate(x) for x in zip(*form.places, strict=True))
         order = np.argsort(first, kind="stable")
         self.form, self.arrays, self.run = form, arrays, 0
@@ -121,38 +133,38 @@ class Filling:
         answer, record, entry = (x[own] for x in self.begins)
         codes = _codes(piece, len(arrays["mixed_size"]))
         _place(answer, piece.answers, (arrays["code"], codes), (arrays["values"], piece.value[:, :n]))
-        if "gross" in arrays:
-            _place(answer, piece.answers, (arrays["gross"], piece.value[:, n:]))
+        if "abs_total" in arrays:
+            _place(answer, piece.answers, (arrays["abs_total"], piece.value[:, n:]))
         _place(record, piece.records, (arrays["mixed_size"], piece.size))
         _place(entry, piece.entries, (arrays["mixed_row"], piece.row), (arrays["mixed_prob"], piece.prob))
         self.run = own.stop
 
 
-def layer_of(form: Form, space: LayerSpace, table: Layer, arrays: Mapping[str, NDArray[Any]]) -> SolvedLayer:
-    """Return the layer that these arrays are of."""
+def layer_of(form: LayerForm, space: LayerSpace, table: Layer, arrays: Mapping[str, NDArray[Any]]) -> SolvedLayer:
+    """Return the layer of these arrays."""
     assert space.cells is not None
-    code, values, gross = arrays["code"], arrays["values"], arrays.get("gross")
+    code, values, abs_total = arrays["code"], arrays["values"], arrays.get("abs_total")
     filed, records = answers(space.cells.number, space.total), len(arrays["mixed_size"])
     if filed != len(code):  # cells are listed, but most are reached
         cells = space.cells.listed(space.total)
         code, values = marked(space, spread(code, cells, filed), records), spread(values, cells, filed)
-        gross = None if gross is None else spread(gross, cells, filed)
+        abs_total = None if abs_total is None else spread(abs_total, cells, filed)
     mixed = (arrays["mixed_size"], arrays["mixed_row"], arrays["mixed_prob"])
     layer = PolicyLayer(space, table.row_ptr, table.action, code, values, *mixed)
-    counts = (sum(x.programs for x in form.counts), sum(x.repaired for x in form.counts))
-    return SolvedLayer(form.t, layer, *counts, gross)
+    return SolvedLayer(form.t, layer, *form.totals, abs_total)
 
 
 def _begins(sizes: Ints, order: Ints) -> Ints:
-    """Return where each run begins, of which each takes so much, in this order."""
+    """Return where each run begins, if runs of these sizes follow each other in this order."""
     begin = np.empty(len(order), dtype=np.int64)
     begin[order] = pointers(sizes[order])[:-1]
     return begin
 
 
 def _codes(piece: Piece, records: int) -> NDArray[Any]:
-    """Return the codes; where play is mixed anywhere in the layer, 1 for cells that are not
-    reached.
+    """Return the codes of a piece.
+
+    Where play is mixed anywhere in the layer, cells that are not reached have the code 1.
     """
     if not records or not len(piece.absent):
         return piece.code
@@ -167,3 +179,56 @@ def _place(begin: Ints, number: Ints, *arrays: tuple[NDArray[Any], NDArray[Any]]
         for whole, part in arrays:
             whole[to : to + count] = part[at : at + count]
         at += count
+
+
+# -- a folder that machines share -----------------------------------------------------------------
+
+
+log = logging.getLogger("acegames")
+
+
+def sees(sign: str) -> bool:
+    """Return whether this machine sees the folder of this file."""
+    return os.path.exists(sign)
+
+
+def remove_signs(run: str) -> None:
+    """Remove the signs of solves of this folder that were killed."""
+    folder, own = os.path.split(os.path.abspath(run))
+    shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
+    try:
+        names = [name for name in os.listdir(folder) if shape.fullmatch(name)]
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    for name in names:
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, name))
+
+
+class SharedFolder:
+    """A checkpoint folder that other machines may see; they know it by a file in it."""
+
+    def __init__(self, store: Checkpoint) -> None:
+        self.store, self.run, self.unseen = store, os.path.abspath(store.run), False
+        self.sign = f"{self.run}.{secrets.token_hex(8)}"
+        try:
+            with open(self.sign, "x"):
+                pass
+        except OSError as error:
+            raise unwritable(self.sign, error) from None
+
+    def file_of(self, t: int) -> str:
+        """Return the file of a layer, as all machines name it."""
+        return os.path.abspath(self.store.alone(t))
+
+    def tell_unseen(self) -> None:
+        """Say once that a machine does not see the folder."""
+        if not self.unseen:
+            self.unseen = True
+            message = "acegames: not all machines see %s; layers that they cannot write there come to this process, which writes them"
+            log.warning(message, os.path.dirname(self.run))
+
+    def close(self) -> None:
+        """Remove that file."""
+        with suppress(OSError):
+            os.unlink(self.sign)

@@ -16,11 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acegames.concepts import Concept
-from acegames.engines import EngineResult, OnProgress
+from acegames.engines import EngineResult, LayerStore, OnProgress, check_limit, check_whole
 from acegames.engines.forecast import Estimate
-from acegames.engines.layer_store import LayerStore
 from acegames.engines.local import LocalEngine
-from acegames.engines.options import check_limit, check_whole
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.safety.lattice import Lattice
@@ -71,14 +69,14 @@ class GPUEngine:
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         opening = self._opening()
-        from acegames.engines.gpu.handing import WithCard
+        from acegames.engines.gpu.hybrid import HybridEngine
 
-        both = WithCard(**vars(self.host), gpu=self, opening=opening)
+        both = HybridEngine(**vars(self.host), gpu=self, opening=opening)
         return both.solve(game, lattice, concept, progress, store)
 
     def _opening(self) -> Future[Any]:
         """Return the card to be; the first time the driver starts while numba is loaded."""
-        if "acegames.engines.gpu.handing" not in sys.modules:
+        if "acegames.engines.gpu.hybrid" not in sys.modules:
             with suppress(RuntimeError):  # Python ends, and no thread can be begun
                 return ThreadPoolExecutor(1).submit(self.open_card)
         opened = Future[Any]()

@@ -1,0 +1,362 @@
+"""The local engine, with the large parts of a solve on a card: exploring, and solving layers.
+
+Layers are solved chunk by chunk, and encoded on the card as a policy holds them. Pure stage games
+are answered where they are written out; the others wait on a list, are solved where the quick
+kernels can, and else one by one. What floats could not decide goes to the host, whose exact answers
+come back before the chunk is encoded. Encoded chunks travel to the host while the next one is
+computed. Exploring does what `safety.explore.explore_dense` does, to the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.engines import EngineResult, LayerStore, SolvedLayer
+from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
+from acegames.engines.backward import LayerByLayer, LayerSolver
+from acegames.engines.baseline import Baseline
+from acegames.engines.forecast import Estimate
+from acegames.engines.gpu import GPUEngine
+from acegames.engines.gpu.kernel_specs import EXPLORING, SOLVING, DeviceTables, Shape, example_arguments, kernel_spec
+from acegames.engines.local import LocalEngine, solver_of, stages_of
+from acegames.engines.stages import Programs
+from acegames.errors import TooLarge
+from acegames.kernels import phases
+from acegames.kernels.dense import SEGMENT
+from acegames.kernels.phases import Heights, Packing, Reaching
+from acegames.kernels.records import EGALITARIAN, FAIR, Choices
+from acegames.model.arrays import Bytes, Floats, Ints, pointers
+from acegames.policy.filing import Mixed
+from acegames.policy.layer import answers as filed_answers
+from acegames.safety.cells import bits_of
+from acegames.safety.explore import are_feasible, check_boxes, end_heights, explore, explore_dense, explored
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space
+from acegames.system.axes import room, room_bytes
+from acegames.system.cuda_ahead import compile_together
+from acegames.system.cuda_card import GROWING, Rooms, usable
+from acegames.system.machine import bytes_said
+from acegames.system.threads import Team
+
+CHUNK = 2**23  # cells that are solved together, at most; and where memory is short
+LEAST_CHUNK = 2**14
+LEFT_BLOCKS = 4  # of threads that solve games that are not plain, per multiprocessor: it has registers for these
+COUNTS = 8  # numbers that are counted
+
+
+def _lengths(shape: Shape, games: int) -> dict[str, int]:
+    """Return how long the axes of `phases.Waiting` are for so many games."""
+    own = {"rows": shape.rows, "2N": 2 * shape.players, "counts": COUNTS}
+    return own | {"G": games, "strips": -(-games // phases.STRIP)}
+
+
+def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
+    """Return how many cells a chunk may have in so much memory.
+
+    Raises:
+        TooLarge: it is too little.
+    """
+    largest, columns, rows = int(space.totals.max()), 2 * shape.players, len(space.tables.reward) + shape.rows
+    fixed = DeviceTables.needs(space) + sum(np.asarray(x.counts).nbytes for x in space.cells)
+    fixed += largest * (2 * 8 * columns + 2)  # two layers
+    fixed += rows * (2 * 8 * columns + 4 * (shape.players + sum(map(len, space.game.actions))))  # rewards twice
+    answers = {"pairs": SEGMENT, "columns": columns, "records": SEGMENT, "entries": SEGMENT * shape.rows}
+    filed = 2 * room_bytes(phases.Filed, answers)
+    segment = room_bytes(phases.Waiting, _lengths(shape, SEGMENT)) + filed + filed // GROWING
+    most, segments = min(CHUNK // SEGMENT, -(-largest // SEGMENT)), (memory - fixed) // segment
+    least = min(LEAST_CHUNK // SEGMENT, most)
+    if segments < least:
+        raise TooLarge(
+            f"the solve would need {bytes_said(fixed + segment * least)} of the GPU's memory, for two layers of up to "
+            f"{largest:,} cells, but only {bytes_said(memory)} can be used; LocalEngine() solves it in the memory "
+            "of the machine, and coarser costs, smaller budgets or fewer constraints make layers smaller"
+        )
+    return min(segments, most) * SEGMENT
+
+
+@dataclass(eq=False)
+class CardSolver(LayerByLayer):
+    """A `LayerSolver` whose values stay on a card."""
+
+    card: Any
+    space: Space
+    shape: Shape
+    stages: Programs
+    base: Baseline
+    chunk: int  # cells
+    keep_abs_total: bool  # whether a checkpoint will go on from the layers
+
+    def __post_init__(self) -> None:
+        card, space, largest = self.card, self.space, int(self.space.totals.max())
+        self.on = DeviceTables(card, space, self.shape)
+        self.values = [card.empty(2 * self.shape.players * largest, np.float64) for _ in range(2)]
+        self.code = card.empty(largest, np.uint16)
+        self.held: tuple[Any, Any] | None = None  # rewards and terms on the card
+        action, deviation, first_action = self.stages.choices
+        behind = ((0, self.shape.rows), (0, 0))  # kernels look at as many rows from a state's first on
+        padded = np.pad(action, behind), np.pad(deviation, behind, constant_values=-1)
+        self.choices = Choices(*map(card.upload, (*padded, first_action)))
+        self.waiting = room(phases.Waiting, _lengths(self.shape, self.chunk), card.empty)
+        counts = [np.asarray(cells.counts, np.int64) for cells in space.cells]  # reached cells before each of some
+        numbers, ends = card.upload(np.concatenate(counts)), pointers(list(map(len, counts))).tolist()
+        self.numbers = [numbers[a:b] for a, b in pairwise(ends)]
+        self.chunks = deque((Rooms(card), Rooms(card)))  # for encoded chunks, in turn
+        self.sent = deque[Callable[[], None]](maxlen=len(self.chunks))  # receive the chunks in these rooms
+
+    # -- as `LayerSolver` -------------------------------------------------------------------------
+
+    def values_at_end(self) -> Any:
+        """Return zeros on the card."""
+        values = self._values(self.space.game.horizon)
+        self.card.zero(values)
+        return values
+
+    def values_of(self, solved: SolvedLayer) -> Any:
+        """Return the values of a stored layer, on the card."""
+        values = self._values(solved.t)
+        self.card.write(values, solved.both(by_cell=True).T)
+        return values
+
+    def solve(self, t0: int, t1: int, after: Any) -> tuple[list[Answers], Any]:
+        """Solve one layer, see `LayerSolver.solve`; its answers may still be under way."""
+        cells, total, record, known = (
+            self.space.cells[t0],
+            int(self.space.totals[t0]),
+            self._record(t0, after),
+            RepairCache(),
+        )
+        filed, columns = filed_answers(cells.number, total), (2 if self.keep_abs_total else 1) * self.shape.players
+        by_cell = filed == total
+        value, code = np.empty((filed, columns)), np.empty(filed, np.uint8)
+        where = (by_cell, self.on.bits_of(t0).view(np.uint64), self.numbers[t0], record.value, record.code)
+        parts, sent, counted, number = list[Any](), list[Callable[[], None]](), np.zeros(COUNTS, np.int64), 0
+        for pieces, own in self.on.chunks(t0, self.chunk):
+            chunk, counting = (
+                record._replace(first=pieces.start, begin=own.start),
+                phases.Counting(self.waiting, len(own)),
+            )
+            counts = self._solved(chunk, len(pieces), counting, t0, known)
+            end = own.stop if by_cell else cells.before(own.stop)
+            part, there = self._allocate(value[number:end], code[number:end], counts)
+            encoding = phases.Filing(counting, own.start, number, there, *where)
+            sent.append(self._encode(encoding, part, games=int(counts[phases.WAITING])))
+            parts.append(part[2:])
+            counted, number = counted + counts, end
+
+        def arrived() -> Answers:
+            for receive in sent:
+                receive()
+            size, row, prob = (np.concatenate(x) for x in zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+            # in the order of cells; where they are played, the codes say
+            mixed = Mixed(np.broadcast_to(np.int64(0), (len(size),)), size, row, prob)
+            if not len(size) and by_cell and total > cells.number:
+                code[cells.marks(total) == 0] = 0  # as the local engine leaves them where no answer is mixed
+            programs, repaired = int(counted[phases.WAITING]), int(counted[phases.OPEN])
+            return Answers(value, code, mixed, programs=programs, repaired=repaired)
+
+        return [Answers(value, code, pending=arrived)], record.value
+
+    # -- one chunk --------------------------------------------------------------------------------
+
+    def _record(self, t: int, after: Any) -> phases.Solving:
+        """Return what kernels take for a layer, without the place of a chunk."""
+        goal = self.stages.goal(t)
+        if self.held is None or self.base.potential is not None:  # else all times have the same
+            self.held = self.card.upload(self.base.columns(self.space.tables, t)), self.card.upload(goal.terms)
+        reward, terms = self.held
+        asked = goal._replace(terms=terms, correlated=bool(goal.correlated))
+        together = self.shape.together and goal.kind not in (EGALITARIAN, FAIR)
+        code = self.code[: int(self.space.totals[t])]
+        own = (reward, after, self.choices, asked, together, self._values(t), code, self.waiting)
+        return phases.Solving(self.on.layer(t), 0, 0, *own)
+
+    def _values(self, t: int) -> Any:
+        columns, total = 2 * self.shape.players, int(self.space.totals[t])
+        return self.values[t % 2][: columns * total].reshape(columns, total)
+
+    def _solved(
+        self, record: phases.Solving, pieces: int, counting: phases.Counting, t: int, known: RepairCache
+    ) -> Ints:
+        """Solve the stage games of a chunk; return what was counted."""
+        self.card.zero(self.waiting.counts)
+        self.on.launch("cells", pieces, record)
+        if record.together:
+            self.on.launch("plain", self.shape.blocks * self.card.processors, record)
+        self.on.launch("left", LEFT_BLOCKS * self.card.processors, record)
+        counts = self._count(counting)
+        if counts[phases.OPEN]:
+            self._repair(int(counts[phases.OPEN]), record, t, known)
+            counts = self._count(counting)
+        return counts
+
+    def _count(self, counting: phases.Counting) -> Ints:
+        """Count and number the mixed answers."""
+        self.on.each("strips", -(-counting.cells // phases.STRIP), counting)
+        self.on.launch("numbers", 1, counting)
+        fetched: Ints = self.card.fetch(self.waiting.counts)
+        return fetched
+
+    def _repair(self, count: int, record: phases.Solving, t: int, known: RepairCache) -> None:
+        """Solve the open games of a chunk in exact arithmetic, on the host."""
+        lengths, stages = _lengths(self.shape, count), self.stages
+        games, answers = room(phases.OpenGames, lengths, self.card.empty), room(phases.Mended, lengths, np.zeros)
+        self.on.each("read_open", count, phases.Opening(self.waiting, games))
+        first, feasible, utility = map(self.card.fetch, games)
+        every = np.arange(self.shape.rows)
+        game, row = np.nonzero((feasible[:, None] >> every) & 1)
+        action, runs = stages.choices.action[first[game] + row], pairwise(pointers(np.bincount(game)).tolist())
+        above = [stages.compared(stages.goal(t), int(k)) for k in first]
+        opened = (OpenStage(k, row[a:b], action[a:b], utility[k, : b - a], above[k]) for k, (a, b) in enumerate(runs))
+        asked = Answers(answers.value, answers.code, open=tuple(opened))  # which are filled
+        mixed = repair(asked, stages.concept, stages.players, known).more[-1]
+        answers.size[mixed.at] = mixed.size
+        entry = every < answers.size[:, None]
+        answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob
+        there = phases.Mended(*map(self.card.upload, answers))
+        self.on.each("mend", count, phases.Mending(self.waiting, there, record.value, record.code))
+
+    def _allocate(self, value: Floats, code: NDArray[np.uint8], counts: Ints) -> tuple[phases.Filed, phases.Filed]:
+        """Allocate an encoded chunk on the host and on the card.
+
+        On the host values and codes have their place. On the card the chunk takes that of the chunk
+        before the last, which arrives first.
+        """
+        records, entries = int(counts[phases.RECORDS]), int(counts[phases.ENTRIES])
+        here = value, code, np.empty(records, np.uint8), np.empty(entries, np.uint8), np.empty(entries)
+        if len(self.sent) == self.sent.maxlen:
+            self.sent[0]()
+        self.chunks.rotate()
+        take, arrays = self.chunks[0].take, zip(phases.Filed._fields, list[NDArray[Any]](here), strict=True)
+        return phases.Filed(*here), phases.Filed(*(take(name, x.shape, x.dtype) for name, x in arrays))
+
+    def _encode(self, encoding: phases.Filing, here: phases.Filed, *, games: int) -> Callable[[], None]:
+        """Encode a chunk on the card, and let it travel to its part of the layer's arrays."""
+        self.on.each("file_cells", encoding.counted.cells, encoding)
+        self.on.each("file_records", games, encoding)
+        self.sent.append(self.card.send(list(zip(encoding.filed, here, strict=True))))
+        return self.sent[-1]
+
+
+# -- exploring ------------------------------------------------------------------------------------
+
+
+def exploring_bytes(space: Space) -> int:
+    """Return bytes on the card that exploring a space takes."""
+    return DeviceTables.needs(space) + int(space.totals.max()) + len(space.tables.reward)
+
+
+def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int) -> Space:
+    """Explore on a card: heights backwards, then reached cells forwards."""
+    check_boxes(space, allowed)
+    on, H = DeviceTables(card, space, shape), space.game.horizon
+    card.write(on.heights(H), end_heights(space))
+    for t in reversed(range(H)):
+        height = on.heights(t)
+        on.each("heights", len(height), Heights(on.layer(t), height))
+    height = card.fetch(on.height)
+    if not are_feasible(space, roots, height):
+        return replace(space, dense=True)
+    rows = _reach(card, on, roots)
+    return explored(space, height, card.fetch(on.bits), rows)
+
+
+def _reach(card: Any, on: DeviceTables, roots: Ints) -> Bytes:
+    """Fill the bits of all layers; a bit for each row of each time, whether it is played."""
+    space, tables, H = on.space, on.space.tables, on.space.game.horizon
+    rows = list[Bytes]()
+    marks, played = (card.empty(n, np.uint8) for n in (int(space.totals.max()), len(tables.reward)))
+    card.write(on.bits_of(0), bits_of(np.unique(roots), int(space.totals[0])).reshape(-1))
+    for t in range(H):
+        layer, next_marks = on.layer(t), marks[: int(space.totals[t + 1])]
+        card.zero(next_marks)
+        card.zero(played)
+        for pieces, _ in on.chunks(t, int(space.totals[t])):
+            on.launch("reach", len(pieces), Reaching(layer, pieces.start, next_marks, played))
+        packing = Packing(next_marks, on.bits_of(t + 1))
+        on.each("pack", len(packing.bits), packing)
+        rows.append(space.packed_rows(t, card.fetch(played)))
+    return np.concatenate(rows)
+
+
+# -- what goes to the card ------------------------------------------------------------------------
+
+
+MOST_OUTCOMES = 4096  # of a state, which a block of threads shares
+
+
+@dataclass(frozen=True)
+class HybridEngine(LocalEngine):
+    """The local engine with its limits, and a card with others."""
+
+    gpu: GPUEngine = field(default_factory=GPUEngine)
+    opening: Future[Any] = field(default_factory=Future)
+    ran: list[str] = field(default_factory=list)
+
+    def solve(self, *args: Any) -> EngineResult | None:
+        """Solve as `LocalEngine` does; the result says where it ran."""
+        if self.opening.done():
+            self.opening.result()  # raises what is missing, before any work
+        solved = super().solve(*args)
+        return solved if solved is None else replace(solved, ran=", ".join(self.ran))
+
+    @property
+    def card(self) -> Any:
+        """The card (`system.cuda_card.Card`), once the driver has opened it."""
+        return self.opening.result()
+
+    def _prepared(self, *args: Any) -> tuple[Space, Estimate] | None:
+        """Explore as `LocalEngine` does, once the card is there: waiting for it is no exploring."""
+        self.card.enter()
+        return super()._prepared(*args)
+
+    def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
+        return explore(space, memory, team, self._explore_boxes)
+
+    def _explore_boxes(self, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+        shape = Shape.of(space, self.card.capability)
+        wide = shape.outcomes > MOST_OUTCOMES or not shape.has_room("reach")
+        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(self.card, self.gpu.memory):
+            return explore_dense(space, roots, allowed, team)
+        compile_together(kernel_spec, example_arguments, (*EXPLORING,), shape, self.card.capability)
+        return explore_on(self.card, space, shape, roots, allowed)
+
+    def _solver(
+        self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
+    ) -> LayerSolver[Any]:
+        shape = Shape.of(space, self.card.capability, concept)
+        why = self._left_to_host(space, shape, concept)
+        if why is not None:
+            self.ran.append(f"on the processors ({why})")
+            return solver_of(space, lattice, concept, base, team)
+        stages = stages_of(space, concept, base)
+        assert isinstance(stages, Programs)
+        shape = shape.for_choices(stages.choices)
+        chunk = chunk_cells(space, shape, usable(self.card, self.gpu.memory, shape.own_bytes))
+        self.ran.append(f"on the GPU ({self.card.name})")
+        compile_together(kernel_spec, example_arguments, (*SOLVING,), shape, self.card.capability)
+        return CardSolver(self.card, space, shape, stages, base, chunk, keep_abs_total=not store.in_memory)
+
+    def _left_to_host(self, space: Space, shape: Shape, concept: Concept) -> str | None:
+        """Return why a solve is left to the processors; None where the card does it."""
+        if shape.players == 1:
+            return "one player"
+        if concept.product:
+            return "players draw independently"
+        if not space.dense:
+            return "cells are listed"
+        if space.pairs < self.gpu.smallest:
+            return "a small game"
+        fits = shape.fits(comparing=concept.criterion.compares)
+        short = 2 * shape.own_bytes * self.card.processors > self.card.free
+        if not fits or short or shape.outcomes > MOST_OUTCOMES:
+            return "large stage games"
+        return None
