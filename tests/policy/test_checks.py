@@ -16,7 +16,7 @@ import acegames as ace
 from acegames import BadFile
 from acegames.files import solution as solution_file
 from acegames.files import stated
-from acegames.policy.checks import check_layer
+from acegames.policy.policy_file import check_layer
 from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
 from oracle import random_game

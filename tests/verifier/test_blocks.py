@@ -16,14 +16,13 @@ from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
 from acegames.system.tasks import Here
 from acegames.verifier import verify
-from acegames.verifier.bulk import Bulk, why_alone
-from acegames.verifier.cuts import Cutter
-from acegames.verifier.feasible import Subgames, within_budget
-from acegames.verifier.near import Box, Near, Ways
-from acegames.verifier.on_tasks import Finding
-from acegames.verifier.packed import Packed
-from acegames.verifier.setting import Setting
-from acegames.verifier.units import Units
+from acegames.verifier.basics import LIMITS
+from acegames.verifier.block_context import BlockKeys, Box, SuccessorMap, VerifyContext
+from acegames.verifier.block_tasks import Cutter
+from acegames.verifier.on_cluster import BlockFinding
+from acegames.verifier.pair_keys import ExactUnits, PairKeys
+from acegames.verifier.policy_tables import BulkLookup, why_alone
+from acegames.verifier.subgames import Subgames, within_budget
 from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering, assert_equal
 from random_games import changing_game
 from shaped_games import alone, own_costs
@@ -39,8 +38,8 @@ def cut(monkeypatch):
     def run(game, policy, concept=None, *, pairs, how="usual", kind=Sending, **keywords):
         engine = Elsewhere(kind, pairs)
         with monkeypatch.context() as patch:
-            for name, value in zip(("_DENSE", "_LONG", "_FULL"), WAYS[how], strict=True):
-                patch.setattr(f"acegames.verifier.packed.{name}", value)
+            for name, value in zip(("dense", "long_line", "keys_per_pair"), WAYS[how], strict=True):
+                patch.setattr(LIMITS, name, value)
             return verify(game, policy, concept, engine=engine, **keywords), engine
 
     return run
@@ -112,7 +111,7 @@ def test_dense_games_in_blocks(cut, how, concept, pairs):
 
 
 def judged_as_one(engine):
-    return any(what.alike for tasks in engine.begun for name, what, _ in tasks.asked if name == "judge")
+    return any(what.merged for tasks in engine.begun for name, what, _ in tasks.asked if name == "judge")
 
 
 def test_pairs_of_other_blocks_are_judged_as_one_only_where_tables_show_it(cut):
@@ -165,12 +164,12 @@ def test_the_subgames_are_those_of_one_process(monkeypatch):
     """Keys of every time, put together from blocks, in which each pair lies once."""
     for seed in FEW:
         game = drawn_game(seed)
-        setting, tasks = Setting(game, None, CE(), rounded=False), Here()
+        setting, tasks = VerifyContext(game, None, CE(), rounded=False), Here()
         if setting.packed.unrolled is not None:
             continue
-        found = Finding(setting, tasks, tasks.share(setting), pairs=3).find()
-        monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
-        local = Subgames.of(game, Units(game))
+        found = BlockFinding(setting, tasks, tasks.share(setting), pairs=3).find()
+        monkeypatch.setattr("acegames.verifier.basics.LIMITS.searched_keys", -1)
+        local = Subgames.of(game, ExactUnits(game))
         assert len(found.times) == max(len(local.keys) - 1, 0)
         for t, pieces in enumerate(found.times):
             keys = np.concatenate([local.keys[t][:0], *(piece.keys.fetch() for piece in pieces)])
@@ -184,8 +183,8 @@ def test_the_subgames_are_those_of_one_process(monkeypatch):
 
 def test_boxes_hold_every_pair_once_and_know_where_they_lead():
     game = random_game(5, 6, 12)
-    packed = Packed.of(game, Units(game))
-    ways, layers = Ways(packed), within_budget(packed)
+    packed = PairKeys.of(game, ExactUnits(game))
+    ways, layers = SuccessorMap(packed), within_budget(packed)
     for t in range(1, game.horizon - 1):
         state, within = np.divmod(layers[t], packed.span)
         for box in (Box(0, 5, 0, packed.span), Box(1, 3, 20, 90), Box(2, 4, 0, 40)):
@@ -194,9 +193,9 @@ def test_boxes_hold_every_pair_once_and_know_where_they_lead():
             assert mine.tolist() == layers[t][inside].tolist()
             if not len(mine):
                 continue
-            near = Near.seen_from(ways, t, Box.around(mine, packed.span))
-            keys, which = near.mirrored(layers[t + 1])
-            assert near.settled(keys).tolist() == layers[t + 1][which].tolist()
+            near = BlockKeys.seen_from(ways, t, Box.around(mine, packed.span))
+            keys, which = near.with_aliases(layers[t + 1])
+            assert near.canonical(keys).tolist() == layers[t + 1][which].tolist()
             assert near.keys <= packed.keys
 
 
@@ -237,13 +236,13 @@ def test_small_games_are_judged_in_this_process():
 
 def test_cutters_keep_blocks_of_about_the_same_size():
     game = random_game(6, 14, 40)
-    packed = Packed.of(game, Units(game))
-    setting, tasks = Setting(game, None, CE(), rounded=False), Here()
-    found = Finding(setting, tasks, tasks.share(setting), pairs=500).find()
+    packed = PairKeys.of(game, ExactUnits(game))
+    setting, tasks = VerifyContext(game, None, CE(), rounded=False), Here()
+    found = BlockFinding(setting, tasks, tasks.share(setting), pairs=500).find()
     sizes = [[piece.count for piece in pieces] for pieces in found.times]
     assert max(max(x) for x in sizes) <= 2 * 500
     assert all(len(x) <= 3 * sum(x) / 500 + 1 for x in sizes)
-    assert Cutter(Ways(packed), 500).cut(1, []) == []
+    assert Cutter(SuccessorMap(packed), 500).cut(1, []) == []
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen"])
@@ -273,12 +272,12 @@ def test_a_file_that_is_another_by_now_is_not_sent_by_its_name(monkeypatch, tmp_
     path = tmp_path / "solved.ace"
     ace.solve(random_game(3, 4, 9), CE()).save(path)
     policy = ace.Solution.load(path).policy
-    sent = pickle.loads(pickle.dumps(policy.by_file()))
+    sent = pickle.loads(pickle.dumps(policy.internals.by_file()))
     assert sent.layers[2].code.tolist() == policy.layers[2].code.tolist()
     assert sent.reached.layers[2].total == policy.reached.layers[2].total
     ace.solve(random_game(3, 4, 8), CE()).save(path)
-    assert policy.by_file() is None
-    assert ace.solve(random_game(3, 4, 9), CE()).policy.by_file() is None
+    assert policy.internals.by_file() is None
+    assert ace.solve(random_game(3, 4, 9), CE()).policy.internals.by_file() is None
 
 
 def test_policies_that_cannot_be_sent_are_refused(cut):
@@ -339,11 +338,11 @@ LACKING = {
 @pytest.mark.parametrize("lacking", LACKING)
 def test_what_a_policy_lacks_to_be_asked_elsewhere_is_named(lacking):
     policy = Drawn(game := random_game(3, 3, 4), 0)
-    units = Units(game)
-    bulk = Bulk.of(game, policy, units)
+    units = ExactUnits(game)
+    bulk = BulkLookup.of(game, policy, units)
     assert bulk is not None and bulk.thread_safe
     LACKING[lacking](policy)
-    bulk = Bulk.of(game, policy, units)
+    bulk = BulkLookup.of(game, policy, units)
     assert bulk is None or not bulk.thread_safe
     assert why_alone(game, policy, units) == f"the policy, of class {type(policy).__name__}, {lacking}"
 
@@ -369,7 +368,7 @@ def test_without_ray_nothing_is_begun(monkeypatch):
 
 def test_games_whose_keys_do_not_fit_are_judged_here(cut, monkeypatch):
     game = random_game(3, 3, 4)
-    monkeypatch.setattr("acegames.verifier.packed.BELOW", Packed.of(game, Units(game)).keys)
+    monkeypatch.setattr("acegames.verifier.pair_keys.BELOW", PairKeys.of(game, ExactUnits(game)).keys)
     found, engine = cut(game, ace.solve(game, CE()).policy, pairs=20)
     assert found.ok and not engine.begun
 
@@ -377,7 +376,7 @@ def test_games_whose_keys_do_not_fit_are_judged_here(cut, monkeypatch):
 @pytest.mark.parametrize("fails", [False, True])
 def test_contradictions_are_found_in_the_same_pairs(cut, monkeypatch, fails):
     """What is compared does not depend on blocks."""
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
     game = random_game(3, 6, 9)
     policy = Wavering(ace.solve(game, CE()).policy, fails)
     local = verify(game, policy, CE())
@@ -389,7 +388,7 @@ def test_contradictions_are_found_in_the_same_pairs(cut, monkeypatch, fails):
 
 
 def test_players_who_do_not_draw_independently_are_found_in_the_same_pair(cut, monkeypatch):
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
     game = random_game(3, 6, 9)
     policy = Safe(ace.solve(game, CE()).policy)
     local = verify(game, policy, Nash())

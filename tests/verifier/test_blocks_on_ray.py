@@ -22,7 +22,7 @@ def test_a_cluster_gives_the_same_certificate(two_nodes, tmp_path, monkeypatch):
     monkeypatch.setattr("acegames.system.container.READ_AT_ONCE", 0)
     solution.save(tmp_path / "solved.ace")
     stored = ace.Solution.load(tmp_path / "solved.ace").policy
-    assert stored.by_file() is not None
+    assert stored.internals.by_file() is not None
     for policy, concept in ((solution.policy, CE()), (stored, CE()), (Safe(solution.policy), Nash())):
         assert_equal(ace.verify(game, policy, concept, engine=engine), ace.verify(game, policy, concept))
     small = any_game(np.random.default_rng([20, 11]), rewards="dyadic", stationary=False)
@@ -62,6 +62,11 @@ def test_object_stores_that_do_not_hold_all_pairs(start_cluster):
     cluster = start_cluster(2, store=store)
 
     class Engine:
+        block = None
+
+        def check_installed(self):
+            pass
+
         def tasks(self):
             used.append(OnRay(cluster.address))
             return used[-1]

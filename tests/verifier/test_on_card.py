@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,24 +16,23 @@ from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
 from acegames.model.record import with_fields
 from acegames.safety.cells import Cells
-from acegames.verifier import on_card
-from acegames.verifier.kernels import extremes
-from acegames.verifier.packed import Packed
-from acegames.verifier.phases import STRIP, Gaining
-from acegames.verifier.reading import Reader
-from acegames.verifier.units import Units
+from acegames.verifier.basics import LIMITS
+from acegames.verifier.gpu_functions import STRIP, Gaining
+from acegames.verifier.pair_kernels import extremes
+from acegames.verifier.pair_keys import ExactUnits, PairKeys
+from acegames.verifier.policy_reader import Reader
 from declaring import Declares
 from elsewhere import Drawn, Safe, Wavering, assert_equal
 from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, verify_gain
 from random_games import changing_game
 
-MANY = "acegames.verifier.deviations._MANY"
+MANY = "acegames.verifier.basics.LIMITS.many"
 
 
 @pytest.fixture(autouse=True)
 def not_together(monkeypatch):
     """The processors judge the times of small games one by one, as they do those of large ones."""
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_random_games(on_both, monkeypatch, seeds):
             found, where = on_both(game, policy, concept, card=card)
             seen.add((where == ON_CARD, bool(found.ok)))
             if where == ON_CARD:
-                full = bool(Packed.of(game, Units(game)).mirrors)  # reservoirs that may be charged beyond full
+                full = bool(PairKeys.of(game, ExactUnits(game)).aliased)  # reservoirs that may be charged beyond full
                 passes.add((full, card.launched.count("verify_pass") > 2 * game.horizon))
     assert len(seen) == 4 and len(passes) >= 3, (seen, passes)
 
@@ -116,8 +116,8 @@ def dense():
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
 def test_many_pairs(on_both, monkeypatch, dense, concept, chunk):
     """Several words, strips and chunks of answers; small times are asked, large ones read from tables."""
-    monkeypatch.setattr(on_card, "CHUNK", chunk)
-    monkeypatch.setattr(on_card, "ASKED", 50)
+    monkeypatch.setattr(LIMITS, "chunk", chunk)
+    monkeypatch.setattr(LIMITS, "asked", 50)
     game, policies = dense
     card = EmulatedCard()
     found, where = on_both(game, policies[concept], card=card)
@@ -238,11 +238,13 @@ class Shows(Declares):
     def lookup(self, t, state, total):
         return super().lookup(t, state, total)
 
-    def numbering(self, t):
-        return self.policy.numbering(t)
+    @property
+    def internals(self):
+        true = self.policy.internals
+        return SimpleNamespace(flat_below=true.flat_below, numbering=true.numbering, answers=self.answers)
 
     def answers(self, t, state, pair):
-        ptr, row, prob = self.policy.answers(t, state, pair)
+        ptr, row, prob = self.policy.internals.answers(t, state, pair)
         prob = prob.copy()
         for begin, end in pairwise(ptr):
             prob[begin:end] = prob[begin:end][::-1]
@@ -252,7 +254,7 @@ class Shows(Declares):
 def test_tables_that_contradict_the_policy(on_both, monkeypatch, dense):
     """What they say is judged, and the sentence is about the same pair."""
     monkeypatch.setattr(MANY, 0)
-    monkeypatch.setattr("acegames.verifier.reading._COMPARED", 400)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.compared", 400)
     game, policies = dense
     found, where = on_both(game, Shows(policies[CE()]))
     assert where == ON_CARD and "`answers` do not say what its `lookup` says" in str(found)
@@ -287,7 +289,7 @@ def test_what_the_card_does_not_do(dense, caplog, change, words):
 
 def test_memory_is_kept_to(on_both, dense, monkeypatch):
     """With less of it, answers come in smaller chunks."""
-    monkeypatch.setattr(on_card, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(LIMITS, "least_chunk", 1)
     game, policies = dense
     for memory, chunks in ((200_000, True), (10**8, False)):
         card = MeasuredCard()

@@ -9,7 +9,7 @@ import pytest
 import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.system import cuda_code
-from acegames.verifier.card_tables import KERNELS, given_to
+from acegames.verifier.on_gpu import KERNELS, example_arguments
 from emulated_gpu import EmulatedCard, EmulatedGPU
 from gpu_code import CARD, resources
 
@@ -43,7 +43,7 @@ def given():
 def test_nothing_is_fused(given, name):
     """Multiplications and additions are rounded one by one; registers, stack and arguments are within limits."""
     recipe, arguments = given[f"verify_{name}"]
-    assert cuda_code.kind_of(arguments) == cuda_code.kind_of(given_to(name)), "compiled ahead for that"
+    assert cuda_code.kind_of(arguments) == cuda_code.kind_of(example_arguments(name)), "compiled ahead for that"
     code = cuda_code.compile_ltoir(recipe, arguments, CARD)
     ptx = cuda_code.link(code, CARD, ptx=True).decode(errors="replace")
     assert ".entry" in ptx and ".target sm_90" in ptx

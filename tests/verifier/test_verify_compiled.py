@@ -15,14 +15,12 @@ import oracle
 from acegames import CCE, CE
 from acegames.cli import bench
 from acegames.model.numbers import exact
-from acegames.verifier import kernels, lines, verify
-from acegames.verifier.bulk import Bulk
-from acegames.verifier.feasible import Subgames, within_budget
-from acegames.verifier.packed import Packed
-from acegames.verifier.reading import Reader
-from acegames.verifier.threads import Threads
-from acegames.verifier.units import Units
-from acegames.verifier.unrolled import unroll
+from acegames.verifier import pair_kernels, verify, window_kernels
+from acegames.verifier.basics import BlockThreads
+from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
+from acegames.verifier.policy_reader import Reader
+from acegames.verifier.policy_tables import BulkLookup
+from acegames.verifier.subgames import Subgames, within_budget
 from declaring import Declares
 from plain_passes import take_plain_passes
 from shares import blocks
@@ -40,13 +38,13 @@ def passes(monkeypatch):
         with monkeypatch.context() as patch:
             if how == "plain":
                 take_plain_passes(patch)
-            patch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
-            patch.setattr("acegames.verifier.packed._LONG", {"lines": 1}.get(how, 10**9))
-            patch.setattr("acegames.verifier.packed._FULL", 10**6)
-            patch.setattr("acegames.verifier.deviations._MANY", {"dense": 10**9}.get(how, 0))
-            patch.setattr("acegames.verifier.threads._LARGEST", 7)
-            patch.setattr("acegames.verifier.together._PAIRS", {"together": 10**6}.get(how, -1))
-            patch.setattr("acegames.verifier.feasible._KEYS", {"together": 10**6}.get(how, -1))
+            patch.setattr("acegames.verifier.basics.LIMITS.dense", {"hashed": 0}.get(how, 10**6))
+            patch.setattr("acegames.verifier.basics.LIMITS.long_line", {"lines": 1}.get(how, 10**9))
+            patch.setattr("acegames.verifier.basics.LIMITS.keys_per_pair", 10**6)
+            patch.setattr("acegames.verifier.basics.LIMITS.many", {"dense": 10**9}.get(how, 0))
+            patch.setattr("acegames.verifier.basics.LIMITS.block", 7)
+            patch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", {"together": 10**6}.get(how, -1))
+            patch.setattr("acegames.verifier.basics.LIMITS.searched_keys", {"together": 10**6}.get(how, -1))
             return verify(*arguments, **keywords)
 
     return run
@@ -68,7 +66,7 @@ class Both:
     def __init__(self, game, answer, units=None):
         self.game, self.answer = game, answer
         self.states, self.actions = game.states, game.actions
-        self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in Units(game).scale])
+        self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in ExactUnits(game).scale])
         self.asked = 0
 
     def distribution(self, t, state, spent):
@@ -166,10 +164,10 @@ def test_the_compiled_passes_agree_on_reservoirs(passes, faults):
 
 def test_pairs_are_gone_through_line_by_line_the_same_line_of_all_states():
     game = bench.random_game(3, 6, 9)
-    packed = Packed.of(game, Units(game))
+    packed = PairKeys.of(game, ExactUnits(game))
     keys = within_budget(packed)[4]
     pairs = np.arange(0, len(keys), 2)
-    order = packed.abreast(keys, pairs)
+    order = packed.order_by_line(keys, pairs)
     assert sorted(order.tolist()) == list(range(len(pairs)))
     state, spent = packed.unpack(4, keys[pairs[order]])
     placed = list(zip(spent[:, 0].tolist(), state.tolist(), spent[:, 1].tolist(), strict=True))
@@ -201,8 +199,8 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
 def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
     """Run as plain Python, where an index beyond what was allocated is an error."""
     monkeypatch.setattr("acegames.verifier.announce", lambda *_: None)
-    monkeypatch.setattr("acegames.verifier.deviations.announce", lambda *_: None)
-    for module in (kernels, lines):
+    monkeypatch.setattr("acegames.verifier.judgement.announce", lambda *_: None)
+    for module in (pair_kernels, window_kernels):
         for name, kernel in vars(module).items():
             monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
     for seed in range(400, 408):
@@ -223,7 +221,7 @@ def test_all_passes_agree_on_random_policies(passes, faults, first):
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2], reservoirs=stored)
         concept = [CE(), CCE()][seed // 2 % 2]
         answer = random_policy(game, seed, faults=faults)
-        scale = [Fraction(1, k) for k in Units(game).scale]
+        scale = [Fraction(1, k) for k in ExactUnits(game).scale]
         finer = [u / int(rng.integers(1, 8)) for u in scale]
         plain = agreed(passes, game, answer, concept)
         for how in ("plain", *COMPILED):
@@ -278,13 +276,13 @@ def test_all_passes_agree_on_solved_games(passes, first):
 @blocks(200, 100)
 @pytest.mark.parametrize("how", COMPILED)
 def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
-    monkeypatch.setattr("acegames.verifier.feasible._KEYS", 10**6 if how == "together" else -1)
-    monkeypatch.setattr("acegames.verifier.packed._DENSE", 0 if how == "hashed" else 10**6)
-    monkeypatch.setattr("acegames.verifier.packed._LONG", 1 if how == "lines" else 10**9)
-    monkeypatch.setattr("acegames.verifier.packed._FULL", 10**6)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.searched_keys", 10**6 if how == "together" else -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0 if how == "hashed" else 10**6)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.long_line", 1 if how == "lines" else 10**9)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.keys_per_pair", 10**6)
     for seed in range(first, first + 100):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
-        units = Units(game)
+        units = ExactUnits(game)
         packed, layers, _ = Subgames.of(game, units)
         feasible, fs, _ = oracle.feasible_sets(game)
         assert bool(layers) == feasible
@@ -338,8 +336,8 @@ def test_what_cannot_be_recovered_is_not_followed():
         horizon=20,
         initial="s",
     )
-    assert max(map(len, unroll(game, Units(game)).state)) < 100
-    assert max(map(len, within_budget(Packed.of(game, Units(game))))) < 100
+    assert max(map(len, unroll(game, ExactUnits(game)).state)) < 100
+    assert max(map(len, within_budget(PairKeys.of(game, ExactUnits(game))))) < 100
 
 
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):
@@ -372,7 +370,7 @@ def test_a_game_that_does_not_pack_into_64_bits_is_unrolled(passes):
             horizon=3,
             initial="s",
         )
-        assert Packed.of(wide, Units(wide)).unrolled is not None
+        assert PairKeys.of(wide, ExactUnits(wide)).unrolled is not None
         twice = Singly(lambda t, s, c, unit=unit: {(int(c[0] < 2 * unit),): 1.0})
         certificate = agreed(passes, wide, twice.answer, CCE())
         assert certificate.ok, str(certificate)
@@ -383,15 +381,15 @@ def test_a_game_that_does_not_pack_into_64_bits_is_unrolled(passes):
 @pytest.fixture
 def unroll_all(monkeypatch):
     """Let every game be unrolled, as if no pairs fitted into 64 bits."""
-    packed = Packed.of
+    packed = PairKeys.of
 
     def of(game, units, unrolled=None):
         if unrolled is not None:
             return packed(game, units, unrolled)
         listed = unroll(game, units)
-        return packed(listed.game, Units(listed.game), listed)
+        return packed(listed.game, ExactUnits(listed.game), listed)
 
-    monkeypatch.setattr(Packed, "of", staticmethod(of))
+    monkeypatch.setattr(PairKeys, "of", staticmethod(of))
 
 
 @pytest.mark.parametrize("number", [20, pytest.param(60, marks=pytest.mark.slow)])
@@ -414,8 +412,8 @@ def cheapest(t, state, spent):
 
 def reading(game, policy):
     """Read all pairs of FS; return what was read, time by time, and the reader."""
-    reader = Reader(game, policy, Units(game))
-    subgames = Subgames.of(game, Units(game))
+    reader = Reader(game, policy, ExactUnits(game))
+    subgames = Subgames.of(game, ExactUnits(game))
     return [reader.read(t, *subgames.pairs(t)) for t in range(game.horizon)], reader
 
 
@@ -567,10 +565,10 @@ def test_other_orders_of_states_or_actions_are_not_read_by_index():
 
 
 def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(monkeypatch):
-    monkeypatch.setattr("acegames.verifier.reading._REMEMBERED", 3)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.remembered", 3)
     game = line(horizon=2, budget=9)
     asked = []
-    reader = Reader(game, Singly(lambda t, state, spent: asked.append(spent) or {(0,): 1.0}), Units(game))
+    reader = Reader(game, Singly(lambda t, state, spent: asked.append(spent) or {(0,): 1.0}), ExactUnits(game))
     state, spent = np.zeros(5, dtype=np.int64), np.arange(5)[:, None]
     for _ in range(2):
         reader.read(1, state, spent)
@@ -582,16 +580,16 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
 @pytest.mark.parametrize("ahead", [False, True], ids=["time by time", "times ahead"])
 def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled, ahead):
     """Small blocks, so that there are many; the first faults and the first of equal gains are shown."""
-    cut, quick = Threads.blocks, set()
-    monkeypatch.setattr(Threads, "blocks", lambda *a, **k: quick.add(k.get("quick")) or cut(*a, **k))
+    cut, quick = BlockThreads.blocks, set()
+    monkeypatch.setattr(BlockThreads, "blocks", lambda *a, **k: quick.add(k.get("quick")) or cut(*a, **k))
     if ahead:
-        for name in ("deviations._MANY", "deviations._WORTHWHILE"):
-            monkeypatch.setattr(f"acegames.verifier.{name}", 0)
-        monkeypatch.setattr("acegames.verifier.threads._SMALLEST_QUICK", 2)
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
-    monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
-    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 8)
-    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 2)
+        monkeypatch.setattr("acegames.verifier.basics.LIMITS.many", 0)
+        monkeypatch.setattr("acegames.verifier.basics.LIMITS.worthwhile", 0)
+        monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_quick_block", 2)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.searched_keys", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.block", 8)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_block", 2)
     game = bench.random_game(3, 6, 6)
     policy = ace.solve(game, concept).policy
     if spoiled:
@@ -619,8 +617,8 @@ def judged(monkeypatch):
         counted._cache = kernel._cache
         return counted
 
-    monkeypatch.setattr(kernels, "judge", counting(kernels.judge))
-    monkeypatch.setattr(lines, "judge_lines", counting(lines.judge_lines))
+    monkeypatch.setattr(pair_kernels, "judge", counting(pair_kernels.judge))
+    monkeypatch.setattr(window_kernels, "judge_windows", counting(window_kernels.judge_windows))
     return count
 
 
@@ -674,8 +672,7 @@ def test_spendings_that_are_not_answered_alike_are_all_judged(judged):
             action = np.column_stack([np.zeros(len(state), dtype=np.int64), total.sum(axis=1) % 3])
             return np.arange(len(state) + 1), action, np.ones(len(state))
 
-        def alike(self, t):
-            return np.full((3, 2), 2**62)
+        internals = SimpleNamespace(flat_below=lambda t: np.full((3, 2), 2**62))
 
     found = verify(game, Claims(game, answer), CE())
     assert judged[0] >= found.pairs
@@ -731,8 +728,8 @@ class Declaring:
     concept, thread_safe = CCE(), True
     tracker = SimpleNamespace(units=[Fraction(1)])
 
-    def __init__(self, game, play, alike):
-        self.states, self.actions, self.play, self.said = game.states, game.actions, play, alike
+    def __init__(self, game, play, declares):
+        self.states, self.actions, self.play, self.declares = game.states, game.actions, play, declares
 
     def distribution(self, t, state, spent):
         return {(self.play(t, spent[0]),): 1.0}
@@ -741,8 +738,9 @@ class Declaring:
         played = [[self.play(t, c)] for c in total[:, 0].tolist()]
         return np.arange(len(state) + 1), np.array(played, dtype=np.int64), np.ones(len(state))
 
-    def alike(self, t):
-        return np.full((1, 1), self.said(t), dtype=np.int64)
+    @property
+    def internals(self):
+        return SimpleNamespace(flat_below=lambda t: np.full((1, 1), self.declares(t), dtype=np.int64))
 
 
 def spending(budget, most=1):
@@ -771,8 +769,7 @@ def test_what_is_declared_alike_is_read_everywhere(judged):
     """Whoever declares it: all answers are compared before some are left out."""
 
     class Other(Declaring):
-        def alike(self, t):
-            return np.full((1, 1), 2**62, dtype=np.int64)
+        internals = SimpleNamespace(flat_below=lambda t: np.full((1, 1), 2**62, dtype=np.int64))
 
     game = spending(100)
     by_spending = Other(game, lambda t, c: int(t < 2 and c != 2), lambda t: 0)
@@ -790,7 +787,7 @@ def test_a_class_that_is_not_safe_for_threads_is_asked_by_one():
 
     game = spending(100)
     said, own = (kind(game, lambda t, c: 1, lambda t: 2**62) for kind in (Declaring, Own))
-    assert Reader(game, said, Units(game)).thread_safe and not Reader(game, own, Units(game)).thread_safe
+    assert Reader(game, said, ExactUnits(game)).thread_safe and not Reader(game, own, ExactUnits(game)).thread_safe
 
 
 @pytest.mark.parametrize("number", [2**32, -(2**32), 2**31])
@@ -816,7 +813,7 @@ def test_pointers_of_a_lookup_do_not_wrap_around():
             return ptr, np.zeros((125, 1), dtype=np.int32), np.ones(125)
 
     game = spending(100)
-    bulk = Bulk.of(game, Short(game, lambda t, c: 0, lambda t: 0), Units(game))
+    bulk = BulkLookup.of(game, Short(game, lambda t, c: 0, lambda t: 0), ExactUnits(game))
     assert bulk.read(0, np.zeros(3, dtype=np.int64), np.zeros((3, 1), dtype=np.int64)) is None
 
 
@@ -850,10 +847,10 @@ def test_what_is_compared_does_not_depend_on_threads(monkeypatch, wrong):
             return super().lookup(t, state, total)
 
     game = spending(10**6, most=300)
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
-    monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
-    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 512)
-    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 64)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.searched_keys", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.block", 512)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_block", 64)
     said = {
         verify(game, Wavering(game, lambda t, c: 0, lambda t: 0), engine=ace.LocalEngine(threads=n)).problems
         for n in (1, 2, 5, 16)

@@ -28,7 +28,7 @@ from acegames.model.record import with_fields
 from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
-from acegames.verifier.rounding import Rule, cells
+from acegames.verifier.counting import CountingRule, cells
 from plain_passes import take_plain_passes
 
 INF = math.inf
@@ -363,8 +363,8 @@ def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
     with monkeypatch.context() as patch:
         take_plain_passes(patch)
         plain = [verify(found.game, found.policy, found.concept) for found in some]
-    monkeypatch.setattr("acegames.verifier.walk._BLOCK", 2)
-    monkeypatch.setattr("acegames.verifier.arrays.BELOW", 0)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.walked", 2)
+    monkeypatch.setattr("acegames.verifier.basics.BELOW", 0)
     for found, before in zip(some, plain, strict=True):
         after = verify(found.game, found.policy, found.concept)
         assert after.ok
@@ -920,7 +920,7 @@ def most_in_play(game, policy, episodes):
 def test_tiny_cells_count_as_possible():
     """Beta(400, 400) hardly ever leaves the middle, but a cost near 1 is possible, and so is breaking a budget by it."""
     cost = drawn(stats.beta(400, 400))
-    found = cells("fuel", cost, Rule("down", Fraction(1, 50), None))
+    found = cells("fuel", cost, CountingRule("down", Fraction(1, 50), None))
     assert [c.counted for c in found] == [Fraction(k, 50) for k in range(50)]
     assert min(c.probability for c in found) > 0
     game = random_game(cost, horizon=1, budget=Fraction(1, 2))
@@ -944,7 +944,7 @@ def test_tiny_cells_count_as_possible():
 )
 def test_cells_hold_what_is_drawn(source, cell, lowest, direction):
     cost = drawn(source)
-    rule = Rule(direction, cell, lowest)
+    rule = CountingRule(direction, cell, lowest)
     found = {c.counted: c for c in cells("fuel", cost, rule)}
     assert math.fsum(c.probability for c in found.values()) == pytest.approx(1, abs=1e-12)
     draws = [Fraction(float(x)) for x in cost.sample(4000, np.random.default_rng(1))]
@@ -968,7 +968,7 @@ def test_gaps_in_a_distribution_are_no_cells():
             return 0.5 * (((x > 0) & (x < 1)) | ((x > 2) & (x < 3)))
 
     cost = RandomCost(TwoPieces(), Fraction(3), Fraction(0))
-    found = cells("fuel", cost, Rule("down", Fraction(1, 2), None))
+    found = cells("fuel", cost, CountingRule("down", Fraction(1, 2), None))
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 
@@ -995,14 +995,14 @@ def test_several_random_constraints_fall_into_every_combination_of_cells(monkeyp
 
     tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
     policy = SimpleNamespace(tracker=tracker, distribution=distribution)
-    monkeypatch.setattr("acegames.verifier.counted._MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.outcomes", 5)  # two cells of each, and nothing of both
     certificate = verify(game, policy, CCE())
     assert certificate.ok, str(certificate)
     assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
     assert certificate.max_spent.tolist() == [2, 4]
     assert certificate.counting == ("down", "up")
     assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
-    monkeypatch.setattr("acegames.verifier.counted._MOST_OUTCOMES", 4)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.outcomes", 4)
     with pytest.raises(TooLarge, match="random costs make 5 outcomes of one time step"):
         verify(game, policy, CCE())
 

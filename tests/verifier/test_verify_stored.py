@@ -12,9 +12,9 @@ import pytest
 import acegames as ace
 from acegames.cli import bench
 from acegames.safety.cells import Cells
-from acegames.verifier import lookup, verify
-from acegames.verifier.reading import Reader
-from acegames.verifier.units import Units
+from acegames.verifier import key_kernels, verify
+from acegames.verifier.pair_keys import ExactUnits
+from acegames.verifier.policy_reader import Reader
 from declaring import Declares
 from shares import some
 
@@ -22,22 +22,22 @@ from shares import some
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     """Tables are read however few pairs there are, in small blocks."""
-    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
-    monkeypatch.setattr("acegames.verifier.deviations._MANY", 0)
-    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 16)
-    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 4)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.judged_at_once", -1)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.many", 0)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.block", 16)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_block", 4)
 
 
 @pytest.fixture
 def read(monkeypatch):
     """How many pairs were read from tables."""
-    count, kernel = [0], lookup.read_entries
+    count, kernel = [0], key_kernels.read_entries
 
     def counting(keys, *rest):
         count[0] += len(keys)
         return kernel(keys, *rest)
 
-    monkeypatch.setattr(lookup, "read_entries", counting)
+    monkeypatch.setattr(key_kernels, "read_entries", counting)
     return count
 
 
@@ -155,11 +155,11 @@ def shown(policy, change):
         def lookup(self, t, state, total):
             return self.policy.lookup(t, state, total)
 
-        def numbering(self, t):
-            return change.numbering(t) if hasattr(change, "numbering") else self.policy.numbering(t)
-
-        def answers(self, t, state, pair):
-            return change.answers(t, state, pair) if hasattr(change, "answers") else self.policy.answers(t, state, pair)
+        @property
+        def internals(self):
+            true = self.policy.internals
+            parts = {name: getattr(true, name) for name in ("flat_below", "numbering", "answers")}
+            return SimpleNamespace(**{**parts, **vars(change)})
 
     return Shows(policy)
 
@@ -167,7 +167,7 @@ def shown(policy, change):
 def changes(policy):
     def table(**fields):
         def numbering(t):
-            first, *others = policy.numbering(t)
+            first, *others = policy.internals.numbering(t)
             return (first._replace(**fields), *others)
 
         return SimpleNamespace(numbering=numbering)
@@ -179,7 +179,9 @@ def changes(policy):
         "nothing": SimpleNamespace(numbering=lambda t: None),
         "fails": SimpleNamespace(numbering=lambda t: 1 // 0),
         "too few": SimpleNamespace(numbering=lambda t: (1, 2)),
-        "other rows": SimpleNamespace(numbering=lambda t: (*policy.numbering(t)[:3], policy.numbering(t)[3][::-1])),
+        "other rows": SimpleNamespace(
+            numbering=lambda t: (*policy.internals.numbering(t)[:3], policy.internals.numbering(t)[3][::-1])
+        ),
         "small integers": table(lo=np.zeros((3, 2), dtype=np.int32)),
         "constraints beyond": table(dims=np.array([0, 7])),
         "no bytes": table(bits=np.zeros((4, 0), dtype=np.uint8)),
@@ -226,14 +228,12 @@ def test_a_class_that_replaces_an_answer_is_not_read_from_tables(read):
         pass
 
     class Tables(ace.Policy):
-        def numbering(self, t):
-            return super().numbering(t)
-
-        def answers(self, t, state, pair):
-            return super().answers(t, state, pair)
+        @property
+        def internals(self):
+            return super().internals
 
     for kind in (Own, Half, Tables):
         mine = kind(**{name: getattr(policy, name) for name in policy.__dataclass_fields__})
         assert verify(game, mine).ok
         assert read[0] == 0
-    assert Reader(game, policy, Units(game))._bulk.numbering(0) is not None
+    assert Reader(game, policy, ExactUnits(game))._bulk.numbering(0) is not None

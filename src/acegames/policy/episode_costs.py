@@ -61,10 +61,10 @@ class EpisodeCosts:
 
     def after(self, total: Ints, cost: Ints) -> Ints:
         """Return totals after one more cost, (E, M)."""
-        found = total + cost
+        new = total + cost
         for m in self.kept:
-            found[:, m] = np.maximum(found[:, m], 0)
-        return found
+            new[:, m] = np.maximum(new[:, m], 0)
+        return new
 
     def draw(self, layer: Layer, out: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the costs of outcomes and what they count as, both (E, M)."""
@@ -89,7 +89,7 @@ class EpisodeCosts:
         return broken
 
     def excess(self, total: Ints, t: int) -> list[Fraction]:
-        """By how much each budget is exceeded at most after acting at t; 0 where it is kept."""
+        """Return the most by which each budget is exceeded after acting at t; 0 where kept."""
         return [
             Fraction(0) if isinstance(bound, float) else max(Fraction(0), Fraction(int(total[:, m].max()), k) - bound)
             for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True))
@@ -158,7 +158,7 @@ class _Column:
         return true, counted
 
     def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Draws at the next unit in the same cell, strictly inside the support."""
+        """Draw costs at the next unit in the same cell, strictly inside the support."""
         moved, rest = divmod(cost.offset * self.scale, 1)
         inwards = np.ceil if self.rule is not None and self.rule.direction == "up" else np.floor
         scaled = inwards(cost.draw(size, rng) * float(cost.unit * self.scale) + float(rest))
@@ -176,10 +176,10 @@ class _Column:
         return whole, cells * int(self.rule.cell * self.counted_scale)
 
     def _discrete(self, cost: RandomCost, size: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """Draws counted by their exact values, as they are written; those values recur."""
-        found, code = np.unique(cost.draw(size, rng), return_inverse=True)
+        """Draw costs counted by their exact values, as they are written; those values recur."""
+        drawn, code = np.unique(cost.draw(size, rng), return_inverse=True)
         low = cost.upper - cost.depth
-        amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in found.tolist()]
+        amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in drawn.tolist()]
         whole = [math.floor(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
         return np.array(whole, dtype=self.dtype)[code], np.array(seen, dtype=self.dtype)[code]

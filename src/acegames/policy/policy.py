@@ -24,10 +24,8 @@ from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.user_functions import SEED, public
 from acegames.model.words import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
-from acegames.policy.on_demand import count_pairs, in_file
-from acegames.policy.possible import Possible
-from acegames.policy.spending import Spending
-from acegames.policy.tracker import CostTracker
+from acegames.policy.policy_file import count_pairs, in_file
+from acegames.policy.tracker import CostTracker, Possible, Spending
 from acegames.system.progress import OnProgress
 from acegames.system.showing import Shown
 
@@ -117,11 +115,11 @@ class Policy(Shown):
             return tuple({label: 1.0} for label in self.joint_action(layer.action[rows[0]]))
         _, number, share = layer.records(np.array([pair]))
         labels = [(i, label) for i, own in enumerate(self.actions) for label in own]
-        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
+        shares: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
         for x, p in zip(number.tolist(), share.tolist(), strict=True):
             i, label = labels[x]
-            found[i][label] = p
-        return found
+            shares[i][label] = p
+        return shares
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
         """Draw a joint action from `distribution`; hand each player its part.
@@ -148,18 +146,14 @@ class Policy(Shown):
         return layer.values_at(np.array([pair])).reshape(-1)
 
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
-        """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
+        """Return many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
-        Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
+        They are pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
         UnknownPair where a situation is not reachable under feasible play.
         """
         layer = self.layers[t]
-        ptr, row, prob = layer.strategies(state, self.known_pairs(t, state, total))
+        ptr, row, prob = layer.strategies(state, self.internals.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
-
-    def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
-        """Many `values` at once, (Q, N), with arguments as in `lookup`."""
-        return self.layers[t].values_at(self.known_pairs(t, state, total))
 
     @public("Policy.start", **SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
@@ -210,8 +204,7 @@ class Policy(Shown):
     def load(path: str | PathLike[str]) -> Policy:
         """Read a policy, also that of a solution file; BadFile if it is damaged or of another kind.
 
-        The policy of a solution file is compared with the game inside. Some policy files of earlier
-        versions are refused, because their joint actions may be mixed up.
+        The policy of a solution file is compared with the game inside.
         """
         from acegames.files.solution import load_policy
 
@@ -221,25 +214,10 @@ class Policy(Shown):
         """Return labels of a joint action given by one index per player."""
         return tuple(map(getitem, self.actions, action.tolist()))
 
-    def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
-        """Number of each (state, total) in its layer, -1 where it cannot occur."""
-        pair = find(self._table(t), state, total)
-        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
-
-    def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
-        """Return how `pairs` numbers pairs: their table, and another that must have them too, or
-        None.
-
-        Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
-        """
-        layer = self.layers[t]
-        return self._table(t), None if self.reached is None else self.reached.table(t), layer.row_ptr, layer.action
-
-    def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Return what `lookup` says, by the numbers of pairs and with rows in place of joint
-        actions.
-        """
-        return self.layers[t].strategies(state, pair)
+    @property
+    def internals(self) -> PolicyInternals:
+        """What acegames itself reads of a policy: how situations are numbered and stored."""
+        return PolicyInternals(self)
 
     def _table(self, t: int) -> PairTable:
         if t not in self._tables:
@@ -251,42 +229,12 @@ class Policy(Shown):
     def _tables(self) -> dict[int, PairTable]:
         return {}
 
-    def by_file(self) -> Policy | None:
-        """The same policy for processes that see its file, to which only the name of it is sent.
-
-        None where the layers are in memory, or the file is another one by now.
-        """
-        layers, reached = in_file(self.layers, reached=False), self.reached
-        if layers is None or reached is None:
-            return None if layers is None else replace(self, layers=layers)
-        spaces = in_file(reached.layers, reached=True)
-        return None if spaces is None else replace(self, layers=layers, reached=replace(reached, layers=spaces))
-
-    def alike(self, t: int) -> Ints:
-        """Up to which cumulative cost (S, M), in whole units, answers are alike, by constraint.
-
-        Two of a state's cumulative costs that differ only below that have the same answer, if any.
-        """
-        space = self.layers[t].space
-        found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)
-        for d, m in enumerate(self.dims):
-            found[space.states, m] = space.lo[:, d]
-        return found
-
-    def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
-        """Number of each (state, total) in its layer; UnknownPair where one cannot occur."""
-        pair = self.pairs(t, state, total)
-        if (pair < 0).any():
-            q = int(np.flatnonzero(pair < 0)[0])
-            raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
-        return pair
-
     def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, list[int], list[float]]:
         layer, index, pair = self._find(t, state, spent)
         return layer, *layer.strategy(index, pair)
 
     def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, int, int]:
-        index, total = read_total(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
+        index, total = read_total(t, self.horizon - 1, state, self._state_numbers, spent, self.tracker.total)
         pair = find_one(self._table(t), index, total)
         if pair < 0 or (self.reached is not None and not self.reached.contains_one(t, index, total)):
             raise self._unknown(t, state, spent)
@@ -294,7 +242,7 @@ class Policy(Shown):
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
         space = self.layers[t].space if self.reached is None else self.reached.layers[t]
-        occurs = space.has(self.state_numbers[state])
+        occurs = space.has(self._state_numbers[state])
         return unreachable(t, state, spent, occurs=occurs, hint=self.tracker.hint(t))
 
     @cached_property
@@ -305,8 +253,7 @@ class Policy(Shown):
         return Possible(self.game, self.tracker)
 
     @cached_property
-    def state_numbers(self) -> dict[Label, int]:
-        """Number of each state."""
+    def _state_numbers(self) -> dict[Label, int]:
         return {s: i for i, s in enumerate(self.states)}
 
     def __str__(self) -> str:
@@ -318,6 +265,71 @@ class Policy(Shown):
         return (
             f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} stage games, for game {self.game_digest[:12]}>"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyInternals:
+    """What acegames itself reads of a policy. Totals are cumulative costs in whole units.
+
+    A *pair* is the number under which a layer files the answer of a (state, total).
+    """
+
+    policy: Policy
+
+    @property
+    def state_numbers(self) -> dict[Label, int]:
+        """Number of each state."""
+        return self.policy._state_numbers
+
+    def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+        """Return the pair of each (state, total) of time t, (Q,); -1 where it cannot occur."""
+        reached, pair = self.policy.reached, find(self.policy._table(t), state, total)
+        return pair if reached is None else np.where(reached.contains(t, state, total), pair, -1)
+
+    def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+        """Return the pair of each (state, total); UnknownPair where one cannot occur."""
+        policy, pair = self.policy, self.pairs(t, state, total)
+        if (pair < 0).any():
+            q = int(np.flatnonzero(pair < 0)[0])
+            raise policy._unknown(t, policy.states[int(state[q])], policy.tracker.spent(total[q].tolist()))
+        return pair
+
+    def flat_below(self, t: int) -> Ints:
+        """Return totals (S, M) below which each constraint makes no difference to the answer.
+
+        Two totals of a state that differ only below that have the same answer, if any.
+        """
+        policy, space = self.policy, self.policy.layers[t].space
+        floor = np.full((len(policy.states), len(policy.constraints)), 2**62, dtype=np.int64)
+        for d, m in enumerate(policy.dims):
+            floor[space.states, m] = space.lo[:, d]
+        return floor
+
+    def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
+        """Return how `pairs` numbers pairs: their table, and another that must have them too, or
+        None.
+
+        Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
+        """
+        policy, layer = self.policy, self.policy.layers[t]
+        also = None if policy.reached is None else policy.reached.table(t)
+        return policy._table(t), also, layer.row_ptr, layer.action
+
+    def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Return what `Policy.lookup` says, by pairs, and with rows in place of joint actions."""
+        return self.policy.layers[t].strategies(state, pair)
+
+    def by_file(self) -> Policy | None:
+        """Return the policy for processes that see its file, to which only the file's name is sent.
+
+        None where the layers are in memory, or the file is another one by now.
+        """
+        policy, reached = self.policy, self.policy.reached
+        layers = in_file(policy.layers, reached=False)
+        if layers is None or reached is None:
+            return None if layers is None else replace(policy, layers=layers)
+        spaces = in_file(reached.layers, reached=True)
+        return None if spaces is None else replace(policy, layers=layers, reached=replace(reached, layers=spaces))
 
 
 class Runner(Spending):
@@ -361,7 +373,7 @@ class Runner(Spending):
             or any(a not in labels for a, labels in zip(action, policy.actions, strict=True))
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(policy.players)!r}")
-        self.check_next_state(policy.state_numbers, next_state)
+        self.check_next_state(policy.internals.state_numbers, next_state)
         after = self.after(cost)
         if policy.possible is not None:
             policy.possible.check(self.t, self.state, action, cost, next_state)

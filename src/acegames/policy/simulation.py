@@ -31,8 +31,7 @@ from acegames.model.user_functions import SEED, check_function, policy_of, publi
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
-from acegames.policy.layer import action_offsets
-from acegames.policy.player_records import RowIndex
+from acegames.policy.layer import RowIndex, action_offsets
 from acegames.system.memory import within_memory
 from acegames.system.showing import Shown
 
@@ -125,7 +124,7 @@ class Rollouts(Shown):
 
 
 def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
-    """Return what stands before each of so many numbers: a label, or nothing where there are none."""
+    """Return what stands before each of so many numbers: a label, or nothing."""
     return [f"{named(kind, label)} " for label in labels] or [""] * number
 
 
@@ -163,7 +162,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     seen_so_far = spent if costs.exact else np.empty_like(spent)
     total, counted = costs.begin(e)
     wasted = costs.nothing(e)
-    asked = _Asked(game, policy, costs)
+    asked = _PolicyQuestions(game, policy, costs)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
@@ -194,7 +193,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
     counts = int(broken.sum()), state, action, most, int(beyond.sum())
-    capacities = tuple(None if kept is None else float(kept.capacity) for kept in game.reservoirs)
+    capacities = tuple(None if stored is None else float(stored.capacity) for stored in game.reservoirs)
     labels = game.players, game.constraints, capacities
     return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels, rewards)
 
@@ -234,7 +233,7 @@ def pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
 Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities (Z,)
 
 
-class _Asked:
+class _PolicyQuestions:
     """The policy, queried in many situations at once if it can answer so."""
 
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
@@ -307,14 +306,14 @@ def _has_lookup(policy: Any) -> bool:
     return methods <= set(vars(owner))
 
 
-def _support(game: MarkovGame, t: int, state: int, given: Any, spent: Any) -> tuple[list[int], list[float]]:
+def _support(game: MarkovGame, t: int, state: int, answer: Any, spent: Any) -> tuple[list[int], list[float]]:
     """Return the rows of positive probability and their probabilities, checked."""
     where = f"{place(t, game.states[state])}, spent {spent!r}"
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{where}: the policy answered {given!r}, must be {{joint action: probability}}")
+    if not isinstance(answer, Mapping):
+        raise ValueError(f"{where}: the policy answered {answer!r}, must be {{joint action: probability}}")
     layer = game.layer(t)
     legal = {game.joint_action(layer.action[r]): r for r in layer.rows(state)}
-    weights = {action: float(p) for action, p in given.items() if p != 0}
+    weights = {action: float(p) for action, p in answer.items() if p != 0}
     for action, p in weights.items():
         if not p >= 0:
             raise ValueError(f"{where}: action {action!r} has probability {p}, must be at least 0")

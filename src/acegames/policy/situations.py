@@ -62,11 +62,11 @@ class View:
         """
         space, dims = self._space(t), (self.policy.reached or self.policy).dims
         assert space.cells is not None
-        state, kept = space.spent(space.cells.listed(space.total))
+        state, counted = space.spent(space.cells.listed(space.total))
         at = np.searchsorted(space.states, state)
         total = np.zeros((len(state), len(self.game.constraints)), dtype=np.int64)
         if dims:
-            total[:, list(dims)] = kept
+            total[:, list(dims)] = counted
         if self.policy.reached is not None:
             self.policy.reached.fill_sums(total)
         return state, np.clip(total, space.least[at], space.most[at])
@@ -85,10 +85,10 @@ class View:
         """Return the players' values in situations, (Q, N); NaN where not reachable in feasible
         play.
         """
-        pair = self.policy.pairs(t, state, total)
-        found = np.full((len(state), len(self.game.players)), np.nan)
-        found[pair >= 0] = self.policy.layers[t].values_at(pair[pair >= 0])
-        return found
+        pair = self.policy.internals.pairs(t, state, total)
+        worth = np.full((len(state), len(self.game.players)), np.nan)
+        worth[pair >= 0] = self.policy.layers[t].values_at(pair[pair >= 0])
+        return worth
 
     def spent(self, total: Any) -> list[float]:
         """Return whole units in the user's own, to be shown."""
@@ -106,7 +106,7 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class StageView:
     """Situations of one time. An *entry* is a legal joint action: first[p] : first[p+1] are p's."""
 
     t: int
@@ -131,7 +131,7 @@ class Stage:
         return slice(int(self.out_first[e]), int(self.out_first[e + 1]))
 
 
-def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[Stage]:
+def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[StageView]:
     """Look at situations of time t, a limited number at once, in order."""
     layer = view.counted.layer(t)
     outcomes = np.cumsum(layer.out_ptr[layer.row_ptr[state + 1]] - layer.out_ptr[layer.row_ptr[state]])
@@ -140,7 +140,7 @@ def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[Stage]:
         yield _stage(view, t, state[piece == k], total[piece == k])
 
 
-def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
+def _stage(view: View, t: int, state: Ints, total: Ints) -> StageView:
     game, layer = view.counted, view.counted.layer(t)
     row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
@@ -156,4 +156,6 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     feasible = ~np.logical_or.reduceat(lost, out_first[:-1])
     expected = np.add.reduceat(layer.prob[out, None] * following, out_first[:-1])
     worth = np.where(feasible[:, None], layer.reward[row] + expected, np.nan)
-    return Stage(t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1))
+    return StageView(
+        t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1)
+    )

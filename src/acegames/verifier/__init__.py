@@ -12,30 +12,28 @@ programming (not by linear programs), so a mistake there is not repeated here.
 
 What is checked, in this order, and in which file:
 
-    rounding     how the policy counts costs, from its tracker; whether that suits the budgets
-    counted      the game with costs as counted, and the largest true cost of each outcome
-    units        cumulative costs as exact integers
-    packed       subgames as 64-bit numbers (`unrolled`: where they do not fit)
-    feasible     FS, and the joint actions FA that are safe in each subgame, in three passes
-    deviations   V, W and the gains, from the last step back, in blocks on several threads
-                 (`together`: all times of a small game at once)
-    alike        which subgames are judged as one: no budget binds, the policy answers alike
-    reading      the policy's answers, checked one by one (`bulk`: many at once; `stored`: found in
-                 the policy's tables)
-    tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
-    elsewhere    the same on a cluster: `setting` is given out, `cuts` makes blocks of subgames,
-                 `passes` and `judging` are the tasks, `on_tasks` asks for them (`near`, `within`:
-                 what a block sees of the next time)
-    on_card      the same on a GPU: `card_tables` is what lies there, `phases` what threads do
-    walk         what the policy can truly spend, and a history that breaks a rule
-    certificate  the verdict, for programs and in words
-    proof        the same as a file that a stranger can check
+    counting         how the policy counts costs, the game with costs as counted, and the largest
+                     true cost of each outcome
+    pair_keys        cumulative costs as exact integers; subgames as 64-bit numbers
+    subgames         FS, and the joint actions FA that are safe in each subgame, in three passes
+    judgement        V, W and the gains, from the last step back, in blocks on several threads
+    policy_reader    the policy's answers, checked one by one
+    policy_tables    many answers at once, by `lookup` or from the policy's tables; which subgames
+                     are judged as one
+    tolerance        what is at stake in a subgame, what rounding can have changed, what is accepted
+    on_cluster       the same on a cluster: `block_context` is given out, `block_tasks` run there
+    on_gpu           the same on a GPU: `gpu_functions` are what threads do
+    walk             what the policy can truly spend, and a history that breaks a rule
+    certificate      the verdict, for programs and in words
+    basics           types of arrays, records, thresholds and threads, which all of these use
 
-The loops of `feasible` and `deviations` are compiled (`kernels`; `lines`, where subgames lie
-densely). Time is linear in the edges of the feasible graph, plus one question to the policy per
-subgame: half a microsecond of one core per subgame of two players with three actions each. Memory
-is eight bytes per subgame and some hundred per subgame of the largest time, up to a thousand where
-`lines` are used and every eighth key is a subgame.
+`acegames.proofs` writes the same as a file that a stranger can check.
+
+The loops of `subgames` and `judgement` are compiled (`pair_kernels`; `window_kernels`, where
+subgames lie densely; `key_kernels` read keys). Time is linear in the edges of the feasible graph,
+plus one question to the policy per subgame: half a microsecond of one core per subgame of two
+players with three actions each. Memory is eight bytes per subgame and some hundred per subgame of
+the largest time, up to a thousand where windows are used and every eighth key is a subgame.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
@@ -53,7 +51,7 @@ keeps the true budgets.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -67,20 +65,51 @@ from acegames.numerics import VERIFY
 from acegames.system.announce import announce
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress, Teller
+from acegames.system.tasks import Tasks
+from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate, limit_phrase
-from acegames.verifier.counted import Counted
-from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated, evaluate
-from acegames.verifier.elsewhere import evaluate_elsewhere
-from acegames.verifier.feasible import Subgames
-from acegames.verifier.reading import Reader
-from acegames.verifier.rounding import read_rules, unsound
-from acegames.verifier.threads import Threads
-from acegames.verifier.together import evaluate_together
+from acegames.verifier.counting import Counted, read_rules, unsound
+from acegames.verifier.judgement import CHECKING, FAULTS_SHOWN, Evaluated, evaluate, evaluate_at_once
+from acegames.verifier.on_cluster import evaluate_on_cluster
+from acegames.verifier.pair_keys import ExactUnits
+from acegames.verifier.policy_reader import Reader
+from acegames.verifier.subgames import Subgames
 from acegames.verifier.tolerance import Gain
-from acegames.verifier.units import Units
 from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
+
+
+@runtime_checkable
+class JudgesByTasks(Protocol):
+    """An engine whose tasks judge blocks of situations, maybe on many machines."""
+
+    block: int | None  # situations of a task, about; None to let the verifier choose
+
+    def tasks(self) -> Tasks:
+        """Return where tasks run."""
+
+    def check_installed(self) -> None:
+        """Raise MissingExtra where a package is missing, before any work."""
+
+
+@runtime_checkable
+class JudgesOnCard(Protocol):
+    """An engine with a GPU, and threads for what the card does not do."""
+
+    memory: int | None  # bytes of the card that may be used; None for what is free
+    smallest: int  # keys of all times up to which the processors are as fast
+    threads: int | None  # of this process; None for all processors
+
+    def open_card(self) -> Any:
+        """Return the card (`system.cuda_card.Card`), made the one that this thread talks to."""
+
+
+@runtime_checkable
+class JudgesOnThreads(Protocol):
+    """An engine that says how many threads to use; None for all processors."""
+
+    threads: int | None
 
 
 @public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
@@ -153,24 +182,20 @@ def verify(
         n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
-    announce("acegames.verifier.kernels", "judge", "verifier's kernels", 8)
+    announce("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
-    units = Units(counted.game)
+    units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    elsewhere = evaluate_elsewhere(engine, counted, reader, concept, progress)
-    if callable(getattr(engine, "open_card", None)):
-        from acegames.verifier.on_card import evaluate_on_card
-
-        elsewhere = evaluate_on_card(engine, counted, reader, concept, progress)
-    if elsewhere is not None:
-        found, walked = elsewhere, _walked(counted, units, reader, elsewhere)
+    remote = _judge_there(engine, counted, reader, concept, progress)
+    if remote is None:
+        with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
+            evaluated, walked = _judge(counted, units, reader, concept, threads, progress)
     else:
-        with Threads(getattr(getattr(engine, "host", engine), "threads", None)) as threads:
-            found, walked = _judge(counted, units, reader, concept, threads, progress)
+        evaluated, walked = remote, _walked(counted, units, reader, remote)
     problems = [] if counted.exact else unsound(game, policy, rules)
-    problems += _problems(game, policy, reader, walked, found, tol)
+    problems += _problems(game, policy, reader, walked, evaluated, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
-    return _certificate(game, concept, tol, problems, counting, allowance, found, walked)
+    return _certificate(game, concept, tol, problems, counting, allowance, evaluated, walked)
 
 
 def _certificate(
@@ -180,14 +205,14 @@ def _certificate(
     problems: list[str],
     counting: list[str],
     allowance: Any,
-    found: Evaluated,
+    evaluated: Evaluated,
     walked: Walked,
 ) -> Certificate:
     """Put together what was found; not a number where nothing is known."""
     n = len(game.players)
     largest = share = [Gain(np.nan, np.nan, np.nan, None)] * n
-    if found.gains is not None:
-        largest, share = found.gains.largest, found.gains.share
+    if evaluated.gains is not None:
+        largest, share = evaluated.gains.largest, evaluated.gains.share
     return Certificate(
         ok=not problems,
         regret=np.array([x.gain for x in largest]),
@@ -195,13 +220,13 @@ def _certificate(
         share=np.array([x.share for x in share]),
         share_where=tuple(x.place for x in share),
         max_spent=walked.max_spent,
-        values=found.values,
+        values=evaluated.values,
         witness=walked.witness,
         problems=tuple(dict.fromkeys(problems)),
         tol=np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
         accepted_share=VERIFY if tol is None else None,
-        rounding=_unknown(n) if found.gains is None else found.gains.off,
-        pairs=found.pairs,
+        rounding=_unknown(n) if evaluated.gains is None else evaluated.gains.off,
+        pairs=evaluated.pairs,
         concept=concept,
         game_digest=game.digest,
         players=game.players,
@@ -210,7 +235,7 @@ def _certificate(
         counting=tuple(counting),
         allowance=allowance,
         excess=walked.excess,
-        capacities=tuple(None if kept is None else plain(kept.capacity) for kept in game.reservoirs),
+        capacities=tuple(None if stored is None else plain(stored.capacity) for stored in game.reservoirs),
     )
 
 
@@ -218,38 +243,50 @@ def _unknown(width: int) -> Any:
     return np.full(width, np.nan)
 
 
+def _judge_there(
+    engine: Any, counted: Counted, reader: Reader, concept: Concept, progress: OnProgress | None
+) -> Evaluated | None:
+    """Judge on the engine's GPU or cluster; None where this process is to do it."""
+    if isinstance(engine, JudgesOnCard):
+        from acegames.verifier.on_gpu import evaluate_on_gpu
+
+        return evaluate_on_gpu(engine, counted, reader, concept, progress)
+    if isinstance(engine, JudgesByTasks):
+        return evaluate_on_cluster(engine, counted, reader, concept, progress)
+    return None
+
+
 def _judge(
     counted: Counted,
-    units: Units,
+    units: ExactUnits,
     reader: Reader,
     concept: Concept,
-    threads: Threads,
+    threads: BlockThreads,
     progress: OnProgress | None,
 ) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
     subgames = Subgames.of(counted.game, units, threads)
-    found = evaluate_together(subgames, reader, concept)
-    if found is None:
-        found = evaluate(subgames, reader, concept, threads, progress)
+    evaluated = evaluate_at_once(subgames, reader, concept)
+    if evaluated is None:
+        evaluated = evaluate(subgames, reader, concept, threads, progress)
     else:
-        Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
-    return found, _walked(counted, units, reader, found)
+        Teller(progress, CHECKING, counted.game.horizon, evaluated.pairs).finish()
+    return evaluated, _walked(counted, units, reader, evaluated)
 
 
-def _walked(counted: Counted, units: Units, reader: Reader, found: Evaluated) -> Walked:
+def _walked(counted: Counted, units: ExactUnits, reader: Reader, evaluated: Evaluated) -> Walked:
     """Find what the policy realises."""
-    if found.worst is None or not counted.exact:
+    if evaluated.worst is None or not counted.exact:
         return follow(counted, reader, units)
-    return Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
+    return Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by; refuse options that break a rule."""
     if engine is not None:
-        known = any(callable(getattr(engine, name, None)) for name in ("tasks", "open_card"))
-        fits = known or hasattr(engine, "threads")
+        fits = isinstance(engine, JudgesByTasks | JudgesOnCard | JudgesOnThreads)
         check_engine(engine, fits=fits, what="an engine that verifies,")
-    if callable(getattr(engine, "check_installed", None)):
+    if isinstance(engine, JudgesByTasks):
         engine.check_installed()
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
@@ -260,7 +297,7 @@ def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
 
 
 def _problems(
-    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, tol: float | None
+    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, evaluated: Evaluated, tol: float | None
 ) -> list[str]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
@@ -273,28 +310,32 @@ def _problems(
         problems.append(reader.disagreement[1])
     if reader.correlation is not None:
         problems.append(reader.correlation[1])
-    if not found.pairs:
+    if not evaluated.pairs:
         counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
     if walked.witness is not None:
         problems.append(walked.witness.reason)
-    problems += found.faults[:FAULTS_SHOWN]
-    if found.n_faults > FAULTS_SHOWN:
-        more = found.n_faults - FAULTS_SHOWN
+    problems += evaluated.faults[:FAULTS_SHOWN]
+    if evaluated.n_faults > FAULTS_SHOWN:
+        more = evaluated.n_faults - FAULTS_SHOWN
         problems.append(f"The policy is faulty in {more:,} more situation{'s' * (more > 1)}.")
-    gains = [] if found.gains is None else zip(game.players, found.gains.largest, found.gains.share, strict=True)
+    gains = (
+        []
+        if evaluated.gains is None
+        else zip(game.players, evaluated.gains.largest, evaluated.gains.share, strict=True)
+    )
     for player, largest, share in gains:
         worst = _refused(largest, share, tol)
         if worst is not None:
             accepted = worst.accepted if tol is None else tol
             problems.append(_gain_sentence(player, worst, accepted, rounded=reader.rounded))
-    if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
+    if evaluated.pairs and not evaluated.n_faults and not np.isfinite(evaluated.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
     return problems
 
 
 def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
-    """Return the gain that is too much, if any: the largest, or else the largest share of a stake."""
+    """Return the gain that is too much, if any: the largest, or the largest share of a stake."""
     if tol is not None:
         return None if largest.gain <= tol else largest
     if not largest.share <= VERIFY:
@@ -302,11 +343,11 @@ def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
     return None if share.share <= VERIFY else share
 
 
-def _gain_sentence(player: Any, found: Gain, accepted: float, *, rounded: bool) -> str:
-    t, state, spent = found.place or (None, None, None)
+def _gain_sentence(player: Any, gain: Gain, accepted: float, *, rounded: bool) -> str:
+    t, state, spent = gain.place or (None, None, None)
     how = "deviation that keeps the budgets in the policy's rounded costs," if rounded else "safe deviation"
     return (
-        f"Player {player!r} gains {found.gain:.6g} by a {how} at t={t}, state {state!r}, "
+        f"Player {player!r} gains {gain.gain:.6g} by a {how} at t={t}, state {state!r}, "
         f"spent {spent!r}{' in rounded costs' * rounded}; "
-        f"what is at stake there is {found.stake:.6g}, and a gain of up to {accepted:.3g} is accepted."
+        f"what is at stake there is {gain.stake:.6g}, and a gain of up to {accepted:.3g} is accepted."
     )

@@ -152,7 +152,7 @@ class Certificate(Shown):
         return all(how == "exact" for how in self.counting)
 
     def _exceeded(self) -> str:
-        """By how much budgets are exceeded, and what the rounding allows; empty if none is."""
+        """Say by how much budgets are exceeded, and what the rounding allows; empty if none is."""
         if not any(over > 0 for over in self.excess):
             return ""
         each = [
@@ -208,7 +208,7 @@ LONGEST = 12
 
 
 def _exactly(amount: Any, rounding: str = ROUND_CEILING) -> str:
-    """Return a number to read: exact where whole or short, else nine digits, by default rounded up."""
+    """Return a number to read: exact where whole or short, else nine digits, rounded."""
     if isinstance(amount, float) and amount.is_integer():
         amount = int(amount)
     exactly = str(amount)

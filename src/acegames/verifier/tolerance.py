@@ -24,10 +24,9 @@ import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
-from acegames.verifier.arrays import Floats, Ints
-from acegames.verifier.reading import Reader
-from acegames.verifier.threads import ALONE, Threads
-from acegames.verifier.units import Spent, Units
+from acegames.verifier.basics import ALONE, BlockThreads, Floats, Ints
+from acegames.verifier.pair_keys import ExactUnits, Spent
+from acegames.verifier.policy_reader import Reader
 
 Place = tuple[int, Any, tuple[Any, ...]]
 
@@ -75,7 +74,7 @@ class Gains:
         pair: Callable[[int], tuple[int, int, Spent]],
         *,
         start: bool,
-        threads: Threads = ALONE,
+        threads: BlockThreads = ALONE,
     ) -> None:
         """Take in numbers (P, 6N) of pairs, as in `Known`; `pair(p)`: (t, state, spent).
 
@@ -85,17 +84,17 @@ class Gains:
         largest, share, self.off = _extremes(values, n, threads)
         for i in range(n):
 
-            def found(p: int, i: int = i) -> Gain:
+            def gain_at(p: int, i: int = i) -> Gain:
                 v, w, v_off, w_off, high, low = (float(x) for x in values[p, i::n])
                 return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(*pair(p)))
 
             p = int(largest[i])
             if not values[p, n + i] - values[p, i] <= 0:
-                self.largest[i] = found(p)
+                self.largest[i] = gain_at(p)
             if share[i] >= 0:
-                self.share[i] = found(int(share[i]))
+                self.share[i] = gain_at(int(share[i]))
             if start:
-                self.start[i] = found(_least_accepted(values[:, i::n]))._replace(gain=0.0)
+                self.start[i] = gain_at(_least_accepted(values[:, i::n]))._replace(gain=0.0)
 
     def put_before(self, other: Gains) -> None:
         """Take in those of earlier pairs, or of pairs before in order."""
@@ -112,7 +111,7 @@ class Gains:
                 self.start[i] = its
 
     def settle(self) -> None:
-        """Where nothing is to be gained anywhere, show what is accepted at the start."""
+        """Show what is accepted at the start where nothing is to be gained anywhere."""
         for i, start in enumerate(self.start):
             if self.largest[i].place is None:
                 self.largest[i] = start._replace(place=None)
@@ -121,10 +120,10 @@ class Gains:
 def first_extremes(values: Floats, n: int, *, start: bool) -> tuple[Ints, Floats]:
     """Return the pairs that `Gains.add` would look at, in order; and the largest `off`, (N,)."""
     largest, share, off = _extremes(values, n, ALONE)
-    found = [largest, share[share >= 0]]
+    pairs = [largest, share[share >= 0]]
     if start:
-        found.append(np.array([_least_accepted(values[:, i::n]) for i in range(n)], dtype=np.int64))
-    return np.unique(np.concatenate(found)), off
+        pairs.append(np.array([_least_accepted(values[:, i::n]) for i in range(n)], dtype=np.int64))
+    return np.unique(np.concatenate(pairs)), off
 
 
 def _least_accepted(values: Floats) -> int:
@@ -133,26 +132,26 @@ def _least_accepted(values: Floats) -> int:
     return int(np.argmin(VERIFY * (high - low) + (v_off + w_off)))
 
 
-def _extremes(values: Floats, n: int, threads: Threads) -> tuple[Ints, Ints, Floats]:
+def _extremes(values: Floats, n: int, threads: BlockThreads) -> tuple[Ints, Ints, Floats]:
     """Return what `kernels.extremes` finds, for each player."""
-    from acegames.verifier.kernels import extremes
+    from acegames.verifier.pair_kernels import extremes
 
-    def within(values: Floats) -> tuple[Ints, Ints, Floats]:
-        found = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-        extremes(values, *found)
-        return found
+    def find(values: Floats) -> tuple[Ints, Ints, Floats]:
+        extreme = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+        extremes(values, *extreme)
+        return extreme
 
     blocks = threads.shares(len(values))
-    found = threads.each(lambda block: within(values[block]), blocks)
+    extreme = threads.each(lambda block: find(values[block]), blocks)
     if len(blocks) == 1:
-        return found[0]
-    some = [block.start + x[x >= 0] for block, parts in zip(blocks, found, strict=True) for x in parts[:2]]
+        return extreme[0]
+    some = [block.start + x[x >= 0] for block, parts in zip(blocks, extreme, strict=True) for x in parts[:2]]
     first = np.unique(np.concatenate(some))
-    largest, share, _ = within(values[first])
-    return first[largest], np.where(share < 0, -1, first[share]), np.maximum.reduce([off for *_, off in found])
+    largest, share, _ = find(values[first])
+    return first[largest], np.where(share < 0, -1, first[share]), np.maximum.reduce([off for *_, off in extreme])
 
 
-def common_part(game: MarkovGame, units: Units, safe_rows: Sequence[Ints]) -> Floats:
+def common_part(game: MarkovGame, units: ExactUnits, safe_rows: Sequence[Ints]) -> Floats:
     """Return what is to be taken out of the rewards of each time and player, (H, N).
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away
@@ -160,7 +159,7 @@ def common_part(game: MarkovGame, units: Units, safe_rows: Sequence[Ints]) -> Fl
     states, and the median of all, differ by far less than that. So penalties do not switch it off,
     and a large number is taken out of small ones only where there is much at stake.
     """
-    from acegames.verifier.kernels import best_rewards
+    from acegames.verifier.pair_kernels import best_rewards
 
     low, high = np.zeros((2, game.horizon, len(game.players)))
     for t, rows in enumerate(safe_rows):
@@ -176,5 +175,5 @@ def common_part(game: MarkovGame, units: Units, safe_rows: Sequence[Ints]) -> Fl
 def normalised(layer: Layer) -> Floats:
     """Return the probabilities of outcomes (K,), which sum to one in each row."""
     total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
-    found: Floats = layer.prob / np.repeat(total, np.diff(layer.out_ptr))
-    return found
+    shares: Floats = layer.prob / np.repeat(total, np.diff(layer.out_ptr))
+    return shares

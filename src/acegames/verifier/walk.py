@@ -23,13 +23,10 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import exact, plain, plain_array
-from acegames.verifier.arrays import Ints, number_pairs, owners, spans
-from acegames.verifier.counted import Counted
-from acegames.verifier.reading import Reader
-from acegames.verifier.units import Number, Units
-
-_BLOCK = 2**16
-"""Nodes whose outcomes are held at once."""
+from acegames.verifier.basics import LIMITS, Ints, number_pairs, owners, spans
+from acegames.verifier.counting import Counted
+from acegames.verifier.pair_keys import ExactUnits, Number
+from acegames.verifier.policy_reader import Reader
 
 
 class Step(NamedTuple):
@@ -94,7 +91,7 @@ class _Trouble(NamedTuple):
     sentence: str
 
 
-def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
+def follow(counted: Counted, reader: Reader, units: ExactUnits) -> Walked:
     """Follow the policy through every action and every outcome of positive probability.
 
     It goes on behind a broken budget while the policy answers, so that the largest cost is the
@@ -102,12 +99,12 @@ def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     end. `units` are those of the counted game. Where costs are random the largest cost is what
     histories come close to.
     """
-    here = _Walk(counted, reader, units)
+    here = _PolicyWalk(counted, reader, units)
     nodes, trouble = here.start(), None
     highest: list[list[Fraction]] = []  # (M,) at each time, until the policy answers no more
     for t in range(counted.game.horizon):
-        nodes, found = here.advance(t, nodes)
-        trouble = trouble or found
+        nodes, first = here.advance(t, nodes)
+        trouble = trouble or first
         if not len(nodes.state):
             break
         highest.append(here.true.amounts(nodes.worst.max(axis=0).tolist()))
@@ -124,10 +121,10 @@ def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     return Walked(plain_row(list(map(max, totals))), plain_row(excess), witness)
 
 
-class _Walk:
-    def __init__(self, counted: Counted, reader: Reader, units: Units) -> None:
+class _PolicyWalk:
+    def __init__(self, counted: Counted, reader: Reader, units: ExactUnits) -> None:
         self.counted, self.reader, self.units = counted, reader, units
-        self.true = units if counted.exact else Units(counted.promised)
+        self.true = units if counted.exact else ExactUnits(counted.promised)
 
     def start(self) -> _Nodes:
         game = self.counted.game
@@ -137,8 +134,8 @@ class _Walk:
     def edges(self, t: int, nodes: _Nodes) -> Iterator[_Edges]:
         """Follow the policy from every node, block by block."""
         layer, at = self.counted.game.layer(t), self.counted.game.layer_at[t]
-        for begin in range(0, len(nodes.state), _BLOCK):
-            state, spent, worst = (array[begin : begin + _BLOCK] for array in nodes)
+        for begin in range(0, len(nodes.state), LIMITS.walked):
+            state, spent, worst = (array[begin : begin + LIMITS.walked] for array in nodes)
             answers = self.reader.read(t, state, spent)
             first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
             out, count = spans(first, end), end - first
@@ -171,8 +168,8 @@ class _Walk:
         if self.counted.exact:
             return _Nodes(*(array[np.sort(chosen)] for array in nodes))
         worst = nodes.worst[chosen]
-        for column, given in zip(worst.T, nodes.worst.T, strict=True):
-            np.maximum.at(column, number, given)
+        for column, totals in zip(worst.T, nodes.worst.T, strict=True):
+            np.maximum.at(column, number, totals)
         return _Nodes(nodes.state[chosen], nodes.counted[chosen], worst)
 
     def _trouble(self, t: int, edges: _Edges) -> _Trouble | None:

@@ -13,10 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.system.compiled import inlined, inner
-from acegames.verifier.arrays import Bytes, Floats, Ints, Small
-from acegames.verifier.kernels import EMPTY, _keeps, _unpack, extremes_of, is_drawn, judge_pair
-from acegames.verifier.lookup import _number
-from acegames.verifier.records import Boxes, Int, Known, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.basics import (
+    Bytes,
+    Floats,
+    Int,
+    Ints,
+    KeyTable,
+    LayerValues,
+    Numbers,
+    PairScratch,
+    PlayedRows,
+    PolicyBoxes,
+    Small,
+    TimeRules,
+)
+from acegames.verifier.key_kernels import _number
+from acegames.verifier.pair_kernels import EMPTY, _keeps, _unpack, extremes_of, is_drawn, judge_pair
 
 WORD = 64
 STRIP = 256  # pairs among which one thread finds the largest gains
@@ -27,8 +39,8 @@ Words = NDArray[np.uint64]
 class Passing(NamedTuple):
     """A pass over the pairs of one time."""
 
-    time: Time
-    mirrors: Annotated[Ints, "reservoirs 3"]  # those that may overflow, as in `Packed`
+    time: TimeRules
+    aliased: Annotated[Ints, "reservoirs 3"]  # those that may overflow, as in `Packed`
     here: Words  # the pairs, and
     after: Words  # those of the next time that are alive
     sure: bool  # all are, where rows lead to that keep the budgets
@@ -38,7 +50,7 @@ class Passing(NamedTuple):
     stuck: Ints  # (1,) 1: some pair has no safe row
 
 
-class Packing(NamedTuple):
+class WordPacking(NamedTuple):
     """Marks as words."""
 
     marks: Bytes
@@ -46,10 +58,10 @@ class Packing(NamedTuple):
     counts: Small  # bits that are set in each
 
 
-class Numbering(NamedTuple):
+class PairNumbering(NamedTuple):
     """Pairs are listed and numbered."""
 
-    mirrors: Annotated[Ints, "reservoirs 3"]
+    aliased: Annotated[Ints, "reservoirs 3"]
     words: Words
     before: Small  # pairs before each word
     number: Small  # (keys,) of the pair that a key stands for, or EMPTY
@@ -65,36 +77,36 @@ class Drawing(NamedTuple):
     drawn: Words
 
 
-class Tables(NamedTuple):
+class DevicePolicyTable(NamedTuple):
     """A policy's table."""
 
     slot: Small  # (S,) the box of each state, or -1
-    boxes: Boxes
+    boxes: PolicyBoxes
 
 
 class Chunk(NamedTuple):
     """Some of the policy's answers of one time."""
 
     by_pair: bool  # they are of the pairs themselves, in order; else of the cells present in tables
-    first: Tables
-    second: Tables  # that must have a pair, too
+    first: DevicePolicyTable
+    second: DevicePolicyTable  # that must have a pair, too
     begin: int  # those of cells begin .. end-1
     end: int
-    played: Played
+    played: PlayedRows
 
 
 class Judging(NamedTuple):
     """The pairs of one time, of which those are judged whose answers are on the card."""
 
     keys: Ints
-    time: Time
-    table: Table
+    time: TimeRules
+    table: KeyTable
     numbers: Numbers
     base: Annotated[Floats, "1 N"]
     ends: int
-    told: bool
-    following: Known
-    found: Known
+    interim: bool
+    following: LayerValues
+    result: LayerValues
     wrong: Ints  # (1,) 1: a pair has no answer, is at fault, or has a number that is not finite
     chunk: Chunk
 
@@ -113,7 +125,7 @@ class OwnPair(NamedTuple):
 
     spent: Ints  # (M,)
     slack: Ints  # (M,)
-    scratch: Scratch
+    scratch: PairScratch
 
 
 @inlined
@@ -131,92 +143,94 @@ def _ones(word: Any) -> Int:
 
 
 @inlined
-def _settled(key: Int, mirrors: Ints) -> Int:
+def _canonical(key: Int, aliased: Ints) -> Int:
     """Return the key that a key stands for, as in `Packed`."""
-    for r in range(len(mirrors)):
-        key += mirrors[r, 0] * max(mirrors[r, 2] - key // mirrors[r, 0] % mirrors[r, 1], np.int64(0))
+    for r in range(len(aliased)):
+        key += aliased[r, 0] * max(aliased[r, 2] - key // aliased[r, 0] % aliased[r, 1], np.int64(0))
     return key
 
 
 @inlined
-def _is_safe(row: Int, within: Int, slack: Ints, given: Passing) -> bool:
+def _is_safe(row: Int, within: Int, slack: Ints, task: Passing) -> bool:
     """Return whether a row is in FA."""
-    time = given.time
+    time = task.time
     if not _keeps(row, time.worst, slack):
         return False
-    if not (time.last or given.sure):
+    if not (time.last or task.sure):
         for k in range(time.out_ptr[row], time.out_ptr[row + 1]):
-            if not _is_in(given.after, _settled(within + time.jump[k], given.mirrors)):
+            if not _is_in(task.after, _canonical(within + time.jump[k], task.aliased)):
                 return False
     return True
 
 
 @inner
-def pass_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Ints, given: Passing) -> None:
+def pass_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Ints, task: Passing) -> None:
     """Mark the rows that are safe at a pair, and where they lead; or the pair, if it has one."""
-    key, time = block * threads + thread, given.time
-    if key >= len(given.marks) or not _is_in(given.here, key):
+    key, time = block * threads + thread, task.time
+    if key >= len(task.marks) or not _is_in(task.here, key):
         return
     state, within = _unpack(key, time.span, time.low, time.size, time.bound, own)
     stuck = True
     for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
-        if _is_safe(row, within, own, given):
+        if _is_safe(row, within, own, task):
             stuck = False
-            if given.backwards:
-                given.marks[key] = 1
+            if task.backwards:
+                task.marks[key] = 1
                 break
-            if given.used[row] == 0:  # threads would wait for each other's writes
-                given.used[row] = 1
+            if task.used[row] == 0:  # threads would wait for each other's writes
+                task.used[row] = 1
             for k in range(time.out_ptr[row], time.out_ptr[row] if time.last else time.out_ptr[row + 1]):
-                given.marks[_settled(within + time.jump[k], given.mirrors)] = 1
+                task.marks[_canonical(within + time.jump[k], task.aliased)] = 1
     if stuck:
-        given.stuck[0] = 1
+        task.stuck[0] = 1
 
 
 @inner
-def pack_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, given: Packing) -> None:
+def pack_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, task: WordPacking) -> None:
     """Write one word."""
     at = block * threads + thread
-    if at < len(given.words):
+    if at < len(task.words):
         word, count = np.uint64(0), np.int64(0)
-        for k in range(min(np.int64(WORD), len(given.marks) - WORD * at)):
-            mark = given.marks[WORD * at + k]
+        for k in range(min(np.int64(WORD), len(task.marks) - WORD * at)):
+            mark = task.marks[WORD * at + k]
             word |= np.uint64(mark) << np.uint64(k)
             count += np.int64(mark)
-        given.words[at] = word
-        given.counts[at] = np.int32(count)
+        task.words[at] = word
+        task.counts[at] = np.int32(count)
 
 
 @inner
-def number_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, given: Numbering) -> None:
+def number_thread(
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, task: PairNumbering
+) -> None:
     """Number the pair that a key stands for, and list it where it stands for itself."""
     key = block * threads + thread
-    if key >= len(given.number):
+    if key >= len(task.number):
         return
-    at = _settled(key, given.mirrors)
-    found = np.int64(EMPTY)
-    if _is_in(given.words, at):
-        below = given.words[at >> 6] & ((np.uint64(1) << np.uint64(at & 63)) - np.uint64(1))
-        found = np.int64(given.before[at >> 6]) + _ones(below)
+    at = _canonical(key, task.aliased)
+    pair = np.int64(EMPTY)
+    if _is_in(task.words, at):
+        below = task.words[at >> 6] & ((np.uint64(1) << np.uint64(at & 63)) - np.uint64(1))
+        pair = np.int64(task.before[at >> 6]) + _ones(below)
         if at == key:
-            given.keys[found] = key
-    given.number[key] = np.int32(found)
+            task.keys[pair] = key
+    task.number[key] = np.int32(pair)
 
 
 @inner
-def draw_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, given: Drawing) -> None:
+def draw_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, task: Drawing) -> None:
     """Write which pairs of a word are drawn."""
     at = block * threads + thread
-    if at < len(given.drawn):
+    if at < len(task.drawn):
         word = np.uint64(0)
-        for k in range(min(np.int64(WORD), len(given.keys) - WORD * at)):
-            if is_drawn(given.keys[WORD * at + k], given.t, given.limit):
+        for k in range(min(np.int64(WORD), len(task.keys) - WORD * at)):
+            if is_drawn(task.keys[WORD * at + k], task.t, task.limit):
                 word |= np.uint64(1) << np.uint64(k)
-        given.drawn[at] = word
+        task.drawn[at] = word
 
 
 @inlined
-def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
+def _cell(state: Int, spent: Ints, tables: DevicePolicyTable) -> Int:
     """Return the number of a pair among the cells present in a policy's table, or -1."""
     at, boxes = np.int64(tables.slot[state]), tables.boxes
     if at < 0:
@@ -228,55 +242,55 @@ def _cell(state: Int, spent: Ints, tables: Tables) -> Int:
 
 
 @inlined
-def _answer(p: Int, spent: Ints, given: Judging) -> Int:
+def _answer(p: Int, spent: Ints, task: Judging) -> Int:
     """Return the number of a pair's answer, or -1."""
-    if given.chunk.by_pair:
+    if task.chunk.by_pair:
         return p
-    low, size, rest = given.time.low, given.time.size, given.keys[p]
+    low, size, rest = task.time.low, task.time.size, task.keys[p]
     for back in range(len(low)):
         m = len(low) - 1 - back
         above = rest // size[m]
         spent[m] = rest - above * size[m] + low[m]
         rest = above
-    found = _cell(rest, spent, given.chunk.first)
-    return found if found < 0 or _cell(rest, spent, given.chunk.second) >= 0 else np.int64(-1)
+    entry = _cell(rest, spent, task.chunk.first)
+    return entry if entry < 0 or _cell(rest, spent, task.chunk.second) >= 0 else np.int64(-1)
 
 
 @inner
-def judge_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: OwnPair, given: Judging) -> None:
+def judge_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: OwnPair, task: Judging) -> None:
     """Judge a pair whose answer is here."""
-    p, chunk = block * threads + thread, given.chunk
-    if p >= len(given.keys):
+    p, chunk = block * threads + thread, task.chunk
+    if p >= len(task.keys):
         return
-    at = _answer(p, own.spent, given)
+    at = _answer(p, own.spent, task)
     if not chunk.begin <= at < chunk.end:
         if at < 0:
-            given.wrong[0] = 1
+            task.wrong[0] = 1
         return
     for own_action in range(len(own.scratch.asked)):
         own.scratch.asked[own_action] = 0
     begin, end = chunk.played.ptr[at - chunk.begin], chunk.played.ptr[at - chunk.begin + 1]
     judge_pair(
-        p, given.keys[p], begin, end, given.time, given.table, given.numbers, given.base, given.ends, chunk.played,
-        given.told, given.following, given.found, own.scratch, own.slack,
+        p, task.keys[p], begin, end, task.time, task.table, task.numbers, task.base, task.ends, chunk.played,
+        task.interim, task.following, task.result, own.scratch, own.slack,
     )  # fmt: skip
     fine = True  # where the policy is at fault, the numbers are none
-    for k in range(given.found.values.shape[1]):
-        fine &= abs(given.found.values[p, k]) < np.inf
+    for k in range(task.result.values.shape[1]):
+        fine &= abs(task.result.values[p, k]) < np.inf
     if not fine:
-        given.wrong[0] = 1
+        task.wrong[0] = 1
 
 
 @inner
-def gain_phase(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, given: Gaining) -> None:
+def gain_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Any, task: Gaining) -> None:
     """Find the largest gains of a strip."""
-    at, n = block * threads + thread, given.off.shape[1]
-    if at >= len(given.off):
+    at, n = block * threads + thread, task.off.shape[1]
+    if at >= len(task.off):
         return
-    end = min(STRIP * (at + 1), len(given.values))
+    end = min(STRIP * (at + 1), len(task.values))
     for i in range(n):
-        largest, share, off = extremes_of(i, n, given.values, STRIP * at, end)
-        given.numbers[at, i], given.numbers[at, n + i], given.off[at, i] = largest, share, off
+        largest, share, off = extremes_of(i, n, task.values, STRIP * at, end)
+        task.numbers[at, i], task.numbers[at, n + i], task.off[at, i] = largest, share, off
         for k in range(6 * n):
-            given.picked[at, i, k] = given.values[largest, k]
-            given.picked[at, n + i, k] = given.values[max(share, np.int64(0)), k]
+            task.picked[at, i, k] = task.values[largest, k]
+            task.picked[at, n + i, k] = task.values[max(share, np.int64(0)), k]

@@ -21,28 +21,22 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Bools, Bytes, Ints
-from acegames.verifier.packed import Joined, Packed
-from acegames.verifier.records import Time
-from acegames.verifier.threads import ALONE, Threads
-from acegames.verifier.units import Units
-
-_KEYS = 2**10
-"""Keys of one time up to which all passes over all times are one call, pair by pair."""
+from acegames.verifier.basics import ALONE, BELOW, LIMITS, BlockThreads, Bools, Bytes, Ints, TimeRules
+from acegames.verifier.pair_keys import AllTimes, ExactUnits, PairKeys
 
 
 class Subgames(NamedTuple):
     """FS, and the rows that are in FA somewhere; no times when no policy is feasible."""
 
-    packed: Packed
+    packed: PairKeys
     keys: list[Ints]  # (P,) for t = 0 .. H, each in order but for the first; at H there are none
     safe_rows: list[Ints]  # of the layers of the game as it was given, in order
 
     @staticmethod
-    def of(game: MarkovGame, units: Units, threads: Threads = ALONE) -> Subgames:
+    def of(game: MarkovGame, units: ExactUnits, threads: BlockThreads = ALONE) -> Subgames:
         """Find the subgames; every start must be one."""
-        packed = Packed.of(game, units)
-        if packed.keys <= _KEYS and packed.joined is not None:
+        packed = PairKeys.of(game, units)
+        if packed.keys <= LIMITS.searched_keys and packed.joined is not None:
             return _searched_together(packed, packed.joined)
         keys = within_budget(packed, threads)
         first = _leave_alive(packed, keys, threads)
@@ -55,7 +49,7 @@ class Subgames(NamedTuple):
         return self.packed.unpack(t, self.keys[t])
 
 
-def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
+def within_budget(packed: PairKeys, threads: BlockThreads = ALONE) -> list[Ints]:
     """Return the keys of each time that play can reach while every budget is kept; none at H."""
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
@@ -63,71 +57,71 @@ def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
     return [*layers, packed.start[:0]]
 
 
-def successors(packed: Packed, t: int, keys: Ints, threads: Threads = ALONE) -> Ints:
+def successors(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads = ALONE) -> Ints:
     """Return the keys that rows lead to which keep the budgets, in order."""
     by_line, hashed = packed.by_line(len(keys)), packed.hashed(4 * len(keys))
     find = _marked_by_line if by_line else _searched if hashed else _marked
-    return packed.settled(find(packed, t, keys, threads))
+    return packed.canonical(find(packed, t, keys, threads))
 
 
-def _marked_by_line(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
+def _marked_by_line(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> Ints:
     """Return the successors, in order."""
-    from acegames.verifier import lines
+    from acegames.verifier import window_kernels
 
     time = packed.time(t)
 
     def work(block: slice) -> Bytes:
         marks = packed.marks()
-        lines.mark_successors(keys[block], time, marks, packed.lanes())
+        window_kernels.mark_successors(keys[block], time, marks, packed.lanes())
         return marks
 
     return _any_marked(threads.shared(len(keys), work), threads)
 
 
-def _marked(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
-    """The same by a table with a slot for every key."""
-    from acegames.verifier import kernels
+def _marked(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> Ints:
+    """Return the successors, by a table with a slot for every key."""
+    from acegames.verifier import pair_kernels
 
     time, table = packed.time(t), packed.table(4 * len(keys))
 
     def work(block: slice) -> None:
-        kernels.expand(keys[block], time, table, np.int64(BELOW), np.zeros(2, dtype=np.int64))
+        pair_kernels.expand(keys[block], time, table, np.int64(BELOW), np.zeros(2, dtype=np.int64))
 
     threads.over(len(keys), work)
     return np.flatnonzero(table.number >= 0)
 
 
-def _any_marked(found: Sequence[Bytes], threads: Threads) -> Ints:
+def _any_marked(several: Sequence[Bytes], threads: BlockThreads) -> Ints:
     """Return the keys that are marked in any of these, which are written to."""
 
     def work(part: slice) -> Ints:
-        first, *others = (marks[part] for marks in found)
+        first, *others = (marks[part] for marks in several)
         for marks in others:
             np.bitwise_or(first, marks, out=first)
         marked: Ints = part.start + np.flatnonzero(first.view(bool))
         return marked
 
-    return np.concatenate(threads.shared(len(found[0]), work))
+    return np.concatenate(threads.shared(len(several[0]), work))
 
 
-def _searched(packed: Packed, t: int, keys: Ints, _: Threads) -> Ints:
-    """The same by a hashed table, which grows."""
-    from acegames.verifier import kernels
+def _searched(packed: PairKeys, t: int, keys: Ints, _: BlockThreads) -> Ints:
+    """Return the successors, by a hashed table, which grows."""
+    from acegames.verifier import pair_kernels
 
     time, table = packed.time(t), packed.table(4 * len(keys))
     progress = np.zeros(2, dtype=np.int64)
     while True:
         hashed = table.shift > 0
-        kernels.expand(keys, time, table, np.int64(len(table.slots) // 2 if hashed else BELOW), progress)
-        found = table.slots[table.slots >= 0] if hashed else np.flatnonzero(table.number >= 0)
+        pair_kernels.expand(keys, time, table, np.int64(len(table.slots) // 2 if hashed else BELOW), progress)
+        reached = table.slots[table.slots >= 0] if hashed else np.flatnonzero(table.number >= 0)
         if progress[0] == len(keys):
-            return np.sort(found) if hashed else found
+            return np.sort(reached) if hashed else reached
         widest = int(np.diff(time.out_ptr[time.row_ptr]).max())
-        table = packed.table(4 * len(found) + widest)
-        kernels.fill(found, np.arange(len(found)), table)
+        table = packed.table(4 * len(reached) + widest)
+        pair_kernels.fill(reached, np.arange(len(reached)), table)
 
 
-def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> int:
+def _leave_alive(packed: PairKeys, layers: list[Ints], threads: BlockThreads) -> int:
     """Drop the pairs without a safe row; return the first time at which there are some, or else H.
 
     Where the next time has none, every row that keeps the budgets is safe, and nothing else is
@@ -141,45 +135,47 @@ def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> int:
     return first
 
 
-def _ahead(packed: Packed, t: int, layers: list[Ints], *, sure: bool) -> tuple[Time, Ints]:
-    """Return what can happen at time t, and the pairs of the next time; none if they need no look."""
+def _ahead(packed: PairKeys, t: int, layers: list[Ints], *, sure: bool) -> tuple[TimeRules, Ints]:
+    """Return what can happen at time t, and the pairs of the next time, none if all are alive."""
     time = packed.time(t)
     return (time._replace(last=True), layers[t + 1][:0]) if sure else (time, layers[t + 1])
 
 
-def with_safe_row(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads = ALONE) -> Bools:
+def with_safe_row(
+    packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads = ALONE
+) -> Bools:
     """Return which pairs have a safe row, given the pairs of the next time that are alive."""
     find = _alive_by_line if packed.by_line(len(keys)) else _alive
     return find(packed, time, following, keys, threads).view(bool)
 
 
-def _alive_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
+def _alive_by_line(packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads) -> Bytes:
     """Return which pairs have a safe row."""
-    from acegames.verifier import lines
+    from acegames.verifier import window_kernels
 
     marks, alive = packed.marks(following), np.zeros(len(keys), dtype=np.uint8)
 
     def work(block: slice) -> None:
-        lines.mark_alive(keys[block], time, marks, packed.lanes(), alive[block])
+        window_kernels.mark_alive(keys[block], time, marks, packed.lanes(), alive[block])
 
     threads.shared(len(keys), work)
     return alive
 
 
-def _alive(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
-    """The same pair by pair."""
-    from acegames.verifier import kernels
+def _alive(packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads) -> Bytes:
+    """Return which pairs have a safe row, pair by pair."""
+    from acegames.verifier import pair_kernels
 
     table, alive = packed.filled(following), np.zeros(len(keys), dtype=np.uint8)
 
     def work(block: slice) -> None:
-        kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
+        pair_kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
 
     threads.over(len(keys), work)
     return alive
 
 
-def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads, first: int) -> list[Ints]:
+def _leave_reached(packed: PairKeys, layers: list[Ints], threads: BlockThreads, first: int) -> list[Ints]:
     """Drop the pairs that safe rows do not lead to; return the rows that are safe somewhere.
 
     Before time `first` no pair was dropped: there the safe rows are those that keep the budgets,
@@ -195,57 +191,63 @@ def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads, first: 
 
 
 def by_safe_rows(
-    packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads = ALONE
+    packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads = ALONE
 ) -> tuple[Ints, Ints]:
     """Return the rows that are safe at some of the pairs, and the pairs that they lead to."""
     find = _reached_by_line if packed.by_line(len(keys)) else _reached
     return find(packed, time, following, keys, threads)
 
 
-def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:
+def _reached_by_line(
+    packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads
+) -> tuple[Ints, Ints]:
     """Return the rows that are safe at some of the pairs, and the pairs of the next time they lead
     to.
     """
-    from acegames.verifier import lines
+    from acegames.verifier import window_kernels
 
     alive = packed.marks(following)
 
     def work(block: slice) -> tuple[Bytes, Bytes]:
         safe, marks = np.zeros(len(time.worst), dtype=np.uint8), packed.marks()
-        lines.mark_reached(keys[block], time, alive, packed.lanes(), safe, marks)
+        window_kernels.mark_reached(keys[block], time, alive, packed.lanes(), safe, marks)
         return safe, marks
 
     safe, marks = zip(*threads.shared(len(keys), work), strict=True)
-    return _any_marked(safe, ALONE), packed.settled(_any_marked(marks, threads))
+    return _any_marked(safe, ALONE), packed.canonical(_any_marked(marks, threads))
 
 
-def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:
-    """The same pair by pair."""
-    from acegames.verifier import kernels
+def _reached(
+    packed: PairKeys, time: TimeRules, following: Ints, keys: Ints, threads: BlockThreads
+) -> tuple[Ints, Ints]:
+    """Return the rows safe somewhere and the pairs they lead to, pair by pair."""
+    from acegames.verifier import pair_kernels
 
     table = packed.filled(following)
     reached, safe = (np.zeros(length, dtype=np.uint8) for length in (len(following), len(time.worst)))
 
     def work(block: slice) -> None:
-        kernels.find_reached(keys[block], time, table, packed.targets(), safe, reached)  # sets bytes to 1, in any order
+        pair_kernels.find_reached(
+            keys[block], time, table, packed.targets(), safe, reached
+        )  # sets bytes to 1, in any order
 
     threads.over(len(keys), work)
     return np.flatnonzero(safe), following[reached.view(bool)]
 
 
-def _searched_together(packed: Packed, joined: Joined) -> Subgames:
+def _searched_together(packed: PairKeys, joined: AllTimes) -> Subgames:
     """Return the subgames of a small game."""
-    from acegames.verifier import kernels
+    from acegames.verifier import pair_kernels
 
     table, safe = packed.slots(), np.zeros(len(joined.time.worst), dtype=np.uint8)
     keys, starts = np.empty(len(table.number), dtype=np.int64), len(packed.start)
     keys[:starts] = packed.start
     table.number[packed.start] = 0
-    kernels.search(keys, starts, joined.time, joined.ends, table, packed.targets(), safe)
+    pair_kernels.search(keys, starts, joined.time, joined.ends, table, packed.targets(), safe)
     if not (table.number[packed.start] == 1).all():
         return Subgames(packed, [], [])
     ends, rows = np.arange(1, packed.game.horizon) * packed.keys, np.flatnonzero(safe)
-    _, *later = np.split(found := np.flatnonzero(table.number == 1), np.searchsorted(found, ends))
+    _, *later = np.split(reached := np.flatnonzero(table.number == 1), np.searchsorted(reached, ends))
     layers = [packed.start, *(keys - t * packed.keys for t, keys in enumerate(later, 1)), packed.start[:0]]
     first = joined.rows[:-1]
     safe_rows = [x - r for x, r in zip(np.split(rows, np.searchsorted(rows, first[1:])), first, strict=True)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,22 +23,18 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
-from acegames.model.game import Label, MarkovGame
+from acegames.model.game import Label, Layer, MarkovGame, exact_costs
 from acegames.model.numbers import TINIEST, largest_float, nearest_float, plain
+from acegames.model.record import with_fields
 from acegames.model.words import to_digits as shown
 from acegames.numerics import PROBABILITY_SUM
+from acegames.verifier.basics import LIMITS, Floats, Ints, Small, begins, offsets, owners, spans
 
 Cost = Fraction | RandomCost
 
-_MOST_CELLS = 10**7
-"""Cells of one random cost at most; each is an outcome of every row that has this cost."""
-
-_COMPARED = 1000
-"""Costs of a constraint, about, for which the policy's counting is compared with its record."""
-
 
 @dataclass(frozen=True)
-class Rule:
+class CountingRule:
     """How the costs of one constraint are counted."""
 
     direction: str  # "exact", "down", "up" or "ignore"
@@ -46,7 +42,7 @@ class Rule:
     lowest: Fraction | None
 
     def index(self, cost: Fraction) -> int:
-        """Number of whole cells that a cost is rounded to, before the cut-off."""
+        """Return the number of whole cells that a cost is rounded to, before the cut-off."""
         return math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
 
     def counted(self, cost: Fraction) -> Fraction:
@@ -65,10 +61,10 @@ class Rule:
         return (t + 1) * self.cell if self.direction == "down" else Fraction(0)
 
 
-EXACT = Rule("exact", Fraction(0), None)
+EXACT = CountingRule("exact", Fraction(0), None)
 
 
-class Cell(NamedTuple):
+class CostCell(NamedTuple):
     """Costs that count alike."""
 
     counted: Fraction
@@ -76,7 +72,7 @@ class Cell(NamedTuple):
     top: Fraction  # their largest value, or the limit that they come close to
 
 
-def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[str]]:
+def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[CountingRule, ...], list[str]]:
     """Return how a policy counts each constraint, and a sentence for each rule that makes no sense.
 
     Raises:
@@ -84,16 +80,16 @@ def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[st
             rounds none, `Units` says so.)
     """
     tracker = getattr(policy, "tracker", None)
-    given = getattr(tracker, "rounding", ())
-    if not isinstance(given, (tuple, list)):
-        return (), [f"The policy's rounding is {given!r:.60}, must be one record per constraint."]
+    rounding = getattr(tracker, "rounding", ())
+    if not isinstance(rounding, (tuple, list)):
+        return (), [f"The policy's rounding is {rounding!r:.60}, must be one record per constraint."]
     exactly = (EXACT,) * len(game.constraints)
-    if all(entry is None for entry in given):
+    if all(entry is None for entry in rounding):
         return exactly, []
-    if tuple(getattr(tracker, "constraints", ())) != game.constraints or len(given) != len(game.constraints):
+    if tuple(getattr(tracker, "constraints", ())) != game.constraints or len(rounding) != len(game.constraints):
         theirs, ours = list(getattr(tracker, "constraints", ())), list(game.constraints)
         return exactly, [f"The policy rounds the costs of {theirs!r}, the constraints of the game are {ours!r}."]
-    read = [_read_rule(label, entry) for label, entry in zip(game.constraints, given, strict=True)]
+    read = [_read_rule(label, entry) for label, entry in zip(game.constraints, rounding, strict=True)]
     rules, faults = tuple(rule for rule, _ in read), [fault for _, fault in read if fault]
     for label, rule, values in zip(game.constraints, rules, game.cost_values, strict=True):
         if not faults:
@@ -101,13 +97,13 @@ def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[st
     return rules, faults
 
 
-def _read_rule(label: Label, entry: Any) -> tuple[Rule, str]:
+def _read_rule(label: Label, entry: Any) -> tuple[CountingRule, str]:
     """Return one constraint's rule, and what is wrong with it."""
     if entry is None:
         return EXACT, ""
     direction = getattr(entry, "direction", None)
     if direction == "ignore":
-        return Rule("ignore", Fraction(0), None), ""
+        return CountingRule("ignore", Fraction(0), None), ""
     cell: Any = getattr(entry, "cell", None)
     lowest: Any = getattr(entry, "lowest", None)
     place = f"Constraint {label!r}: the policy's rounding has"
@@ -117,14 +113,14 @@ def _read_rule(label: Label, entry: Any) -> tuple[Rule, str]:
         return EXACT, f"{place} a cell of {cell!r}, must be an exact number above 0."
     if lowest is not None and not _rational(lowest):
         return EXACT, f"{place} {lowest!r} as its lowest value, must be an exact number or None."
-    return Rule(direction, Fraction(cell), None if lowest is None else Fraction(lowest)), ""
+    return CountingRule(direction, Fraction(cell), None if lowest is None else Fraction(lowest)), ""
 
 
 def _rational(x: Any) -> bool:
     return isinstance(x, (int, Fraction)) and not isinstance(x, bool)
 
 
-def _check_random(label: Label, rule: Rule, values: tuple[Cost, ...]) -> list[str]:
+def _check_random(label: Label, rule: CountingRule, values: tuple[Cost, ...]) -> list[str]:
     """Return what keeps random costs from being counted by a rule."""
     random = [v for v in values if isinstance(v, RandomCost)]
     if random and rule.direction == "exact":
@@ -141,7 +137,7 @@ def _check_random(label: Label, rule: Rule, values: tuple[Cost, ...]) -> list[st
 # -- is the rounding sound for this game ---------------------------------------------------------
 
 
-def unsound(game: MarkovGame, policy: Any, rules: tuple[Rule, ...]) -> list[str]:
+def unsound(game: MarkovGame, policy: Any, rules: tuple[CountingRule, ...]) -> list[str]:
     """Return a sentence for each reason why a policy's rounding does not suit a game."""
     problems: list[str] = []
     for m, (label, rule) in enumerate(zip(game.constraints, rules, strict=True)):
@@ -176,19 +172,19 @@ def _top(value: Cost) -> Fraction:
     return value.upper if isinstance(value, RandomCost) else value
 
 
-def _is_cut(value: Cost, rule: Rule) -> bool:
+def _is_cut(value: Cost, rule: CountingRule) -> bool:
     """Return whether some cost counts as more than its whole cells because of the cut-off."""
     assert rule.lowest is not None
     least = value.lower if isinstance(value, RandomCost) else value
     return isinstance(least, float) or rule.index(least) * rule.cell < rule.lowest
 
 
-def _counts_otherwise(label: Label, rule: Rule, values: tuple[Cost, ...], entry: Any) -> list[str]:
+def _counts_otherwise(label: Label, rule: CountingRule, values: tuple[Cost, ...], entry: Any) -> list[str]:
     """Compare the policy's own way of counting, where it has one, with what its record says."""
     own = getattr(entry, "of", None)
     if not callable(own):
         return []
-    some = values[:: max(1, len(values) // _COMPARED)]
+    some = values[:: max(1, len(values) // LIMITS.compared_costs)]
     for cost in dict.fromkeys(_top(v) for v in (*some, *values[-1:])):
         try:
             counted = own(cost)
@@ -205,7 +201,7 @@ def _counts_otherwise(label: Label, rule: Rule, values: tuple[Cost, ...], entry:
 # -- cells ---------------------------------------------------------------------------------------
 
 
-def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
+def cells(label: Label, cost: Cost, rule: CountingRule) -> list[CostCell]:
     """Return the cells that a cost can fall into, in the order of what they count as.
 
     Raises:
@@ -213,36 +209,36 @@ def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
         InvalidGame: the distribution function is none.
     """
     if not isinstance(cost, RandomCost):
-        return [Cell(rule.counted(cost), 1.0, cost)]
+        return [CostCell(rule.counted(cost), 1.0, cost)]
     if rule.direction == "ignore":
-        return [Cell(Fraction(0), 1.0, cost.upper)]
+        return [CostCell(Fraction(0), 1.0, cost.upper)]
     if cost.atoms is not None:
         return _listed(cost.atoms, rule)
     first, last = _range(cost, rule)
-    if last - first >= _MOST_CELLS:
+    if last - first >= LIMITS.cells:
         raise TooLarge(
             f"constraint {label!r}: a random cost falls into {shown(last - first + 1)} cells of {shown(rule.cell)}, must be at most "
-            f"{_MOST_CELLS:,}; solve with a larger epsilon"
+            f"{LIMITS.cells:,}; solve with a larger epsilon"
         )
     down = rule.direction == "down"
     ends = [(k + 1 if down else k) * rule.cell for k in range(first, last + 1)]  # of each cell
     upto = _distribution(label, cost, ends, strict=down)
     share = np.diff(upto, prepend=0.0)
     return [
-        Cell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
+        CostCell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
         for k, end, p in zip(range(first, last + 1), ends, share.tolist(), strict=True)
         if p > 0 or _possible(cost, -math.inf if k == first else end - rule.cell, end, down=down)
     ]
 
 
-def _listed(atoms: Iterable[tuple[Fraction, float]], rule: Rule) -> list[Cell]:
+def _listed(atoms: Iterable[tuple[Fraction, float]], rule: CountingRule) -> list[CostCell]:
     """Return the cells of a cost that lists its values."""
-    found: dict[Fraction, Cell] = {}
+    by_amount: dict[Fraction, CostCell] = {}
     for amount, p in atoms:
         counted = rule.counted(amount)
-        other = found.get(counted, Cell(counted, 0.0, amount))
-        found[counted] = Cell(counted, max(other.probability + p, TINIEST), max(other.top, amount))
-    return [found[counted] for counted in sorted(found)]
+        other = by_amount.get(counted, CostCell(counted, 0.0, amount))
+        by_amount[counted] = CostCell(counted, max(other.probability + p, TINIEST), max(other.top, amount))
+    return [by_amount[counted] for counted in sorted(by_amount)]
 
 
 def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
@@ -254,24 +250,24 @@ def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, stric
         at = np.floor(at)
     with np.errstate(all="ignore"):
         try:
-            found = np.asarray(cost.law.cdf(at), dtype=np.float64).reshape(at.shape)
+            upto = np.asarray(cost.law.cdf(at), dtype=np.float64).reshape(at.shape)
         except (TypeError, ValueError):  # one number at a time
-            found = np.array([float(cost.law.cdf(float(x))) for x in at])
-    if np.isnan(found).any():
-        raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(found)][0]}")
-    if not abs(found[-1] - 1) <= PROBABILITY_SUM:
+            upto = np.array([float(cost.law.cdf(float(x))) for x in at])
+    if np.isnan(upto).any():
+        raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(upto)][0]}")
+    if not abs(upto[-1] - 1) <= PROBABILITY_SUM:
         raise InvalidGame(
-            f"constraint {label!r}: the cdf of a random cost is {found[-1]:.12g} at its upper bound {plain(cost.upper)}, must be 1"
+            f"constraint {label!r}: the cdf of a random cost is {upto[-1]:.12g} at its upper bound {plain(cost.upper)}, must be 1"
         )
     for j, x in enumerate(ends):  # at the bounds, whatever the last digits of the function say
         if x > cost.upper or (x == cost.upper and not (strict and single)):
-            found[j] = 1.0
+            upto[j] = 1.0
         elif x < cost.lower or (x == cost.lower and (strict or not single)):
-            found[j] = 0.0
-    return np.maximum.accumulate(np.maximum(found, 0.0))
+            upto[j] = 0.0
+    return np.maximum.accumulate(np.maximum(upto, 0.0))
 
 
-def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
+def _range(cost: RandomCost, rule: CountingRule) -> tuple[int, int]:
     """Return the first and the last cell; the first takes all that is below it."""
     last = rule.index(cost.upper)
     if rule.lowest is None:
@@ -321,3 +317,155 @@ def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
             with np.errstate(all="ignore"):
                 return bool((np.asarray(getattr(cost.law, function)(at)) > zero).any())
     return False
+
+
+# -- the game as counted --------------------------------------------------------------------------
+# The game as a policy that rounds costs sees it (spec 5, 7).
+#
+# Each cost is replaced by what it counts as. Outcomes that lead to the same state and count alike
+# are
+# one outcome here. What they can truly cost is kept beside it, as the largest cost per constraint:
+# totals add up along histories, so the largest total is found constraint by constraint. Where every
+# cost counts as it is, the game stays as it is.
+
+
+class _CellTables(NamedTuple):
+    """The cells of one constraint's costs: those of cost code v are ptr[v] : ptr[v+1]."""
+
+    ptr: Ints  # (V+1,)
+    counted: Ints  # (C,) codes into `counted_values`
+    prob: Floats  # (C,)
+    top: Ints  # (C,) codes into `top_values`
+    counted_values: tuple[Fraction, ...]  # ascending
+    top_values: tuple[Fraction, ...]  # ascending
+
+
+class TrueCosts(NamedTuple):
+    """The outcomes of a layer, cell by cell, before those that count alike became one."""
+
+    top: Ints  # (E, M) codes: the largest true costs
+    highest: Ints  # (K, M) which of them costs most, for each outcome as counted and each constraint
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A game as counted, and what it truly costs."""
+
+    original: MarkovGame
+    rules: tuple[CountingRule, ...]  # M
+    game: MarkovGame  # costs as they count; the budgets of the original
+    promised: MarkovGame  # the largest true cost per constraint; budgets with the allowance added
+    fine: tuple[TrueCosts, ...]  # one per layer; empty where every cost counts as it is
+
+    @staticmethod
+    def of(game: MarkovGame, rules: tuple[CountingRule, ...]) -> Counted:
+        """Count every cost of a game by the rules.
+
+        Raises:
+            TooLarge, InvalidGame: random costs cannot be counted.
+        """
+        if all(rule.direction == "exact" for rule in rules):
+            return Counted(game, rules, game, game, ())
+        tables = [
+            _tables([cells(label, cost, rule) for cost in values])
+            for label, values, rule in zip(game.constraints, game.cost_values, rules, strict=True)
+        ]
+        layers, tops, fine = zip(*(_count(layer, tables) for layer in game.layers), strict=True)
+        true = tuple(replace(layer, cost=top) for layer, top in zip(layers, tops, strict=True))
+        raised = tuple(
+            tuple(b if isinstance(b, float) else b + rule.allowance(t) for b, rule in zip(row, rules, strict=True))
+            for t, row in enumerate(game.budgets)
+        )
+        return Counted(
+            original=game,
+            rules=rules,
+            game=with_fields(game, cost_values=tuple(x.counted_values for x in tables), layers=layers),
+            promised=with_fields(game, cost_values=tuple(x.top_values for x in tables), layers=true, budgets=raised),
+            fine=fine,
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether every cost counts as it is."""
+        return not self.fine
+
+    def allowances(self) -> list[Fraction]:
+        """Return the most by which rounding may exceed each budget, up to the last time that has
+        one.
+        """
+        return [
+            max([Fraction(0), *(rule.allowance(t) for t, bound in enumerate(schedule) if not isinstance(bound, float))])
+            for rule, schedule in zip(self.rules, zip(*self.original.budgets, strict=True), strict=True)
+        ]
+
+    def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
+        """Return the true cost of such an outcome that is largest for constraint m."""
+        at = self.game.layer_at[t]
+        codes = self.game.layers[at].cost[outcome]
+        if not self.exact:
+            codes = self.fine[at].top[self.fine[at].highest[outcome, m]]
+        return tuple(values[code] for values, code in zip(exact_costs(self.promised), codes.tolist(), strict=True))
+
+
+def _tables(cells_of: list[list[CostCell]]) -> _CellTables:
+    every = [cell for line in cells_of for cell in line]
+    ptr = offsets(np.array([len(line) for line in cells_of], dtype=np.int64))
+    counted, counted_values = _codes([cell.counted for cell in every])
+    top, top_values = _codes([cell.top for cell in every])
+    return _CellTables(ptr, counted, np.array([cell.probability for cell in every]), top, counted_values, top_values)
+
+
+def _codes(amounts: list[Fraction]) -> tuple[Ints, tuple[Fraction, ...]]:
+    """Return the number of each amount among the distinct ones, and these, ascending."""
+    values = tuple(sorted(set(amounts)))
+    number = {v: k for k, v in enumerate(values)}
+    return np.array([number[x] for x in amounts], dtype=np.int64), values
+
+
+def _count(layer: Layer, tables: list[_CellTables]) -> tuple[Layer, Small, TrueCosts]:
+    """Return the layer as counted, the codes of its largest true costs, and its cells."""
+    out, prob, counted, top = _by_cell(layer, tables)
+    row = owners(layer.out_ptr)[out]
+    columns = (row, layer.next_state[out], *counted.T)
+    order = np.lexsort(columns[::-1])
+    first = begins(*(column[order] for column in columns))
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    leaders = order[first]
+    highest = np.column_stack([_largest(group, column, len(leaders)) for column in top.T])
+    merged = replace(
+        layer,
+        out_ptr=offsets(np.bincount(row[leaders], minlength=len(layer.reward))),
+        prob=np.maximum(np.add.reduceat(prob[order], first), TINIEST),
+        next_state=layer.next_state[out[leaders]],
+        cost=counted[leaders].astype(np.int32),
+    )
+    largest = np.column_stack([column[which] for column, which in zip(top.T, highest.T, strict=True)])
+    return merged, largest.astype(np.int32), TrueCosts(top, highest)
+
+
+def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Ints, Ints]:
+    """Return each outcome once per combination of cells: number, probability, two codes."""
+    out, prob = np.arange(len(layer.prob)), layer.prob
+    counted: list[Ints] = []
+    top: list[Ints] = []
+    for m, table in enumerate(tables):
+        code = layer.cost[out, m]
+        count = table.ptr[code + 1] - table.ptr[code]
+        if int(count.sum()) > LIMITS.outcomes:
+            raise TooLarge(
+                f"random costs make {int(count.sum()):,} outcomes of one time step, must be at most {LIMITS.outcomes:,}; "
+                "solve with a larger epsilon"
+            )
+        cell, line = spans(table.ptr[code], table.ptr[code + 1]), np.repeat(np.arange(len(out)), count)
+        out, prob = out[line], prob[line] * table.prob[cell]
+        counted = [*(column[line] for column in counted), table.counted[cell]]
+        top = [*(column[line] for column in top), table.top[cell]]
+    return out, prob, np.column_stack(counted), np.column_stack(top)
+
+
+def _largest(group: Ints, value: Ints, groups: int) -> Ints:
+    """Return which line of each group has the largest value."""
+    order = np.lexsort((value, group))
+    last = np.searchsorted(group[order], np.arange(groups), "right") - 1
+    return order[last]

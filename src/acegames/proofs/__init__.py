@@ -1,6 +1,6 @@
 """Proofs: a solution in a file that a stranger can check, with `checker/ace_check.py` and numpy.
 
-    line 1   acegames-proof 1                 the kind of file and its version; 2 with reservoirs
+    line 1   acegames-proof 1                 the kind of file and its version
     line 2   SHA-256 of every byte that follows, so that no byte can change unnoticed
     line 3   JSON: the game but for its arrays (its digest is taken of this), the concept, what each
              cost counts as, the claims, and the arrays [name, type, *shape] in their order
@@ -39,21 +39,18 @@ from acegames.model.watching import takes_progress
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
-from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress, Teller
 from acegames.system.showing import Shown
 from acegames.verifier import Certificate, read_arguments, verify
-from acegames.verifier.arrays import Floats, Ints, offsets, owners
-from acegames.verifier.counted import Counted
-from acegames.verifier.feasible import Subgames
-from acegames.verifier.reading import Reader
-from acegames.verifier.rounding import Rule, read_rules
-from acegames.verifier.threads import Threads
-from acegames.verifier.units import Units
+from acegames.verifier.basics import BlockThreads, Floats, Ints, offsets, owners
+from acegames.verifier.counting import Counted, CountingRule, read_rules
+from acegames.verifier.pair_keys import ExactUnits
+from acegames.verifier.policy_reader import Reader
+from acegames.verifier.subgames import Subgames
 
-__all__ = ["Proof", "certify", "prove"]
+__all__ = ["Proof", "prove"]
 
 MOST_ENTRIES = 250_000_000
 """Joint actions of situations in a proof: a file of 2 GB, and an hour to check."""
@@ -81,9 +78,9 @@ class Proof(Shown):
     rounded: bool  # whether the policy rounds costs, which the checker must be told to accept
 
     def __str__(self) -> str:
-        return self.told(checker_file())
+        return self.summary(checker_file())
 
-    def told(self, checker: Path) -> str:
+    def summary(self, checker: Path) -> str:
         """Return what was written, what it shows, and how this copy of the checker is run."""
         return (
             f"The proof was written to {self.path} ({self.size:,} bytes). It shows that no player gains more than about "
@@ -101,12 +98,6 @@ def checker_file() -> Path:
     """
     installed = Path(__file__).with_name("ace_check.py")
     return installed if installed.exists() else Path(__file__).parents[3] / "checker" / "ace_check.py"
-
-
-def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
-    """Return the former name of `prove`."""
-    deprecated("acegames.certify", "acegames.prove")
-    return prove(solution, path, tol=tol)
 
 
 @public("prove", **TOLERANCE)
@@ -147,7 +138,7 @@ def prove(
     _check_costs(game)
     read_arguments(solution.policy, solution.concept, tol, None)
     check_place(path)
-    listed = _List.of(solution)
+    listed = _Situations.of(solution)
     certificate = verify(game, solution.policy, solution.concept, tol=tol, progress=progress)
     if not certificate.ok:
         raise InvalidOption(f"{NOT_CERTIFIED} {certificate.problems[0]}")
@@ -176,7 +167,7 @@ def _check_costs(game: MarkovGame) -> None:
             )
 
 
-def _header(solution: Solution, rules: tuple[Rule, ...]) -> dict[str, Any]:
+def _header(solution: Solution, rules: tuple[CountingRule, ...]) -> dict[str, Any]:
     """Return the header but for the name, the claims and the arrays."""
     game = solution.game
     counted = [
@@ -186,37 +177,37 @@ def _header(solution: Solution, rules: tuple[Rule, ...]) -> dict[str, Any]:
     return {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
 
 
-class _List(NamedTuple):
+class _Situations(NamedTuple):
     """The situations that a proof lists."""
 
     solution: Solution
-    rules: tuple[Rule, ...]
-    seen: Counted
-    units: Units
+    rules: tuple[CountingRule, ...]
+    counted: Counted
+    units: ExactUnits
     subgames: Subgames
     entries: int  # joint actions in all of them
 
     @staticmethod
-    def of(solution: Solution) -> _List:
-        """Find them; TooLarge where they are too many."""
+    def of(solution: Solution) -> _Situations:
+        """Find the situations; TooLarge where they are too many."""
         game = solution.game
         rules, nonsense = read_rules(game, solution.policy)
         if nonsense:
             raise InvalidOption(f"{NOT_CERTIFIED} {nonsense[0]}")
-        seen = Counted.of(game, rules)
-        units = Units(seen.game)
-        with Threads() as threads:
-            subgames = Subgames.of(seen.game, units, threads)
+        counted = Counted.of(game, rules)
+        units = ExactUnits(counted.game)
+        with BlockThreads() as threads:
+            subgames = Subgames.of(counted.game, units, threads)
         times = range(len(subgames.keys) - 1)
         entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)
         if entries > MOST_ENTRIES:
             raise TooLarge(
                 f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {entries:,}"
             )
-        return _List(solution, rules, seen, units, subgames, entries)
+        return _Situations(solution, rules, counted, units, subgames, entries)
 
     def arrays(self) -> Arrays:
-        """Return those of the game."""
+        """Return the arrays of the game."""
         return {
             f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
             for k, layer in enumerate(self.solution.game.layers)
@@ -224,17 +215,17 @@ class _List(NamedTuple):
         }
 
     def probabilities(self, progress: OnProgress | None) -> Iterator[Floats]:
-        """Of all joint actions, one time after another."""
+        """Yield the probabilities of all joint actions, one time after another."""
         game, keys = self.solution.game, self.subgames.keys
-        reader = Reader(self.seen.game, self.solution.policy, self.units, rounded=not self.seen.exact)
-        teller = Teller(progress, "writing the proof", game.horizon, sum(map(len, keys)))
+        reader = Reader(self.counted.game, self.solution.policy, self.units, rounded=not self.counted.exact)
+        reporter = Teller(progress, "writing the proof", game.horizon, sum(map(len, keys)))
         for t in range(game.horizon):
             yield _probabilities(game, t, *self.subgames.pairs(t), reader)
-            teller.layer(len(keys[t]))
+            reporter.layer(len(keys[t]))
 
 
 def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
-    """Return a probability for each joint action of each situation of one time, in ascending order."""
+    """Return probabilities of joint actions, situation by situation of a time, in order."""
     order = np.lexsort((*spent.T[::-1], state))
     state = state[order]
     answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
@@ -257,10 +248,9 @@ def _claims(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _write(file: IO[bytes], header: dict[str, Any], listed: _List, progress: OnProgress | None) -> int:
+def _write(file: IO[bytes], header: dict[str, Any], listed: _Situations, progress: OnProgress | None) -> int:
     """Write a proof whose probabilities need not all be in memory; return its size."""
-    version = 2 if "reservoirs" in header["game"] else 1  # a checker that does not know them must not judge
-    first, digest = f"acegames-proof {version}\n".encode(), hashlib.sha256()
+    first, digest = b"acegames-proof 1\n", hashlib.sha256()
     arrays = listed.arrays()
     every = [*described(arrays), ["policy.prob", "<f8", listed.entries]]
     line = json.dumps({**header, "arrays": every}, allow_nan=False).encode() + b"\n"

@@ -22,32 +22,17 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.arrays import Floats, Ints, offsets, owners
-from acegames.verifier.bulk import Bulk
-from acegames.verifier.packed import Packed
-from acegames.verifier.stored import Stored
-from acegames.verifier.units import Number, Spent, Units
-
-_REMEMBERED = 2**17
-"""Answers kept at most; a policy without `lookup` is asked again for those beyond."""
-
-_COMPARED = 64
-"""Pairs, about, at which `lookup` is compared with `distribution` in one verification."""
-
-_EVERY = 2**14
-"""Pairs of a time for which about as many are compared as of a time with fewer."""
+from acegames.verifier.basics import LIMITS, Floats, Ints, offsets, owners
+from acegames.verifier.pair_keys import ExactUnits, Number, PairKeys, Spent
+from acegames.verifier.policy_tables import BulkLookup, PolicyTables
 
 _CONTRADICTED = "`lookup` does not say what its `distribution` says"
 
-_SINGLY = 64
-"""Pairs of a faulty bulk that are asked one by one rather than halved again."""
+Entries = tuple[Ints, Ints, Floats]
+"""Pointers, rows and probabilities, as in `PolicyAnswers`."""
 
 
-Found = tuple[Ints, Ints, Floats]
-"""Pointers, rows and probabilities, as in `Answers`."""
-
-
-class Answer(NamedTuple):
+class PairAnswer(NamedTuple):
     """What the policy says at one pair. A row is in the support however small its probability."""
 
     rows: tuple[int, ...]  # rows of the layer with positive probability
@@ -56,7 +41,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class PolicyAnswers:
     """What the policy says at P pairs. Those where it is at fault have no entries."""
 
     ptr: Ints  # (P+1,) entries of pair p are ptr[p] : ptr[p+1]
@@ -73,7 +58,7 @@ class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
     def __init__(
-        self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False, product: bool = False
+        self, game: MarkovGame, policy: Any, units: ExactUnits, *, rounded: bool = False, product: bool = False
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
         # the first pair and a sentence where players who must draw independently do not
@@ -81,11 +66,11 @@ class Reader:
         # of the last time the first pair, and a sentence, where `lookup` contradicts `distribution`
         self.disagreement: tuple[Any, str] | None = None
         self._lock, self._rng = threading.Lock(), np.random.default_rng(0)
-        self._answers: dict[tuple[int, int, Spent], Answer] = {}
+        self._answers: dict[tuple[int, int, Spent], PairAnswer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
-        self._bulk = Bulk.of(game, policy, units)
+        self._bulk = BulkLookup.of(game, policy, units)
 
-    def ask(self, t: int, state: int, spent: Spent) -> Answer:
+    def ask(self, t: int, state: int, spent: Spent) -> PairAnswer:
         """Return the policy's checked answer; never raises."""
         key = (t, state, spent)
         answer = self._answers.get(key)
@@ -93,8 +78,8 @@ class Reader:
             try:
                 answer = self._checked(t, state, spent)
             except _Fault as fault:
-                answer = Answer((), (), f"At {self.place(t, state, spent)}: {fault}.")
-            if len(self._answers) < _REMEMBERED:
+                answer = PairAnswer((), (), f"At {self.place(t, state, spent)}: {fault}.")
+            if len(self._answers) < LIMITS.remembered:
                 self._answers[key] = answer
         return answer
 
@@ -107,26 +92,26 @@ class Reader:
         """Return up to where the policy says that it answers alike, (S, M) at each time."""
         return None if self._bulk is None else self._bulk.declared()
 
-    def in_bulk(self, t: int, state: Ints, spent: Ints) -> Found | None:
+    def in_bulk(self, t: int, state: Ints, spent: Ints) -> Entries | None:
         """Return pointers, rows and probabilities; None where they cannot be had at once."""
         return None if self._bulk is None else self._bulk.read(t, state, spent)
 
-    def stored(self, t: int, packed: Packed) -> Stored | None:
+    def stored(self, t: int, packed: PairKeys) -> PolicyTables | None:
         """Return the policy's tables of one time; None where it shows none, or not of this game."""
         if self._bulk is None or self.product or packed.unrolled is not None:
             return None
-        return Stored.of(packed, self.policy, t, self._bulk.numbering(t))
+        return PolicyTables.of(packed, self.policy, t, self._bulk.numbering(t))
 
-    def confirmed(self, t: int, found: Found, state: Ints, spent: Ints) -> bool:
+    def confirmed(self, t: int, entries: Entries, state: Ints, spent: Ints) -> bool:
         """Compare what was read from tables with what `lookup` and `distribution` say.
 
         Return whether `lookup` has answers.
         """
-        said, answers = self.in_bulk(t, state, spent), Answers(*found, {})
+        said, answers = self.in_bulk(t, state, spent), PolicyAnswers(*entries, {})
         if said is None:
             return False
         for p in range(len(state)):
-            if not _alike(Answers(*said, {}), answers, p):
+            if not _same_answer(PolicyAnswers(*said, {}), answers, p):
                 self._note(t, int(state[p]), tuple(spent[p].tolist()), "`answers` do not say what its `lookup` says")
         self._compare(t, state, spent, answers, np.arange(len(state)))
         return True
@@ -135,27 +120,29 @@ class Reader:
         """Compare `lookup` with `distribution` at these pairs, where it has answers."""
         said = self.in_bulk(t, state, spent) if len(state) else None
         if said is not None:
-            self._compare(t, state, spent, Answers(*said, {}), np.arange(len(state)))
+            self._compare(t, state, spent, PolicyAnswers(*said, {}), np.arange(len(state)))
 
     def some(self, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return self._rng.integers(pairs, size=max(1, LIMITS.compared // self.game.horizon))
 
     def drawn(self, t: int, keys: Ints, pairs: int) -> Ints:
-        """The same of pairs given by their keys, some of those of a time that has so many.
+        """Draw pairs to compare among those of these keys, some of a time that has so many.
 
         What is drawn does not depend on which others are given.
         """
-        from acegames.verifier.kernels import draw
+        from acegames.verifier.pair_kernels import draw
 
-        found = np.empty(len(keys), dtype=np.int64)
-        return found[: draw(keys, t, self.limit(pairs), found)].copy()
+        numbers = np.empty(len(keys), dtype=np.int64)
+        return numbers[: draw(keys, t, self.limit(pairs), numbers)].copy()
 
     def limit(self, pairs: int) -> int:
-        """Of 2**32 keys of a time that has so many pairs, how many are drawn."""
-        return min(2**32 * max(1, _COMPARED // self.game.horizon) // min(max(pairs, 1), _EVERY), 2**32)
+        """Return how many of 2**32 keys are drawn at a time that has so many pairs."""
+        return min(
+            2**32 * max(1, LIMITS.compared // self.game.horizon) // min(max(pairs, 1), LIMITS.compared_of), 2**32
+        )
 
-    def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
+    def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> PolicyAnswers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
 
         At pairs of these numbers, or else at some, `lookup` is compared with `distribution`.
@@ -179,13 +166,13 @@ class Reader:
                 self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> Answers:
-        found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
-        if found is not None:
-            answers = Answers(*found, {})
+    def _read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> PolicyAnswers:
+        entries = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
+        if entries is not None:
+            answers = PolicyAnswers(*entries, {})
             self._compare(t, state[compared], spent[compared], answers, compared)
             return answers
-        if self._bulk is not None and len(state) > _SINGLY:
+        if self._bulk is not None and len(state) > LIMITS.singly:
             half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
             one = self._read(t, state[:half], spent[:half], compared[compared < half])
             return _joined([one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half)])
@@ -193,7 +180,7 @@ class Reader:
             return self._read_singly(t, state, spent)
         return self._read_each(t, state, spent)
 
-    def _read_each(self, t: int, state: Ints, spent: Ints) -> Answers:
+    def _read_each(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
         """Return what `lookup` says of each pair alone or, where it has no answer, `distribution`.
 
         So answers do not depend on what else is asked.
@@ -202,20 +189,20 @@ class Reader:
         parts, failing = [], False
         for p in range(len(state)):
             mine = state[p : p + 1], spent[p : p + 1]
-            found = self._bulk.read(t, *mine)
-            if found is None:
+            entries = self._bulk.read(t, *mine)
+            if entries is None:
                 failing = True
                 answers = self._read_singly(t, *mine)
                 if not answers.faults:
                     self._note(t, int(state[p]), tuple(spent[p].tolist()))
                 parts.append(answers)
             else:
-                parts.append(Answers(*found, {}))
+                parts.append(PolicyAnswers(*entries, {}))
         if not failing:  # only together
             self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
         return _joined(parts)
 
-    def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
+    def _read_singly(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
         count: list[int] = []
         rows: list[int] = []
         probs: list[float] = []
@@ -228,9 +215,9 @@ class Reader:
             rows += answer.rows
             probs += answer.probs
         ptr = offsets(np.array(count, dtype=np.int64))
-        return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
+        return PolicyAnswers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
-    def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers, compared: Ints) -> None:
+    def _compare(self, t: int, state: Ints, spent: Ints, answers: PolicyAnswers, compared: Ints) -> None:
         """Ask again, singly, at a few pairs of these numbers."""
         several = zip(compared.tolist(), state.tolist(), map(tuple, spent.tolist()), strict=True)
         for p, at, total in dict.fromkeys(several):
@@ -240,17 +227,17 @@ class Reader:
             if single == (tuple(rows), tuple(probs), None):
                 continue
             bulk = dict(zip(rows, probs, strict=True))
-            alike = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
-            if not alike or any(
+            same_support = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
+            if not same_support or any(
                 abs(bulk[r] - q) > PROBABILITY_RENORMALISE for r, q in zip(single.rows, single.probs, strict=True)
             ):
                 self._note(t, at, total)
 
     def _note(self, t: int, state: int, spent: Spent, what: str = _CONTRADICTED, nearby: str = "") -> None:
         where = " ".join([self.place(t, state, spent), nearby]).strip()
-        found = (-t, state, spent), f"At {where}: the policy's {what}."
+        noted = (-t, state, spent), f"At {where}: the policy's {what}."
         with self._lock:
-            self.disagreement = min(self.disagreement or found, found)
+            self.disagreement = min(self.disagreement or noted, noted)
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""
@@ -280,18 +267,18 @@ class Reader:
             self._rows[key] = {tuple(map(getitem, labels, action)): row for row, action in legal}
         return self._rows[key]
 
-    def _checked(self, t: int, state: int, spent: Spent) -> Answer:
+    def _checked(self, t: int, state: int, spent: Spent) -> PairAnswer:
         try:
-            given = self.policy.distribution(*self.user(t, state, spent))
+            answer = self.policy.distribution(*self.user(t, state, spent))
         except KeyError as error:
             raise _Fault(f"the policy has no answer there ({error})") from None
         except Exception as error:  # a judge must not fall over what it judges
             raise _Fault(f"the policy failed with {type(error).__name__}: {error}") from None
-        if not isinstance(given, Mapping):
-            raise _Fault(f"the policy answered {given!r}, must be {{joint action: probability}}")
+        if not isinstance(answer, Mapping):
+            raise _Fault(f"the policy answered {answer!r}, must be {{joint action: probability}}")
         legal = self.rows(t, state)
         rows, probs = [], []
-        for action, p in given.items():
+        for action, p in answer.items():
             try:
                 prob, positive, zero = float(p), bool(p > 0), bool(p == 0)
             except (TypeError, ValueError, OverflowError):
@@ -307,19 +294,19 @@ class Reader:
         total = math.fsum(probs) if all(map(math.isfinite, probs)) else math.inf
         if not abs(total - 1) <= PROBABILITY_SUM:
             raise _Fault(f"probabilities sum to {total!r}, must sum to 1")
-        return Answer(tuple(rows), tuple(p / total for p in probs))
+        return PairAnswer(tuple(rows), tuple(p / total for p in probs))
 
 
-def _alike(one: Answers, two: Answers, p: int) -> bool:
+def _same_answer(one: PolicyAnswers, two: PolicyAnswers, p: int) -> bool:
     """Return whether a pair has the very same answer in both."""
     mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[p : p + 2])
     return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 
-def _joined(parts: list[Answers]) -> Answers:
+def _joined(parts: list[PolicyAnswers]) -> PolicyAnswers:
     """Return the answers of all parts, one after the other."""
     first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
-    return Answers(
+    return PolicyAnswers(
         offsets(np.concatenate([np.diff(part.ptr) for part in parts])),
         np.concatenate([part.row for part in parts]),
         np.concatenate([part.prob for part in parts]),
@@ -328,7 +315,7 @@ def _joined(parts: list[Answers]) -> Answers:
 
 
 def correlated(
-    action: NDArray[Any], answers: Answers, order: Callable[[int], Any]
+    action: NDArray[Any], answers: PolicyAnswers, order: Callable[[int], Any]
 ) -> tuple[int, tuple[int, ...], float, float] | None:
     """Return the first pair that is no product, an action there, its probability, and the product.
 

@@ -13,8 +13,19 @@ import numpy as np
 
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.arrays import Bytes, Floats, Ints, Small
-from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.basics import (
+    Bytes,
+    Floats,
+    Int,
+    Ints,
+    KeyTable,
+    LayerValues,
+    Numbers,
+    PairScratch,
+    PlayedRows,
+    Small,
+    TimeRules,
+)
 
 EMPTY = np.int64(-1)
 LEAST = np.iinfo(np.int64).min
@@ -116,7 +127,7 @@ def read_rows(
 
 
 @kernel
-def fill(keys: Ints, numbers: Ints, table: Table) -> None:
+def fill(keys: Ints, numbers: Ints, table: KeyTable) -> None:
     """Put keys, each once, into an empty table, with these numbers."""
     slots, number, shift = table
     for p in range(len(keys)):
@@ -149,7 +160,7 @@ def draw(keys: Ints, t: Int, limit: Int, drawn: Ints) -> int:
 
 
 @kernel
-def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first: Ints, owner: Ints) -> int:
+def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: KeyTable, first: Ints, owner: Ints) -> int:
     """Number the pairs that differ in what was spent above the floor of their state, (S, M).
 
     Write the first pair of each number, and the number of each pair; return how many there are.
@@ -192,7 +203,7 @@ def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first
 
 
 @kernel
-def numbered_alike(stored: Ints, first: Ints, owner: Ints) -> bool:
+def same_numbers(stored: Ints, first: Ints, owner: Ints) -> bool:
     """Return whether every pair has a number in the policy's tables, that of the pair judged
     instead.
     """
@@ -294,7 +305,7 @@ def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
 
 
 @kernel
-def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints) -> None:
+def expand(keys: Ints, time: TimeRules, table: KeyTable, most: np.int64, progress: Ints) -> None:
     """Put the successors by rows that keep the budgets into the table, from pair progress[0] on.
 
     It stops where the table may come to hold more than `room` keys; progress[1] counts them.
@@ -306,7 +317,7 @@ def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints)
     p = progress[0]
     while p < len(keys):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
-        if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > room:
+        if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > most:
             break
         for row in range(row_ptr[state], row_ptr[state + 1]):
             if _keeps(row, worst, slack):
@@ -324,7 +335,7 @@ def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints)
 
 
 @kernel
-def find_alive(keys: Ints, time: Time, table: Table, targets: Ints, alive: Bytes) -> None:
+def find_alive(keys: Ints, time: TimeRules, table: KeyTable, targets: Ints, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
     slots, number, shift = table
@@ -338,7 +349,7 @@ def find_alive(keys: Ints, time: Time, table: Table, targets: Ints, alive: Bytes
 
 
 @kernel
-def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Bytes, reached: Bytes) -> None:
+def find_reached(keys: Ints, time: TimeRules, table: KeyTable, targets: Ints, safe: Bytes, reached: Bytes) -> None:
     """Mark the rows that are safe at some pair, and the pairs of the next time that they lead to.
 
     The table holds the pairs of the next time that are alive.
@@ -358,7 +369,7 @@ def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Byte
 
 
 @kernel
-def search(keys: Ints, starts: Int, time: Time, ends: Int, table: Table, targets: Ints, safe: Bytes) -> None:
+def search(keys: Ints, starts: Int, time: TimeRules, ends: Int, table: KeyTable, targets: Ints, safe: Bytes) -> None:
     """Make all three passes over all times, made one as in `judge`.
 
     `keys` has room for all of them and begins with the pairs of the start, which are in the table.
@@ -439,7 +450,7 @@ def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Fl
 @inlined
 def _deviation(
     i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
-    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, told: bool,
+    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, interim: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Return W_i at one pair, and what it can be off by.
 
@@ -447,10 +458,10 @@ def _deviation(
     of them; then following is one more choice.
     """
     n = action.shape[1]
-    choices = actions if told else actions + np.int64(1)
+    choices = actions if interim else actions + np.int64(1)
     for e in range(begin, end):
         row = support[e]
-        heard = np.int64(action[row, i]) if told else np.int64(0)
+        heard = np.int64(action[row, i]) if interim else np.int64(0)
         if asked[heard] == 0:
             for b in range(choices):
                 part[heard, b, 0] = part[heard, b, 1] = part[heard, b, 2] = 0.0
@@ -486,8 +497,8 @@ def _deviation(
 
 @inlined
 def judge_pair(
-    p: Int, key: Int, begin: Int, end: Int, time: Time, table: Table, numbers: Numbers, base: Floats, ends: Int,
-    played: Played, told: bool, following: Known, found: Known, scratch: Scratch, slack: Ints,
+    p: Int, key: Int, begin: Int, end: Int, time: TimeRules, table: KeyTable, numbers: Numbers, base: Floats, ends: Int,
+    played: PlayedRows, interim: bool, following: LayerValues, result: LayerValues, scratch: PairScratch, slack: Ints,
 ) -> Int:  # fmt: skip
     """Evaluate the policy and the best deviations from it at one pair, as `judge` does.
 
@@ -498,7 +509,7 @@ def judge_pair(
     prob, reward, cost, stored, action, move, offset = numbers
     _, support, chance = played
     next_values, next_ahead, next_fault = following
-    values, ahead, fault = found
+    values, ahead, fault = result
     q, known, targets, part, asked = scratch
     slots, number, shift = table
     n, states = reward.shape[1], (len(row_ptr) - 1) // len(base)
@@ -571,7 +582,7 @@ def judge_pair(
     for i in range(n):
         values[p, n + i], values[p, 3 * n + i] = _deviation(
             i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
-            part, asked, told,
+            part, asked, interim,
         )  # fmt: skip
     return outside
 
@@ -579,17 +590,17 @@ def judge_pair(
 @kernel
 def judge(
     keys: Ints,
-    time: Time,
-    table: Table,
+    time: TimeRules,
+    table: KeyTable,
     numbers: Numbers,
     base: Floats,
     ends: Int,
-    played: Played,
-    told: bool,
-    following: Known,
-    found: Known,
+    played: PlayedRows,
+    interim: bool,
+    following: LayerValues,
+    result: LayerValues,
     outside: Ints,
-    scratch: Scratch,
+    scratch: PairScratch,
 ) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time, or of all times.
 
@@ -612,5 +623,5 @@ def judge(
     for back in range(len(keys)):
         p = len(keys) - 1 - back
         outside[p] = judge_pair(
-            p, keys[p], ptr[p], ptr[p + 1], time, table, numbers, base, ends, played, told, following, found, scratch, slack
+            p, keys[p], ptr[p], ptr[p + 1], time, table, numbers, base, ends, played, interim, following, result, scratch, slack
         )  # fmt: skip

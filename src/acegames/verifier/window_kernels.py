@@ -5,9 +5,9 @@ most LANES keys of one line, its lanes, from the first that is a pair. Outcome k
 to the key within + jump[k] + l, so what is known of the next time is read in one run, and the loops
 over lanes become vector instructions. Lanes that are no pairs are worked out too, and not looked
 at. What is known of the next time is more than a cache holds, so the same line of all states is
-judged before the next line (`abreast`). Arrays by key have room for LANES more, because windows may
-reach beyond the last key. Numbers are added up in the same order as in `kernels`, and so are the
-same to the last bit.
+judged before the next line (`order_by_line`). Arrays by key have room for LANES more, because
+windows may reach beyond the last key. Numbers are added up in the same order as in `pair_kernels`,
+and so are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, inner, kernel
-from acegames.verifier.arrays import Bytes, Floats, Ints, Small
-from acegames.verifier.kernels import LEAST, rounding
-from acegames.verifier.records import Ahead, Int, Known, Lanes, Numbers, Played, Time
+from acegames.verifier.basics import (
+    Bytes,
+    Floats,
+    Int,
+    Ints,
+    KeyedValues,
+    LayerValues,
+    Numbers,
+    PlayedRows,
+    Small,
+    TimeRules,
+    WindowScratch,
+)
+from acegames.verifier.pair_kernels import LEAST, rounding
 
 LANES = 64
 _WHOLE = 32
@@ -95,10 +106,10 @@ def _mark_own(safe: Bytes, lane: Ints, many: Int, lanes: Int) -> None:
 
 
 @kernel
-def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
+def mark_successors(keys: Ints, time: TimeRules, marks: Bytes, workspace: WindowScratch) -> None:
     """Mark the keys that rows lead to which keep the budgets."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    _, _, safe, lane, slack, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = workspace
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -117,10 +128,10 @@ def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
 
 
 @kernel
-def mark_alive(keys: Ints, time: Time, following: Bytes, room: Lanes, alive: Bytes) -> None:
+def mark_alive(keys: Ints, time: TimeRules, following: Bytes, workspace: WindowScratch, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the keys of the next time that are alive."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    _, _, safe, lane, slack, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = workspace
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -135,13 +146,15 @@ def mark_alive(keys: Ints, time: Time, following: Bytes, room: Lanes, alive: Byt
 
 
 @kernel
-def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: Bytes, marks: Bytes) -> None:
+def mark_reached(
+    keys: Ints, time: TimeRules, following: Bytes, workspace: WindowScratch, used: Bytes, marks: Bytes
+) -> None:
     """Mark the rows that are safe at some pair, and the keys of the next time they lead to.
 
     `following` says which of these are alive.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    _, _, safe, lane, slack, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = workspace
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -164,7 +177,7 @@ def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: By
 
 
 @kernel
-def abreast(keys: Ints, pairs: Ints, span: Int, length: Int, begin: Ints, order: Ints) -> None:
+def order_by_line(keys: Ints, pairs: Ints, span: Int, length: Int, begin: Ints, order: Ints) -> None:
     """Write to `order` how to go through these pairs line by line, the same line of all states.
 
     Lines that are near to each other lead to lines that are. `length` is that of a line; `begin`
@@ -187,7 +200,7 @@ def abreast(keys: Ints, pairs: Ints, span: Int, length: Int, begin: Ints, order:
 
 
 @kernel
-def spread(keys: Ints, owner: Ints, known: Known, ahead: Ahead) -> None:
+def spread_by_key(keys: Ints, owner: Ints, known: LayerValues, ahead: KeyedValues) -> None:
     """Write to every key what is known of the pair that stands for it."""
     values, most, fault = known
     alive, high, deviating, own, spent, faulty = ahead
@@ -220,8 +233,8 @@ def _best(
         for x in range(lanes):
             sums[x] += p * high[i, to + np.uint64(x)]
     for x in range(lanes):
-        found = pay + sums[x]
-        best[i, x] = found if safe[j, x] and found > best[i, x] else best[i, x]
+        brought = pay + sums[x]
+        best[i, x] = brought if safe[j, x] and brought > best[i, x] else best[i, x]
 
 
 @inlined
@@ -305,10 +318,10 @@ def _spend(
 @inlined
 def _deviation(
     i: Int, n: Int, x: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
-    move: Small, offset: Int, actions: Int, q: Floats, part: Floats, asked: Ints, told: bool,
+    move: Small, offset: Int, actions: Int, q: Floats, part: Floats, asked: Ints, interim: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Return W_i in lane x, and what it can be off by, as in `kernels`."""
-    choices = actions if told else actions + np.int64(1)
+    choices = actions if interim else actions + np.int64(1)
     if begin + 1 == end:  # pure play, mostly: the same sums of one term
         row, p, best, more, share = support[begin], chance[begin], -np.inf, 0.0, rounding(1)
         for b in range(choices):
@@ -324,7 +337,7 @@ def _deviation(
             more = max(more, part[0, b, 0] - best + part[0, b, 1])
         return 0.0 + best, 0.0 + more
     for e in range(begin, end):
-        asked[np.int64(action[support[e], i]) if told else np.int64(0)] += np.int64(1)
+        asked[np.int64(action[support[e], i]) if interim else np.int64(0)] += np.int64(1)
     total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
     for heard in range(actions):
         if asked[heard] == 0:
@@ -333,20 +346,20 @@ def _deviation(
         asked[heard] = 0
         best, more = -np.inf, 0.0
         for b in range(choices):
-            value, gross, before = 0.0, 0.0, 0.0
+            value, abs_total, before = 0.0, 0.0, 0.0
             for e in range(begin, end):
                 row = support[e]
-                if told and action[row, i] != heard:
+                if interim and action[row, i] != heard:
                     continue
                 other = row if b == actions else np.int64(move[row, offset + b])
                 if other >= 0 and q[other - first, i, x] != -np.inf:
                     term = chance[e] * q[other - first, i, x]
                     value += term
-                    gross += abs(term)
+                    abs_total += abs(term)
                     before += chance[e] * q[other - first, n + i, x]
                 else:
                     value = -np.inf
-            part[0, b, 0], part[0, b, 1] = value, before + share * gross
+            part[0, b, 0], part[0, b, 1] = value, before + share * abs_total
             if best == best and not (value <= best):  # NaN stays
                 best = value
         for b in range(choices):
@@ -361,19 +374,19 @@ def _deviation(
 
 
 @kernel
-def judge_lines(
+def judge_windows(
     keys: Ints,
-    time: Time,
+    time: TimeRules,
     numbers: Numbers,
     base: Floats,
-    played: Played,
-    told: bool,
-    following: Ahead,
+    played: PlayedRows,
+    interim: bool,
+    following: KeyedValues,
     sound: bool,
-    found: Known,
+    result: LayerValues,
     place: Ints,
     outside: Ints,
-    room: Lanes,
+    workspace: WindowScratch,
 ) -> None:
     """Do what `kernels.judge` does; of the next time everything is found by key.
 
@@ -384,8 +397,8 @@ def judge_lines(
     prob, reward, cost, stored, action, move, offset = numbers
     ptr, support, chance = played
     alive, high, deviating, own, next_ahead, next_fault = following
-    values, ahead, fault = found
-    q, wanted, safe, lane, slack, best, sums, part, asked, most = room
+    values, ahead, fault = result
+    q, wanted, safe, lane, slack, best, sums, part, asked, most = workspace
     n = reward.shape[1]
     p = np.int64(0)
     while p < len(keys):
@@ -460,6 +473,6 @@ def judge_lines(
                 values[to, 4 * n + i], values[to, 5 * n + i] = best[i, x], least
                 values[to, n + i], values[to, 3 * n + i] = _deviation(
                     i, n, x, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], q,
-                    part, asked, told,
+                    part, asked, interim,
                 )  # fmt: skip
         p += many

@@ -57,7 +57,7 @@ def test_the_file_is_what_the_docstring_says(tmp_path):
     assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
 
 
-def test_a_checker_that_knows_no_reservoirs_does_not_judge_them(tmp_path):
+def test_a_reservoir_is_in_the_proof_and_judged_by_the_checker(tmp_path):
     rule = {"go": 2, "stay": 0, "charge": -3}
     game = ace.MarkovGame.from_functions(
         players=["car"],
@@ -71,24 +71,14 @@ def test_a_checker_that_knows_no_reservoirs_does_not_judge_them(tmp_path):
     solution = ace.solve(game)
     proof = ace.prove(solution, tmp_path / "a.proof")
     first, _, header, _ = parts(proof.path)
-    assert first == b"acegames-proof 2" and header["game"]["reservoirs"] == [["5", "3"]]
+    assert first == b"acegames-proof 1" and header["game"]["reservoirs"] == [["5", "3"]]
     done = check(proof.path)
     assert done.returncode == 0 and "'battery': at most 5 is missing" in done.stdout, done.stdout
-    (tmp_path / "b.proof").write_bytes(proof.path.read_bytes().replace(b"proof 2", b"proof 1", 1))
-    assert check(tmp_path / "b.proof").returncode == 2
     smaller = proof.path.read_bytes().split(b"\n", 2)[2].replace(b'[["5", "3"]]', b'[["4", "3"]]', 1)
     line = hashlib.sha256(smaller).hexdigest().encode()
-    (tmp_path / "c.proof").write_bytes(b"\n".join([b"acegames-proof 2", line, smaller]))
+    (tmp_path / "c.proof").write_bytes(b"\n".join([b"acegames-proof 1", line, smaller]))
     done = check(tmp_path / "c.proof")
     assert done.returncode == 2 and "bound is no level of it" in done.stdout
-
-
-def test_the_former_name_warns(tmp_path):
-    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
-    proof = ace.prove(solution, tmp_path / "a.proof")
-    with pytest.warns(DeprecationWarning, match="use acegames.prove"):
-        ace.certify(solution, tmp_path / "b.proof")
-    assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
 
 
 def test_another_game_is_refused_when_this_one_is_asked_for(tmp_path):
@@ -178,9 +168,9 @@ def test_what_is_not_certified_is_not_proved(tmp_path):
 def test_too_many_situations_are_refused_with_their_number(tmp_path, monkeypatch):
     solution = ace.solve(ace.catalog.get("intersection"))
     (entries,) = (shape[0] for name, _, *shape in written(solution, tmp_path)["arrays"] if name == "policy.prob")
-    monkeypatch.setattr("acegames.verifier.proof.MOST_ENTRIES", entries)
+    monkeypatch.setattr("acegames.proofs.MOST_ENTRIES", entries)
     ace.prove(solution, tmp_path / "fits.proof")
-    monkeypatch.setattr("acegames.verifier.proof.MOST_ENTRIES", entries - 1)
+    monkeypatch.setattr("acegames.proofs.MOST_ENTRIES", entries - 1)
     with pytest.raises(ace.TooLarge, match=f"at most {entries - 1} joint actions of situations; there are {entries}"):
         ace.prove(solution, tmp_path / "a.proof")
     assert not (tmp_path / "a.proof").exists()
