@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.adapters.storm import building, from_storm, read_model
-from acegames.adapters.storm.explicit import read_explicit
-from acegames.adapters.storm.model import Model, Rewards, distinct, moves, player_names
+from acegames.adapters.storm import from_storm, read_model, storm_game
+from acegames.adapters.storm.prism_explicit import read_explicit
+from acegames.adapters.storm.storm_game import Model, Rewards, distinct, moves, player_names
 from acegames.cli import app
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, MissingExtra, TooLarge
 from shares import examples
@@ -148,7 +148,7 @@ def as_files(model):
 
     actions = [",".join(joint) if n == 1 else f"[{','.join(joint)}]" for joint in model.row_action]
     lines = [f"{place(k)} {p} {actions[model.out_row[k]]}" for k, p in enumerate(model.chance)]
-    given = model.rewards["r"]
+    structure = model.rewards["r"]
     names = list(model.labels)
     where = {s: [str(k) for k, name in enumerate(names) if s in model.labels[name]] for s in range(states)}
     heads = [f"{states}{f':{n}' if n > 1 else ''} {rows} {len(lines)}"]
@@ -164,15 +164,15 @@ def as_files(model):
         "srew": "\n".join(
             [
                 '# Reward structure "r"',
-                f"{states} {len(given.of_state)}",
-                *(f"{s} {x}" for s, x in given.of_state.items()),
+                f"{states} {len(structure.of_state)}",
+                *(f"{s} {x}" for s, x in structure.of_state.items()),
             ]
         ),
         "trew": "\n".join(
             [
                 '# Reward structure "r"',
-                f"{states} {rows} {len(given.of_outcome)}",
-                *(f"{place(k)} {x}" for k, x in given.of_outcome.items()),
+                f"{states} {rows} {len(structure.of_outcome)}",
+                *(f"{place(k)} {x}" for k, x in structure.of_outcome.items()),
             ]
         ),
     }
@@ -181,13 +181,13 @@ def as_files(model):
 @given(models())
 @QUICK
 def test_what_is_written_is_read_back_exactly(tmp_path, model):
-    found = read_explicit(written(tmp_path, **as_files(model)))
+    read = read_explicit(written(tmp_path, **as_files(model)))
     for field in ("players", "states", "initial", "row_state", "row_action", "labels", "name"):
-        assert getattr(found, field) == getattr(model, field), field
-    assert list(zip(found.out_row, found.next_state, found.chance, strict=True)) == list(
+        assert getattr(read, field) == getattr(model, field), field
+    assert list(zip(read.out_row, read.next_state, read.chance, strict=True)) == list(
         zip(model.out_row, model.next_state, model.chance, strict=True)
     )
-    assert found.rewards == model.rewards
+    assert read.rewards == model.rewards
 
 
 # -- the question that is asked
@@ -197,7 +197,7 @@ def best(model, t, state, left, horizon, over=frozenset()):
     """By brute force: the best expected reward of one player whose costs never exceed what is left; None if there is no way."""
     if t == horizon or state in over:
         return Fraction(0)
-    rewards, found = model.rewards["r"], None
+    rewards, optimum = model.rewards["r"], None
     for row in [r for r, s in enumerate(model.row_state) if s == state]:
         total = Fraction(0)
         for k in [k for k, r in enumerate(model.out_row) if r == row]:
@@ -207,15 +207,15 @@ def best(model, t, state, left, horizon, over=frozenset()):
                 break
             total += model.chance[k] * (paid + later)
         else:
-            found = total if found is None else max(found, total)
-    return found
+            optimum = total if optimum is None else max(optimum, total)
+    return optimum
 
 
 @given(models().filter(lambda m: len(m.players) == 1), st.fractions(0, 4, max_denominator=3), st.integers(1, 3))
 @QUICK
 @pytest.mark.filterwarnings("ignore:no outcome of the game has a cost")
 def test_a_budget_holds_with_probability_one_as_by_brute_force(model, budget, horizon):
-    game = building.game_of(model, building.Question(horizon, reward="r", budget={"r": budget}))
+    game = storm_game.game_of(model, storm_game.Question(horizon, reward="r", budget={"r": budget}))
     wanted = best(model, 0, 0, budget, horizon)
     if wanted is None:
         with pytest.raises(ace.Infeasible):
@@ -227,7 +227,7 @@ def test_a_budget_holds_with_probability_one_as_by_brute_force(model, budget, ho
 @given(models().filter(lambda m: len(m.players) == 1), st.integers(1, 3))
 @QUICK
 def test_play_is_over_in_states_with_the_label(model, horizon):
-    game = building.game_of(model, building.Question(horizon, reward="r", until="goal"))
+    game = storm_game.game_of(model, storm_game.Question(horizon, reward="r", until="goal"))
     wanted = best(model, 0, 0, Fraction(10**6), horizon, model.labels["goal"])
     assert ace.solve(game).values[0] == pytest.approx(float(wanted), abs=1e-9)
 
@@ -375,9 +375,9 @@ def test_whatever_is_in_a_file_it_is_read_or_refused(tmp_path, ending, at, cut, 
 
 @given(st.lists(st.sampled_from(["go", "go#2", "stop", ""]), max_size=6))
 def test_choices_of_the_same_name_get_different_ones(names):
-    found = distinct(names)
-    assert len(found) == len(set(found)) == len(names)
-    assert all(new == old for new, old in zip(found, names, strict=True) if names.count(old) == 1)
+    different = distinct(names)
+    assert len(different) == len(set(different)) == len(names)
+    assert all(new == old for new, old in zip(different, names, strict=True) if names.count(old) == 1)
 
 
 def test_nobody_moves_where_nobody_does():
@@ -401,11 +401,11 @@ def test_the_public_good_is_what_its_script_writes(tmp_path, monkeypatch):
 def test_the_command_line_asks_the_same_question():
     words = ["--horizon", "3", "--cost", "paid1=2", "--cost", "paid2=1/2", "--reward", "player1=-paid1"]
     words += ["--reward", "player2=-paid2", "--json"]
-    told = CliRunner().invoke(app, ["solve", str(PUBLIC_GOOD), *words])
-    assert told.exit_code == 0, told.output
+    shown = CliRunner().invoke(app, ["solve", str(PUBLIC_GOOD), *words])
+    assert shown.exit_code == 0, shown.output
     rewards = {"player1": "-paid1", "player2": "-paid2"}
     game = read_model(PUBLIC_GOOD, horizon=3, budget={"paid1": 2, "paid2": Fraction(1, 2)}, reward=rewards)
-    values = json.loads(told.stdout)["values"]
+    values = json.loads(shown.stdout)["values"]
     assert list(values.values()) == pytest.approx(ace.solve(game).values.tolist())
     assert np.allclose(ace.load(PUBLIC_GOOD, horizon=3, reward=rewards).layer(0).reward, game.layer(0).reward)
 
@@ -425,25 +425,25 @@ def test_the_command_line_asks_the_same_question():
     ],
 )
 def test_what_is_wrong_is_said_as_it_is_typed(words, said):
-    told = CliRunner().invoke(app, ["check", str(PUBLIC_GOOD), *words])
-    assert told.exit_code == 2 and said in " ".join(told.output.replace("│", " ").split())
+    shown = CliRunner().invoke(app, ["check", str(PUBLIC_GOOD), *words])
+    assert shown.exit_code == 2 and said in " ".join(shown.output.replace("│", " ").split())
 
 
 def test_other_games_do_not_take_the_options_of_models(tmp_path):
-    told = CliRunner().invoke(app, ["check", "knapsack", "--horizon", "3"])
-    assert told.exit_code == 2 and "--horizon: goes with a model of PRISM or Storm" in told.output
+    shown = CliRunner().invoke(app, ["check", "knapsack", "--horizon", "3"])
+    assert shown.exit_code == 2 and "--horizon: goes with a model of PRISM or Storm" in shown.output
     ace.catalog.get("knapsack").save(tmp_path / "game.yaml")
-    told = CliRunner().invoke(app, ["check", str(tmp_path / "game.yaml"), "--cost", "weight=3"])
-    assert told.exit_code == 2 and "--cost:" in told.output and "only models of PRISM and Storm" in told.output
+    shown = CliRunner().invoke(app, ["check", str(tmp_path / "game.yaml"), "--cost", "weight=3"])
+    assert shown.exit_code == 2 and "--cost:" in shown.output and "only models of PRISM and Storm" in shown.output
     with pytest.raises(InvalidOption, match="horizon: goes with a model"):
         ace.load(tmp_path / "game.yaml", horizon=3)
 
 
 def test_words_that_are_nearly_right_are_answered_with_the_right_ones(tmp_path):
     def said(*words):
-        told = CliRunner().invoke(app, ["solve", *map(str, words)])
-        assert told.exit_code == 2
-        return " ".join(told.output.replace("│", " ").split())
+        shown = CliRunner().invoke(app, ["solve", *map(str, words)])
+        assert shown.exit_code == 2
+        return " ".join(shown.output.replace("│", " ").split())
 
     for words in (["--budget", "paid1=2"], ["--budget=paid1=2"]):
         assert "of a model, --cost paid1=2 bounds" in said("public_good.tra", "--horizon", 3, *words)

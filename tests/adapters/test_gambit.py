@@ -53,8 +53,8 @@ def test_nfg_text_comes_back_to_the_last_bit(form):
 def test_payoffs_by_joint_action_are_read_exactly_first_player_fastest():
     game = gambit.read_nfg(CHICKEN)
     assert game.players == ("red", "blue") and game.name == 'A game of "chicken"'
-    found = {game.joint_action(a): tuple(r) for a, r in zip(game.layer(0).action, game.layer(0).reward, strict=True)}
-    assert found == {
+    payoffs = {game.joint_action(a): tuple(r) for a, r in zip(game.layer(0).action, game.layer(0).reward, strict=True)}
+    assert payoffs == {
         ("dare", "dare"): (0.0, -1 / 3),
         ("yield", "dare"): (0.5, 7.0),
         ("dare", "yield"): (7.0, 0.1),
@@ -63,10 +63,10 @@ def test_payoffs_by_joint_action_are_read_exactly_first_player_fastest():
 
 
 def test_payoffs_by_outcome():
-    found = parse_nfg(BY_OUTCOME)
-    assert found.actions == (("1", "2"), ("1", "2", "3"))
-    assert found.payoffs[:, 0, 0].tolist() == [1, 2] and found.payoffs[:, 1, 0].tolist() == [0.75, 4]
-    assert found.payoffs[:, 0, 1].tolist() == [0, 0]  # no outcome
+    parsed = parse_nfg(BY_OUTCOME)
+    assert parsed.actions == (("1", "2"), ("1", "2", "3"))
+    assert parsed.payoffs[:, 0, 0].tolist() == [1, 2] and parsed.payoffs[:, 1, 0].tolist() == [0.75, 4]
+    assert parsed.payoffs[:, 0, 1].tolist() == [0, 0]  # no outcome
 
 
 def test_labels_that_are_missing_or_repeated_get_numbers():
@@ -100,9 +100,9 @@ def test_labels_that_are_missing_or_repeated_get_numbers():
     ],
 )
 def test_hostile_and_damaged_text_is_refused(text, says):
-    with pytest.raises(ace.BadFile, match=r"line \d+") as told:
+    with pytest.raises(ace.BadFile, match=r"line \d+") as error:
         parse_nfg(text)
-    assert says in str(told.value)
+    assert says in str(error.value)
 
 
 @given(st.text(alphabet='NFG1R "{}0,./e\n-\\', max_size=60))
@@ -370,9 +370,9 @@ def test_a_backend_agrees_with_our_own_on_two_players(backend, shape, objective)
 def test_both_engines_ask_the_backend_and_answers_repeat(backend):
     game = random_game(3, (2, 2, 2))
     engines = (ace.LocalEngine(), ace.LocalEngine(threads=1, dense=False), ace.ReferenceEngine())
-    found = [ace.solve(game, ace.Nash(backend=backend), engine=engine).values for engine in engines]
-    assert np.array_equal(found[0], found[1])
-    np.testing.assert_allclose(found[0], found[2], atol=1e-12)
+    answers = [ace.solve(game, ace.Nash(backend=backend), engine=engine).values for engine in engines]
+    assert np.array_equal(answers[0], answers[1])
+    np.testing.assert_allclose(answers[0], answers[2], atol=1e-12)
 
 
 def test_the_concept_of_a_saved_solution_keeps_its_backend(tmp_path, backend):
@@ -395,9 +395,9 @@ def test_an_answer_that_is_wrong_is_not_accepted(monkeypatch):
     uniform = lambda payoffs, every: iter([[np.full(n, 1 / n) for n in payoffs.shape[1:]]])  # noqa: E731
     monkeypatch.setitem(module.CANDIDATES, "quantecon", uniform)
     game = next(g for g in (random_game(s, (3, 3, 3)) for s in range(50)) if not has_pure(g))
-    with pytest.raises(ace.NoEquilibrium, match="quantecon is used only where") as told:
+    with pytest.raises(ace.NoEquilibrium, match="quantecon is used only where") as error:
         ace.solve(game, ace.Nash(backend="quantecon"))
-    assert told.value.t is not None
+    assert error.value.t is not None
 
 
 def broken(payoffs, every):
@@ -425,8 +425,8 @@ def test_a_library_that_fails_is_done_without(monkeypatch, engine):
     monkeypatch.setitem(module.CANDIDATES, "quantecon", broken)
     two = random_game(0, (3, 3))
     with pytest.warns(RuntimeWarning, match="quantecon failed at a stage .RuntimeError: out of order"):
-        found = ace.solve(two, ace.Nash(backend="quantecon"), engine=engine)
-    np.testing.assert_allclose(found.values, ace.solve(two, ace.Nash(), engine=engine).values)
+        solution = ace.solve(two, ace.Nash(backend="quantecon"), engine=engine)
+    np.testing.assert_allclose(solution.values, ace.solve(two, ace.Nash(), engine=engine).values)
     three = next(g for g in (random_game(s, (2, 2, 2)) for s in range(50)) if not has_pure(g))
     with pytest.warns(RuntimeWarning, match="out of order"), pytest.raises(ace.NoEquilibrium):
         ace.solve(three, ace.Nash(backend="quantecon"), engine=engine)
@@ -448,8 +448,8 @@ def has_pure(game):
 
 def test_newton_makes_an_approximate_equilibrium_exact():
     pennies = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
-    found = polished(pennies, [np.array([0.49, 0.51]), np.array([0.52, 0.48])])
-    assert share_of_regret(pennies, found) == 0.0
+    exact = polished(pennies, [np.array([0.49, 0.51]), np.array([0.52, 0.48])])
+    assert share_of_regret(pennies, exact) == 0.0
     assert polished(np.array([[[1.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]]), [[0.5, 0.5], [0.0, 1.0]]) is None
 
 

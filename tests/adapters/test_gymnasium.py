@@ -11,25 +11,10 @@ import acegames as ace
 from acegames.adapters import gymnasium as adapter
 from acegames.adapters import safety_gymnasium as six
 from acegames.adapters.pettingzoo import parallel_env
+from adapter_games import delivery, spending
 
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env, data_equivalence  # noqa: E402
-
-
-def delivery():
-    """What can be done depends on the state; a gust costs more; the depot refuels."""
-    return ace.MarkovGame.from_functions(
-        players=["van"],
-        horizon=5,
-        initial={"depot": 0.5, "town": 0.5},
-        budget={"fuel": [3, 2, 3, 3, 2]},
-        actions=lambda t, s: [("rest", "fill", "drive")] if s == "depot" else [("rest", "drive")],
-        outcomes=lambda t, s, a: (
-            [(0.75, "town", 1), (0.25, "depot", 2)] if a[0] == "drive" else [(1, s, -2 if a[0] == "fill" else 0)]
-        ),
-        reward=lambda t, s, a: [a[0] == "drive"],
-    )
-
 
 GAMES = {"knapsack": lambda: ace.catalog.get("knapsack"), "delivery": delivery}
 
@@ -70,14 +55,14 @@ def test_random_play_within_the_masks_never_breaks_a_budget(game):
 def test_it_is_the_parallel_environment_of_one_agent(game):
     env, parallel = adapter.env(game), parallel_env(game)
     (agent,) = parallel.possible_agents
-    told, told_parallel = env.reset(seed=3), parallel.reset(seed=3)
+    answer, told_parallel = env.reset(seed=3), parallel.reset(seed=3)
     ended = False
     while not ended:
-        action = int(np.flatnonzero(told[-1]["action_mask"])[-1])
-        told, told_parallel = env.step(action), parallel.step({agent: action})
-        own = {key: x for key, x in told[-1].items() if key != "action_mask"}  # which observations have, too
-        assert data_equivalence([*told[:-1], own], [part[agent] for part in told_parallel], exact=True)
-        ended = told[2]
+        action = int(np.flatnonzero(answer[-1]["action_mask"])[-1])
+        answer, told_parallel = env.step(action), parallel.step({agent: action})
+        own = {key: x for key, x in answer[-1].items() if key != "action_mask"}  # which observations have, too
+        assert data_equivalence([*answer[:-1], own], [part[agent] for part in told_parallel], exact=True)
+        ended = answer[2]
     assert env.situation == parallel.situation
 
 
@@ -107,15 +92,7 @@ def test_in_vectors_and_wrappers(game):
 
 
 def test_amounts_in_vectors_of_environments_are_not_cut_to_whole_numbers():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=2,
-        initial="s",
-        budget={"c": [1, float("inf")]},
-        actions=lambda t, s: [(0, 0.1)],
-        outcomes=lambda t, s, a: [(1, s, a[0])],
-        reward=lambda t, s, a: [0],
-    )
+    game = spending((0, 0.1), budget={"c": [1, float("inf")]}, horizon=2)
     vector = gymnasium.vector.SyncVectorEnv([lambda: adapter.env(game)] * 2)
     vector.reset(seed=0)
     *_, infos = vector.step([0, 1])
@@ -149,15 +126,8 @@ def test_an_option_that_is_none_is_named(game):
 
 
 def test_a_constraint_called_as_the_sum_of_all_is_refused():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=1,
-        initial="s",
-        budget={"sum": 1, "other": 1},
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1, s, {"sum": a[0]})],
-        reward=lambda t, s, a: 0,
-    )
+    budget = {"sum": 1, "other": 1}
+    game = spending((0, 1), budget=budget, horizon=1, cost=lambda a: {"sum": a[0]})
     for make in (six.env, six.multi_agent_env):
         with pytest.raises(ace.InvalidOption, match=r"constraint 'sum': .*cost_sum"):
             make(game)
@@ -236,9 +206,9 @@ def test_six_values_by_agent():
         assert env.action_space("red") is env.env.action_space("red")
         actions = {a: int(np.flatnonzero(infos[a]["action_mask"])[-1]) for a in env.agents}
         observations, rewards, costs, terminations, truncations, infos = env.step(actions)
-        seen, *expected, told = parallel.step(actions)
+        seen, *expected, infos_of_five = parallel.step(actions)
         assert [rewards, terminations, truncations] == expected
-        assert costs == {a: told[a]["cost"] for a in told} == {a: infos[a]["cost_sum"] for a in infos}
+        assert costs == {a: infos_of_five[a]["cost"] for a in infos_of_five} == {a: infos[a]["cost_sum"] for a in infos}
         assert all(np.array_equal(observations[a], seen[a]["observation"]) for a in seen)
     assert any(costs.values()) or infos["red"]["spent_red_battery"] != 0
     with pytest.raises(AttributeError):

@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from acegames.adapters.gymnasium.branching import Branching, TooManyBranches
-from acegames.adapters.gymnasium.drawn import CannotEnumerate
+from acegames.adapters.gymnasium.enumerating_rng import EnumeratingRNG, TooManyBranches
+from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate
 
 CUMULATED = np.array([0.2, 0.5, 1.0])
 DRAWS = {
@@ -53,9 +53,9 @@ DRAWS = {
 }
 
 
-def shuffled(g, given):
-    g.shuffle(given)
-    return tuple(int(x) for x in given)
+def shuffled(g, entries):
+    g.shuffle(entries)
+    return tuple(int(x) for x in entries)
 
 
 def asked(x):
@@ -63,19 +63,19 @@ def asked(x):
 
 
 def law(draw, most=10_000):
-    generator, found = Branching(most), {}
+    generator, chances = EnumeratingRNG(most), {}
     for leaf in generator.leaves(lambda: generator, draw):
-        found[leaf.answer] = found.get(leaf.answer, 0) + leaf.chance
-    return found
+        chances[leaf.answer] = chances.get(leaf.answer, 0) + leaf.chance
+    return chances
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_what_can_be_drawn_is_what_numpy_draws_as_often(name):
-    found, rng, number = law(DRAWS[name]), np.random.default_rng(7), 2000
-    assert sum(found.values()) == 1 and all(isinstance(p, Fraction) and p > 0 for p in found.values())
+    chances, rng, number = law(DRAWS[name]), np.random.default_rng(7), 2000
+    assert sum(chances.values()) == 1 and all(isinstance(p, Fraction) and p > 0 for p in chances.values())
     seen = Counter(DRAWS[name](rng) for _ in range(number))
-    assert set(seen) == set(found)
-    for event, p in found.items():  # five standard deviations
+    assert set(seen) == set(chances)
+    for event, p in chances.items():  # five standard deviations
         assert abs(seen[event] - number * p) < 5 * math.sqrt(number * p * (1 - p)) + 1e-9, event
 
 
@@ -139,13 +139,14 @@ def test_too_many_branches_are_refused(draw):
 
 
 @pytest.mark.parametrize(
-    "given", [{"a": 2, "size": 3, "replace": False}, {"a": 0}, {"a": []}, {"a": 2, "p": [0.5, 0.6]}, {"a": 2, "p": [1]}]
+    "options",
+    [{"a": 2, "size": 3, "replace": False}, {"a": 0}, {"a": []}, {"a": 2, "p": [0.5, 0.6]}, {"a": 2, "p": [1]}],
 )
-def test_wrong_choices_are_refused_as_numpy_refuses_them(given):
+def test_wrong_choices_are_refused_as_numpy_refuses_them(options):
     with pytest.raises(ValueError, match=r".") as numpys:
-        np.random.default_rng(0).choice(**given)
+        np.random.default_rng(0).choice(**options)
     with pytest.raises(ValueError, match=re.escape(str(numpys.value))):
-        law(lambda g: g.choice(**given))
+        law(lambda g: g.choice(**options))
 
 
 def test_a_choice_of_nothing_is_empty():
@@ -153,14 +154,14 @@ def test_a_choice_of_nothing_is_empty():
 
 
 def test_a_number_of_one_play_is_refused_in_the_next():
-    kept, generator = [], Branching(10)
-    generator.replay((), lambda: generator, lambda g: kept.append(g.random()))
+    drawn, generator = [], EnumeratingRNG(10)
+    generator.replay((), lambda: generator, lambda g: drawn.append(g.random()))
     with pytest.raises(CannotEnumerate, match="drawn in an earlier step is compared only now"):
-        generator.replay((), lambda: generator, lambda g: kept[0] < 0.5)
+        generator.replay((), lambda: generator, lambda g: drawn[0] < 0.5)
 
 
 def test_outside_of_plays_it_draws_as_numpy_does():
-    generator, plain = Branching(10), np.random.Generator(np.random.PCG64(0))
+    generator, plain = EnumeratingRNG(10), np.random.Generator(np.random.PCG64(0))
     for draw in ("random", "normal", "standard_exponential"):
         assert getattr(generator, draw)() == getattr(plain, draw)()
     assert generator.integers(1000) == plain.integers(1000)
@@ -169,4 +170,4 @@ def test_outside_of_plays_it_draws_as_numpy_does():
 
 def test_every_method_of_numpys_generator_is_listed_or_refused():
     names = [name for name in dir(np.random.Generator) if not name.startswith("_") and name != "bit_generator"]
-    assert len(names) > 30 and not [name for name in names if name not in vars(Branching)]
+    assert len(names) > 30 and not [name for name in names if name not in vars(EnumeratingRNG)]

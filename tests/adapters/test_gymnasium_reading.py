@@ -19,7 +19,7 @@ from gymnasium import spaces, wrappers
 from gymnasium.envs.toy_text import blackjack
 
 import acegames as ace
-from acegames.adapters.gymnasium import from_env, ways
+from acegames.adapters.gymnasium import from_env, gym_exploring
 from acegames.learn import END
 from gym_envs import (
     Corridor,
@@ -279,8 +279,8 @@ def test_draws_from_elsewhere_are_refused_though_nothing_shows_of_them(draw, sou
 def test_spaces_and_generators_made_before_reset_are_listed_and_given_back():
     env = DrawsAside(lambda env: 0)
     env.action_space = spaces.Discrete(2, seed=3)
-    env.kept = np.random.default_rng(5)
-    env.draw = lambda env: 2 * int(env.action_space.sample()) + int(env.kept.random() < 0.25)
+    env.spare = np.random.default_rng(5)
+    env.draw = lambda env: 2 * int(env.action_space.sample()) + int(env.spare.random() < 0.25)
     before = env.action_space._np_random, env.action_space._np_random.bit_generator.state
     for options in ({}, {"set_state": lambda env, state: None}):
         env.draw = (lambda env: 2 * int(env.action_space.sample())) if options else env.draw
@@ -336,11 +336,11 @@ def dealt(dealer):
     """{final points: probability} of the dealer, who draws up to 17, by hand."""
     if blackjack.sum_hand(dealer) >= 17:
         return {blackjack.score(dealer): Fraction(1)}
-    found = Counter()
+    hands = Counter()
     for card in DECK:
         for points, p in dealt((*dealer, card)).items():
-            found[points] += p / len(DECK)
-    return found
+            hands[points] += p / len(DECK)
+    return hands
 
 
 def best(player, shown, steps):
@@ -401,12 +401,12 @@ def put(env, state):
 
 @pytest.mark.parametrize("wind", [0.0, 0.25])
 def test_copies_set_state_and_stationary_read_the_same_game(wind):
-    told = {"budget": {"fuel": 3}}
+    options = {"budget": {"fuel": 3}}
     games = [
-        from_env(Corridor(wind), 6, **told),
-        from_env(Corridor(wind), 6, **told, stationary=True),
-        from_env(Corridor(wind), 6, **told, set_state=put),
-        from_env(Corridor(wind), 6, **told, cost=lambda x: x.action),
+        from_env(Corridor(wind), 6, **options),
+        from_env(Corridor(wind), 6, **options, stationary=True),
+        from_env(Corridor(wind), 6, **options, set_state=put),
+        from_env(Corridor(wind), 6, **options, cost=lambda x: x.action),
     ]
     assert len({game.digest for game in games}) == 1
     assert law(games[0], 3, 3, 1) == ({(END, (1,)): 1} if not wind else {(END, (1,)): 0.75, (3, (1,)): 0.25})
@@ -540,9 +540,9 @@ def test_a_game_is_named_after_the_environment():
 
 
 def test_progress_is_told():
-    told = []
-    from_env(Corridor(), 3, progress=told.append)
-    assert [x.times_done for x in told][-1] == 3
+    reports = []
+    from_env(Corridor(), 3, progress=reports.append)
+    assert [x.times_done for x in reports][-1] == 3
 
 
 @pytest.mark.parametrize(
@@ -609,6 +609,8 @@ class Die(gymnasium.Env):
 
 
 def test_wrappers_that_hold_functions_are_no_hindrance(monkeypatch):
-    monkeypatch.setattr(ways, "MOST", 8)  # each draw would be a way of its own, were they not compared
+    monkeypatch.setattr(
+        gym_exploring, "MOST_ARRIVALS", 8
+    )  # each draw would be a way of its own, were they not compared
     game = from_env(wrappers.ClipReward(Die(), 0, 9), 4)
     assert ace.solve(game).values == pytest.approx([4 * 2.5])

@@ -50,14 +50,14 @@ def pushes(most=5, horizon=10_000, **others):
 def episode(env, seed, choose):
     """(info, reward) of every step."""
     _, info = env.reset(seed=seed)
-    told = [(info, 0.0)]
+    steps = [(info, 0.0)]
     over = False
     while not over:
         seen, reward, terminated, truncated, info = env.step(choose(info))
         assert env.observation_space.contains(seen)
         over = terminated or truncated
-        told.append((info, reward))
-    return told
+        steps.append((info, reward))
+    return steps
 
 
 @ADVICE
@@ -107,15 +107,15 @@ def test_learners_within_the_masks_are_never_repaired(no_holes):
 
 def test_prices_alone_count_what_is_played():
     env = adapter.shielded(gymnasium.make("CartPole-v1"), pushes(3), observation="own")
-    told = episode(env, 0, lambda info: 1)
-    assert [info["executed"] for info, _ in told[1:]] == [1, 1, 1] + [0] * (len(told) - 4)
-    assert [info["remaining_pushes"] for info, _ in told] == [3, 2, 1] + [0] * (len(told) - 3)
-    assert [info["t"] for info, _ in told] == list(range(len(told)))
-    assert len({tuple(info) for info, _ in told}) == 1, "the keys never change"
+    steps = episode(env, 0, lambda info: 1)
+    assert [info["executed"] for info, _ in steps[1:]] == [1, 1, 1] + [0] * (len(steps) - 4)
+    assert [info["remaining_pushes"] for info, _ in steps] == [3, 2, 1] + [0] * (len(steps) - 3)
+    assert [info["t"] for info, _ in steps] == list(range(len(steps)))
+    assert len({tuple(info) for info, _ in steps}) == 1, "the keys never change"
     plain = gymnasium.make("CartPole-v1")
     plain.reset(seed=0)
-    rewards = [plain.step(info["executed"])[1] for info, _ in told[1:]]
-    assert rewards == [reward for _, reward in told[1:]]
+    rewards = [plain.step(info["executed"])[1] for info, _ in steps[1:]]
+    assert rewards == [reward for _, reward in steps[1:]]
 
 
 def test_the_horizon_of_the_game_truncates():
@@ -202,9 +202,9 @@ def test_surprises():
     with pytest.warns(UserWarning, match="does not describe"):
         *_, truncated, info = env.step(0)
     assert truncated and info["surprise"] and "does not describe" in env.surprise
-    elsewhere = adapter.shielded(Counter(), counting(), state=lambda env, observation: ("at", env.place))
+    misplaced = adapter.shielded(Counter(), counting(), state=lambda env, observation: ("at", env.place))
     with pytest.raises(ace.UnknownPair, match=r"began there, by state\(env, observation\)"):
-        elsewhere.reset(seed=0)
+        misplaced.reset(seed=0)
 
 
 def test_it_can_be_copied_and_sent_to_another_process(no_holes):
@@ -224,7 +224,7 @@ def test_side_by_side():
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: adapter.shielded(Counter(), ace.catalog.get("knapsack")), "shield: got"),
         (lambda: adapter.shielded(3, counting()), "must be a Gymnasium environment"),
@@ -237,8 +237,8 @@ def test_side_by_side():
         (lambda: adapter.shielded(Counter(), counting(), state=lambda env: 0), "state: takes"),
     ],
 )
-def test_what_does_not_fit_is_refused(make, told):
-    with pytest.raises(ace.InvalidOption, match=told):
+def test_what_does_not_fit_is_refused(make, message):
+    with pytest.raises(ace.InvalidOption, match=message):
         make()
 
 

@@ -9,19 +9,19 @@ pytest.importorskip("pettingzoo")
 
 import acegames as ace
 from acegames.adapters import gymnasium, pettingzoo, safety_gymnasium
-from acegames.adapters.environments.keys import constraint_names
+from acegames.adapters.environments.env_interface import constraint_names
+from adapter_games import spending
 from parallel_envs import Relay, Rovers
 
 
 def game_of(*constraints, budget=4):
-    return ace.MarkovGame.from_functions(
+    return spending(
+        *((0, 1), (0, 1, 2)),
         players=["red", "blue"],
         horizon=3,
-        initial="s",
         budget=dict.fromkeys(constraints, budget),
-        actions=lambda t, s: [(0, 1), (0, 1, 2)],
-        outcomes=lambda t, s, a: [(1, s, {c: sum(a) for c in constraints})],
-        reward=lambda t, s, a: [a[0], a[1]],
+        cost=lambda a: {c: sum(a) for c in constraints},
+        reward=list,
     )
 
 
@@ -35,7 +35,7 @@ def shapes(info):
     return {key: (np.asarray(x).dtype.kind, np.shape(x)) for key, x in info.items()}
 
 
-def told(env, seeds=3):
+def infos_of(env, seeds=3):
     """Every info of every agent of random play."""
     rng = np.random.default_rng(0)
     for seed in range(seeds):
@@ -50,21 +50,21 @@ def told(env, seeds=3):
 @pytest.mark.parametrize("mask", ["safe", "available"])  # random play breaks budgets, and more
 def test_infos_of_games_are_flat_numbers_under_constant_keys(observation, mask):
     env = pettingzoo.parallel_env(ace.catalog.get("drones"), mask=mask, observation=observation)
-    (found,) = {tuple(sorted(shapes(info).items())) for info in told(env)}
-    found = dict(found)
-    assert ("action_mask" in found) == (observation == "vector"), "the mask is told once"
+    (entries,) = {tuple(sorted(shapes(info).items())) for info in infos_of(env)}
+    entries = dict(entries)
+    assert ("action_mask" in entries) == (observation == "vector"), "the mask is told once"
     amounts = {f"{what}_{who}_battery" for what in ("cost", "spent", "remaining") for who in ("red", "blue")}
-    assert found.keys() - {"action_mask"} == amounts | {"cost", "violated", "safe", "illegal"}
-    assert {kind for kind, _ in found.values()} <= set("fbi")
+    assert entries.keys() - {"action_mask"} == amounts | {"cost", "violated", "safe", "illegal"}
+    assert {kind for kind, _ in entries.values()} <= set("fbi")
 
 
 @pytest.mark.filterwarnings("ignore:the environment did what")
 @pytest.mark.parametrize("gusts", [0.0, 0.5])  # of which the shield knows nothing
 def test_infos_around_environments_are_flat_numbers_under_constant_keys(rovers, gusts):
     env = pettingzoo.shielded(Rovers(gusts=gusts), rovers, how="repair", surprise="end")
-    infos = list(told(env))
-    (found,) = {tuple(sorted(shapes(info).items())) for info in infos}
-    assert {kind for _, (kind, _) in found} <= set("fbi") and {shape for _, (_, shape) in found} == {()}
+    infos = list(infos_of(env))
+    (entries,) = {tuple(sorted(shapes(info).items())) for info in infos}
+    assert {kind for _, (kind, _) in entries} <= set("fbi") and {shape for _, (_, shape) in entries} == {()}
     assert any(info["surprise"] for info in infos) == (gusts > 0)
     assert {info["intended"] for info in infos} == {-1, 0, 1, 2}
     assert any(info["shielded"] for info in infos) or gusts, "a surprise comes sooner"
@@ -72,7 +72,9 @@ def test_infos_around_environments_are_flat_numbers_under_constant_keys(rovers, 
 
 def test_an_agent_that_has_left_is_told_nothing_new():
     shield = ace.Shield(pettingzoo.from_parallel_env(Relay(), horizon=4, budget={"effort": 2}, state=there))
-    assert len({tuple(shapes(info).items()) for info in told(pettingzoo.shielded(Relay(), shield, state=there))}) == 1
+    assert (
+        len({tuple(shapes(info).items()) for info in infos_of(pettingzoo.shielded(Relay(), shield, state=there))}) == 1
+    )
 
 
 def there(env, observations):
@@ -83,12 +85,12 @@ def test_flat_and_nested_infos_say_the_same(rovers):
     game = game_of("red battery", ("b", 1))
     flat, nested = (pettingzoo.parallel_env(game, mask="available", infos=infos) for infos in ("flat", "nested"))
     assert flat.constraint_names == {"red battery": "red_battery", ("b", 1): "b_1"}
-    for one, other in zip(told(flat), told(nested), strict=True):
+    for one, other in zip(infos_of(flat), infos_of(nested), strict=True):
         for what, many in {"cost": "costs", "spent": "spent", "remaining": "remaining"}.items():
             assert {c: one[f"{what}_{name}"] for c, name in flat.constraint_names.items()} == other[many]
         assert all(one[key] == other[key] for key in ("cost", "violated", "safe", "illegal")) and "action_mask" in other
     flat, nested = (pettingzoo.shielded(Rovers(), rovers, infos=infos) for infos in ("flat", "nested"))
-    for one, other in zip(told(flat), told(nested), strict=True):
+    for one, other in zip(infos_of(flat), infos_of(nested), strict=True):
         assert (one["t"], one["spent_battery"]) == (other["t"], other["spent"]["battery"])
         assert one["remaining_battery"] == other["remaining"]["battery"] == 8 - one["spent_battery"]
         assert (
@@ -159,10 +161,7 @@ def test_around_environments_everything_can_be_one_vector(rovers):
 
 def test_the_keys_of_rllib(rovers):
     game = game_of("battery")
-    for env in (
-        pettingzoo.parallel_env(game, style="rllib"),
-        pettingzoo.shielded(Rovers(), rovers, style="rllib"),
-    ):
+    for env in (pettingzoo.parallel_env(game, style="rllib"), pettingzoo.shielded(Rovers(), rovers, style="rllib")):
         seen, _ = env.reset(seed=0)
         while env.agents:
             for agent, own in seen.items():

@@ -18,6 +18,7 @@ pytest.importorskip("pettingzoo")
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
+from adapter_games import spending
 from parallel_envs import Relay, Rovers
 
 THEIRS = pytest.mark.filterwarnings("default")  # warnings of packages that are not ours
@@ -229,15 +230,7 @@ def test_rllib_trains_within_the_masks(monkeypatch):
 @THEIRS
 def test_every_agent_of_every_copy_is_a_slot():
     pytest.importorskip("stable_baselines3")
-    game = ace.MarkovGame.from_functions(
-        players=["few", "many"],
-        horizon=2,
-        initial="s",
-        budget={"c": 2},
-        actions=lambda t, s: [(0, 1), (0, 1, 2)],
-        outcomes=lambda t, s, a: [(1, s, sum(a))],
-        reward=lambda t, s, a: list(a),
-    )
+    game = spending((0, 1), (0, 1, 2), players=["few", "many"], horizon=2, budget={"c": 2}, reward=list)
     shield, plain = ace.Shield(game), pz.parallel_env(game)
     env = pz.sb3_vec_env(lambda: pz.parallel_env(game, shield=shield), 3)
     env.seed(5)

@@ -11,7 +11,7 @@ import pytest
 
 import acegames as ace
 from acegames.adapters.openspiel import from_openspiel, play, repeated, state_label, to_tabular_policy
-from acegames.adapters.openspiel.reading import LABELLED_BY, after_chance, apply, choices
+from acegames.adapters.openspiel.openspiel_games import LABELLED_BY, after_chance, apply, choices
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not made for this system")
 expected_game_score = pytest.importorskip("open_spiel.python.algorithms.expected_game_score")
@@ -167,7 +167,7 @@ def test_every_game_with_short_labels_is_looked_at():
 
 def futures(game, key):
     """For each (number of moves, label) the different futures that its histories have."""
-    numbers, found = {}, {}
+    numbers, reached = {}, {}
 
     def future(state, t):
         if state.is_terminal():
@@ -183,24 +183,24 @@ def futures(game, key):
                 chances[paid, future(after, t + 1)] += chance
             says.append((action, frozenset((what, round(p, 9)) for what, p in chances.items())))
         number = numbers.setdefault(tuple(says), len(numbers))
-        found.setdefault((t, key(state)), set()).add(number)
+        reached.setdefault((t, key(state)), set()).add(number)
         return number
 
     for _, (state,) in after_chance(game.new_initial_state()):
         future(state, 0)
-    return found
+    return reached
 
 
 @pytest.mark.parametrize(("short_name", "name"), [(short, name) for short, names in SMALL.items() for name in names])
 def test_states_with_the_same_short_label_have_the_same_future(short_name, name):
-    found = futures(pyspiel.load_game(name), LABELLED_BY[short_name])
-    assert len(found) > 2
-    assert all(len(different) == 1 for different in found.values())
+    reached = futures(pyspiel.load_game(name), LABELLED_BY[short_name])
+    assert len(reached) > 2
+    assert all(len(different) == 1 for different in reached.values())
 
 
 def test_the_check_of_labels_notices_one_that_tells_too_little():
-    found = futures(pyspiel.load_game("go(board_size=2)"), str)
-    assert any(len(different) > 1 for different in found.values())
+    reached = futures(pyspiel.load_game("go(board_size=2)"), str)
+    assert any(len(different) > 1 for different in reached.values())
 
 
 def test_a_key_that_tells_too_little_is_noticed():

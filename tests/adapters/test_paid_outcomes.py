@@ -10,7 +10,7 @@ import acegames as ace
 from acegames import learn
 from acegames.adapters import gymnasium as gym
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.batch_play import BatchPlay, read_vector_options
+from acegames.adapters.environments.play import BatchPlay, read_vector_options
 
 
 def game_of(*, players=2, horizon=4, timed=False):

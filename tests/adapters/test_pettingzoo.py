@@ -16,6 +16,7 @@ import pytest
 
 import acegames as ace
 from acegames.adapters.pettingzoo import aec_env, parallel_env, raw_aec_env
+from adapter_games import spending
 from oracle import random_game, spell_out
 from shares import some
 
@@ -260,21 +261,13 @@ def test_broken_budgets_are_told_and_masks_fall_back_on_what_is_offered():
 
 
 def test_a_broken_budget_is_not_forgotten():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=3,
-        initial="s",
-        budget={"c": 1},
-        actions=lambda t, s: [(1, 0, -2)],
-        outcomes=lambda t, s, a: [(1, s, a[0])],
-        reward=lambda t, s, a: [0],
-    )
+    game = spending((1, 0, -2), budget={"c": 1}, horizon=3)
     env = parallel_env(game)
     env.reset()
-    told = [env.step({"p": action})[-1]["p"] for action in (0, 0, 2)]
-    assert [info["spent_c"] for info in told] == [1, 2, 0]
-    assert [info["violated"] for info in told] == [False, True, True]
-    assert [info["safe"] for info in told] == [True, False, False]
+    infos = [env.step({"p": action})[-1]["p"] for action in (0, 0, 2)]
+    assert [info["spent_c"] for info in infos] == [1, 2, 0]
+    assert [info["violated"] for info in infos] == [False, True, True]
+    assert [info["safe"] for info in infos] == [True, False, False]
 
 
 # -- agreement with the game ------------------------------------------------------------------------------------------
@@ -297,12 +290,12 @@ def outcomes(game, t, state, action):
     if not rows:
         return None
     outs = range(layer.out_ptr[rows[0]], layer.out_ptr[rows[0] + 1])
-    below, found = 0.0, []
+    below, listed = 0.0, []
     for k in outs:
         costs = [values[c] for values, c in zip(game.cost_values, layer.cost[k], strict=True)]
-        found.append((below + layer.prob[k] / 2 if len(outs) > 1 else None, game.states[layer.next_state[k]], costs))
+        listed.append((below + layer.prob[k] / 2 if len(outs) > 1 else None, game.states[layer.next_state[k]], costs))
         below += layer.prob[k]
-    return found, layer.reward[rows[0]].tolist()
+    return listed, layer.reward[rows[0]].tolist()
 
 
 @pytest.mark.parametrize("seed", [None, *some(range(6), of=3)])
@@ -422,15 +415,7 @@ def test_layout():
 
 
 def test_what_is_left_refers_to_the_bound_that_comes_next():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=4,
-        initial="s",
-        budget={"c": [4, math.inf, 2, math.inf]},
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1, s, a[0])],
-        reward=lambda t, s, a: [0],
-    )
+    game = spending((0, 1), budget={"c": [4, math.inf, 2, math.inf]}, horizon=4)
     env = parallel_env(game, mask="available")
     _, infos = env.reset()
     left, shown = [infos["p"]["remaining_c"]], [env.state()[2]]
@@ -443,15 +428,7 @@ def test_what_is_left_refers_to_the_bound_that_comes_next():
 
 
 def test_negative_budgets_and_gains_are_not_cut_off():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=3,
-        initial="s",
-        budget={"c": [2, -3, -1]},
-        actions=lambda t, s: [(2, 0, -5)],
-        outcomes=lambda t, s, a: [(1, s, a[0])],
-        reward=lambda t, s, a: [0],
-    )
+    game = spending((2, 0, -5), budget={"c": [2, -3, -1]}, horizon=3)
     env, seen = parallel_env(game), set()
     for play in itertools.product(range(3), repeat=3):
         observations, _ = env.reset()
@@ -627,14 +604,14 @@ def test_pictures_need_matplotlib(monkeypatch):
 
 def trace(env, steps=30, **reset):
     """States of random play; choices are drawn apart from the environment."""
-    rng, found = np.random.default_rng(0), []
+    rng, situations = np.random.default_rng(0), []
     seen, _ = env.reset(**reset)
     for _ in range(steps):
         if not env.agents:
             seen, _ = env.reset()
         seen, *_ = env.step({a: rng.choice(np.flatnonzero(seen[a]["action_mask"])) for a in env.agents})
-        found.append(env.situation)
-    return found
+        situations.append(env.situation)
+    return situations
 
 
 def test_same_seed_same_play_and_environments_do_not_disturb_each_other():
@@ -669,14 +646,13 @@ def test_copies_go_on_alike():
 
 def test_random_costs_with_a_shield_that_rounds_them():
     stats = pytest.importorskip("scipy.stats")
-    game = ace.MarkovGame.from_functions(
+    game = spending(
+        *[("on", "off")] * 2,
         players=["a", "b"],
         horizon=3,
-        initial="s",
         budget={"heat": 2},
-        actions=lambda t, s: [("on", "off")] * 2,
-        outcomes=lambda t, s, a: [(1, s, stats.uniform(0, 1) if a == ("on", "on") else 0.3 * a.count("on"))],
-        reward=lambda t, s, a: [a[0] == "on", a[1] == "on"],
+        cost=lambda a: stats.uniform(0, 1) if a == ("on", "on") else 0.3 * a.count("on"),
+        reward=lambda a: [a[0] == "on", a[1] == "on"],
     )
     with pytest.raises(ace.InvalidOption, match="epsilon"):
         parallel_env(game)

@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.places import duplicate
+from acegames.adapters.environments.snapshots import duplicate
 from acegames.adapters.pettingzoo import pace
 from parallel_envs import Rovers
 from turn_envs import Sticks
@@ -26,10 +26,10 @@ SAID = {"horizon": 3, "budget": {"battery": 8}, "repeats": 1}
 
 
 def test_progress_tells_beforehand_what_there_is_to_play():
-    told = []
-    watched = pz.from_parallel_env(Rovers(), **SAID, progress=told.append)
+    reports = []
+    watched = pz.from_parallel_env(Rovers(), **SAID, progress=reports.append)
     assert watched.digest == pz.from_parallel_env(Rovers(), **SAID).digest
-    first = told[0]
+    first = reports[0]
     assert (first.times_done, first.times, first.states, first.pairs_done, first.pairs, first.plays) == (
         0,
         3,
@@ -38,12 +38,12 @@ def test_progress_tells_beforehand_what_there_is_to_play():
         9,
         0,
     )
-    begun = [x for x in told if not x.pairs_done and x.times_done < 3]
+    begun = [x for x in reports if not x.pairs_done and x.times_done < 3]
     assert [x.times_done for x in begun] == [0, 1, 2] and [x.states for x in begun] == [1, 9, 25]
     assert [x.pairs for x in begun] == [9, 81, 225]
-    shares = [x.share for x in told]
+    shares = [x.share for x in reports]
     assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1
-    assert told[-1].plays == 9 + 81 + 225
+    assert reports[-1].plays == 9 + 81 + 225
     assert first.parts[:2] == ["time 0/3", "0/9 joint actions of 1 state"]
 
 
@@ -53,10 +53,10 @@ def test_the_log_says_it_too(caplog):
     assert "sticks: t=0 of 2: 2 joint actions of 1 state, each to be played 2 times" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("given", [3, "bar"])
-def test_what_is_no_progress_is_refused_first(given):
+@pytest.mark.parametrize("progress", [3, "bar"])
+def test_what_is_no_progress_is_refused_first(progress):
     with pytest.raises(ace.InvalidOption, match="progress: got"):
-        pz.from_parallel_env(Rovers(), **SAID, progress=given)
+        pz.from_parallel_env(Rovers(), **SAID, progress=progress)
 
 
 # -- limits
@@ -77,9 +77,9 @@ def test_a_limit_of_time_says_how_far_it_came(monkeypatch):
     monkeypatch.setattr(pace, "time", Clock())
     with pytest.raises(
         ace.TooLarge, match=r"rovers: came to t=1 of 3, where \d+ of 81 joint actions of 9 states .*time_limit of 100 s"
-    ) as told:
+    ) as error:
         pz.from_parallel_env(Rovers(), **SAID, time_limit=100)
-    assert told.value.t == 1 and "set_state=" in str(told.value)
+    assert error.value.t == 1 and "set_state=" in str(error.value)
 
 
 def test_what_is_hopeless_is_not_waited_for(monkeypatch):
@@ -100,10 +100,10 @@ def test_a_generous_limit_changes_nothing():
     )
 
 
-@pytest.mark.parametrize("given", [0, -1, "soon", float("nan"), True])
-def test_what_is_no_limit_is_refused(given):
+@pytest.mark.parametrize("limit", [0, -1, "soon", float("nan"), True])
+def test_what_is_no_limit_is_refused(limit):
     with pytest.raises(ace.InvalidOption, match=r"time_limit: got .*, must be a positive number of seconds"):
-        pz.from_parallel_env(Rovers(), **SAID, time_limit=given)
+        pz.from_parallel_env(Rovers(), **SAID, time_limit=limit)
 
 
 class Crowd(Rovers):

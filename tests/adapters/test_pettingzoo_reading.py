@@ -42,7 +42,7 @@ def random_game(seed, outcomes=1):
     )
 
 
-def told(env, observations):
+def state_of(env, observations):
     return env.label()
 
 
@@ -50,7 +50,7 @@ def told(env, observations):
 def test_a_game_turned_into_an_environment_comes_back_the_same(seed):
     game = random_game(seed)
     env = Table(game)
-    back = pz.from_parallel_env(env, horizon=3, budget={"x": 4, "y": 5}, state=told)
+    back = pz.from_parallel_env(env, horizon=3, budget={"x": 4, "y": 5}, state=state_of)
     assert END in back.states  # the environment says that it is over after the last step
     assert content(back) == content(game)
 
@@ -70,16 +70,16 @@ def test_round_trip_through_the_environment_of_a_game(seed):
 def test_a_random_game_comes_back_the_same_when_chance_is_told(seed):
     game = random_game(seed, outcomes=3)
     with pytest.raises(ace.InvalidOption, match=r"played twice, the (next state|cost) was .*\(chances=\)"):
-        pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=told)
+        pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of)
     back = pz.from_parallel_env(
-        Table(game), horizon=3, budget={"x": 4, "y": 5}, state=told, chances=table_chances(game)
+        Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of, chances=table_chances(game)
     )
     assert content(back) == content(game)
 
 
 def content(game):
     """All that can happen before the last step's next state, which an environment that is over does not tell."""
-    found = {}
+    table = {}
     for t in range(game.horizon):
         layer = game.layer(t)
         reach = ace.model.game.reachable_states(game)[t]
@@ -94,8 +94,8 @@ def content(game):
                     )
                     outcomes[key] = outcomes.get(key, 0) + p
                 where = t, game.states[s], game.joint_action(layer.action[r])
-                found[where] = layer.reward[r].tolist(), {k: round(p, 12) for k, p in outcomes.items()}
-    return found
+                table[where] = layer.reward[r].tolist(), {k: round(p, 12) for k, p in outcomes.items()}
+    return table
 
 
 @pytest.mark.parametrize("name", ["intersection", "medium_access", "drones"])
@@ -104,7 +104,7 @@ def test_catalog_games_keep_their_budgets_and_values(name):
     numbered = renamed(game)
     budget = {c: [row[m] for row in game.budgets] for m, c in enumerate(game.constraints)}
     said = {"chances": table_chances(numbered), "legal": table_legal(numbered)}
-    back = pz.from_parallel_env(Table(numbered), horizon=3, budget=budget, state=told, repeats=1, **said)
+    back = pz.from_parallel_env(Table(numbered), horizon=3, budget=budget, state=state_of, repeats=1, **said)
     assert (ace.feasibility(back).minimal_budgets == ace.feasibility(game).minimal_budgets).all()
     assert ace.solve(back, ace.CE()).values == pytest.approx(ace.solve(game, ace.CE()).values)
 
@@ -176,9 +176,9 @@ class Loaded(Rovers):
         self.since, self.chance = since, chance
 
     def reset(self, seed=None, options=None):
-        found = super().reset(seed, options)
+        answer = super().reset(seed, options)
         self.load = 3 * int(self.rng.random() < self.chance)
-        return found
+        return answer
 
     def step(self, actions):
         drained = self.load if self.steps >= self.since else 0
@@ -246,9 +246,9 @@ class Somewhere(Rovers):
     """Starts at one of two places."""
 
     def reset(self, seed=None, options=None):
-        found = super().reset(seed, options)
+        answer = super().reset(seed, options)
         self.at[0] = int(self.rng.random() < 0.5)
-        return found
+        return answer
 
 
 def test_random_starts():
@@ -368,14 +368,14 @@ def test_an_environment_of_pettingzoo_itself():
 
 
 def test_sampling_takes_real_environments():
-    found = ace.learn.explore(Rovers(gusts=0.25), rule_out=0.3, rng=0, **ROVERS | {"horizon": 3})
-    assert found.complete
+    exploration = ace.learn.explore(Rovers(gusts=0.25), rule_out=0.3, rng=0, **ROVERS | {"horizon": 3})
+    assert exploration.complete
     exact = pz.from_parallel_env(Rovers(gusts=0.25), **ROVERS | {"horizon": 3}, chances=WIND)
-    assert (ace.feasibility(found.empirical.game).minimal_budgets == ace.feasibility(exact).minimal_budgets).all()
+    assert (ace.feasibility(exploration.empirical.game).minimal_budgets == ace.feasibility(exact).minimal_budgets).all()
     played = ace.learn.estimate(rps(max_cycles=3), episodes=20, horizon=3, rng=0)
     assert played.game.players == ("player_0", "player_1")
     options = {"episodes": 2, "horizon": 3, "budget": {"battery": 8}, "rng": 0}
-    told = [ace.learn.estimate(Rovers(), **options, **cost).game.digest for cost in ({}, {"cost": "cost"})]
-    assert told[0] == told[1]
+    digests = [ace.learn.estimate(Rovers(), **options, **cost).game.digest for cost in ({}, {"cost": "cost"})]
+    assert digests[0] == digests[1]
     with pytest.raises(ace.InvalidOption, match=r"cost\(infos\): .*given the infos"):
         ace.learn.estimate(Rovers(), **options, cost=lambda step: step.action)

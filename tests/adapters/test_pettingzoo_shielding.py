@@ -326,17 +326,17 @@ class Masked(Rovers):
 
     def reset(self, seed=None, options=None):
         observations, _ = super().reset(seed, options)
-        return observations, self.told()
+        return observations, self.extra()
 
-    def told(self):
+    def extra(self):
         own = self.masks[min(self.steps, len(self.masks) - 1)]
         return {a: {"action_mask": np.array(m)} for a, m in zip(self.possible_agents, own, strict=True)}
 
     def step(self, actions):
-        own = self.told()
+        own = self.extra()
         assert all(own[a]["action_mask"][x] for a, x in actions.items()), (self.steps, actions)
         *answer, infos = super().step(actions)
-        return *answer, {a: {**infos[a], **more} for a, more in self.told().items()}
+        return *answer, {a: {**infos[a], **more} for a, more in self.extra().items()}
 
 
 LATE = ([1, 1, 1], [1, 1, 1]), ([0, 1, 1], [1, 1, 0]), ([1, 0, 1], [1, 1, 1])
@@ -402,7 +402,7 @@ def test_an_agent_that_is_gone():
     assert env.agents == [] and infos["second"]["spent_effort"] == 2
 
 
-def told(env, observations):
+def state_of(env, observations):
     return env.label()
 
 
@@ -411,7 +411,7 @@ def test_labels_of_the_game_and_masks_of_the_environment():
     game = ace.catalog.get("intersection", horizon=4, budget=5)
     shield, rng = ace.Shield(game), np.random.default_rng(0)
     for actions in (None, {p: ["yield", "dare"] for p in game.players}):
-        env = pz.shielded(Table(game), shield, state=told, actions=actions)
+        env = pz.shielded(Table(game), shield, state=state_of, actions=actions)
         assert set(env.observation_space("north").spaces) == {"observation", "action_mask", "remaining", "steps_left"}
         for seed in range(200):
             env.reset(seed=seed)
@@ -419,11 +419,11 @@ def test_labels_of_the_game_and_masks_of_the_environment():
                 *_, infos = env.step({a: int(rng.integers(2)) for a in env.agents})
                 assert infos["north"]["spent_risk"] <= 5
     with pytest.raises(ace.InvalidOption, match=r"2 actions in the environment, 3 in the game: .*actions="):
-        pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "dare", "wait"]})
+        pz.shielded(Table(game), shield, state=state_of, actions={"north": ["yield", "dare", "wait"]})
     with pytest.raises(
         ace.InvalidOption, match="agent 'north': no action of the environment corresponds to 'dare' of the game"
     ):
-        pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "wait"]})
+        pz.shielded(Table(game), shield, state=state_of, actions={"north": ["yield", "wait"]})
 
 
 def counting(labels):
@@ -572,6 +572,6 @@ def test_a_surprise_advises_what_can_be_done_here():
     game = pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 6}, repeats=1)
     env = pz.shielded(Rovers(), ace.Shield(game), state=lambda env, seen: (0, 0) if not env.at.any() else "far")
     env.reset(seed=0)
-    with pytest.raises(ace.UnknownPair, match=r"unknown state 'far'.*give state=") as told:
+    with pytest.raises(ace.UnknownPair, match=r"unknown state 'far'.*give state=") as error:
         env.step({"red": 1, "blue": 1})
-    assert "observe" not in str(told.value)
+    assert "observe" not in str(error.value)

@@ -72,18 +72,18 @@ def broken(step):
 
 
 def test_errors_say_which_function_raised_them():
-    with pytest.raises(ZeroDivisionError) as told:
+    with pytest.raises(ZeroDivisionError) as error:
         pz.from_parallel_env(Broken(), horizon=2)
-    assert told.value.__notes__ == ["raised by env.step at t=0, state (0, 0), action (0, 0)"]
-    with pytest.raises(ZeroDivisionError) as told:
+    assert error.value.__notes__ == ["raised by env.step at t=0, state (0, 0), action (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as error:
         pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 8}, cost=broken)
-    assert told.value.__notes__ == ["raised by cost at t=0, state (0, 0), action (0, 0), next state (0, 0)"]
-    with pytest.raises(ZeroDivisionError) as told:
+    assert error.value.__notes__ == ["raised by cost at t=0, state (0, 0), action (0, 0), next state (0, 0)"]
+    with pytest.raises(ZeroDivisionError) as error:
         pz.from_parallel_env(Broken(), horizon=2, state=lambda env, seen: "x" * 500)
-    assert len(told.value.__notes__[0]) < 200
-    with pytest.raises(ace.TooLarge) as told:
+    assert len(error.value.__notes__[0]) < 200
+    with pytest.raises(ace.TooLarge) as error:
         pz.from_parallel_env(Rovers(), horizon=2, most=2)
-    assert not hasattr(told.value, "__notes__")
+    assert not hasattr(error.value, "__notes__")
 
 
 def test_functions_are_given_the_environment_itself():
@@ -92,8 +92,8 @@ def test_functions_are_given_the_environment_itself():
         env.agent_selection, env.pile, there = state
         for gone in set(env.agents) - set(there):
             env.agents.remove(gone)
-            for told in (env.rewards, env.terminations, env.truncations, env.infos, env._cumulative_rewards):
-                del told[gone]
+            for entries in (env.rewards, env.terminations, env.truncations, env.infos, env._cumulative_rewards):
+                del entries[gone]
 
     read = pz.from_aec_env(Sticks(), horizon=5, state=whose_pile, set_state=put)
     assert read.digest == sticks_game().digest
@@ -107,11 +107,11 @@ def test_functions_are_given_the_environment_itself():
 
 def test_a_mask_of_zeros_means_nothing_to_do():
     env = turn_based_aec_to_parallel(Sticks(3))  # nobody drops out, which this conversion tells too late
-    read = pz.from_parallel_env(env, horizon=4, state=lambda env, seen: told(env))
+    read = pz.from_parallel_env(env, horizon=4, state=lambda env, seen: state_of(env))
     assert read.digest == sticks_game(3, horizon=4).digest
 
 
-def told(env):
+def state_of(env):
     return whose_pile(env.aec_env, None)
 
 
@@ -179,9 +179,9 @@ class Plain(Sticks):
 
 
 def test_the_advice_for_a_shared_budget_counts_who_acted():
-    with pytest.raises(ace.InvalidOption, match="for a shared budget say cost=") as told:
+    with pytest.raises(ace.InvalidOption, match="for a shared budget say cost=") as error:
         pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5})
-    advice = eval(str(told.value).split("say cost=")[1])  # what the user would paste
+    advice = eval(str(error.value).split("say cost=")[1])  # what the user would paste
     read = pz.from_aec_env(Plain(), horizon=2, state=whose_pile, budget={"effort": 5}, cost=advice)
     assert read.digest == sticks_game(horizon=2, budget={"effort": 5}).digest
 

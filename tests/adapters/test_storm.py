@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.adapters import storm
-from acegames.adapters.storm.explicit import read_explicit
-from acegames.adapters.storm.model import Model
-from acegames.adapters.storm.programs import read_drn, read_program
+from acegames.adapters.storm.prism_explicit import read_explicit
+from acegames.adapters.storm.storm_game import Model
+from acegames.adapters.storm.storm_programs import read_drn, read_program
 from acegames.adapters.storm.umb import read_umb
 from acegames.cli import app
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
@@ -176,9 +176,9 @@ def test_explicit_files_are_read_as_storm_reads_them(tmp_path):
     )
     (tmp_path / "two.prism").write_text(program)
     (tmp_path / "two.tra").write_text("2 3 4\n0 0 0 0.5 a\n0 0 1 0.5 a\n0 1 0 1 b\n1 0 1 1\n")
-    built, given = read_program(tmp_path / "two.prism", {}), read_explicit(tmp_path / "two.tra")
-    assert (given.row_state, given.row_action) == (built.row_state, built.row_action)
-    assert (given.out_row, given.next_state, given.chance) == (built.out_row, built.next_state, built.chance)
+    built, explicit = read_program(tmp_path / "two.prism", {}), read_explicit(tmp_path / "two.tra")
+    assert (explicit.row_state, explicit.row_action) == (built.row_state, built.row_action)
+    assert (explicit.out_row, explicit.next_state, explicit.chance) == (built.out_row, built.next_state, built.chance)
 
 
 def test_a_turn_based_game_has_several_players(tmp_path):
@@ -264,13 +264,13 @@ def test_several_initial_states_are_refused_unless_one_is_named(tmp_path):
 
 def test_the_command_line_takes_constants(walk):
     words = ["solve", str(walk), "-p", "N=2", "-p", "quick=false", "--cost", "effort=0.4", "--reward", "-time"]
-    told = CliRunner().invoke(app, [*words, "--horizon", "4", "--json"])
-    assert told.exit_code == 0, told.output
+    shown = CliRunner().invoke(app, [*words, "--horizon", "4", "--json"])
+    assert shown.exit_code == 0, shown.output
     constants = {"N": 2, "quick": False}
     game = storm.read_model(walk, horizon=4, reward="-time", budget={"effort": Fraction(2, 5)}, constants=constants)
-    assert list(json.loads(told.stdout)["values"].values()) == pytest.approx(ace.solve(game).values.tolist())
-    told = CliRunner().invoke(app, [*words, "--horizon", "4", "-p", "p=1"])
-    assert told.exit_code == 2 and "-p: p has a value in the program already" in told.output
+    assert list(json.loads(shown.stdout)["values"].values()) == pytest.approx(ace.solve(game).values.tolist())
+    shown = CliRunner().invoke(app, [*words, "--horizon", "4", "-p", "p=1"])
+    assert shown.exit_code == 2 and "-p: p has a value in the program already" in shown.output
 
 
 @pytest.fixture

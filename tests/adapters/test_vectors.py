@@ -20,23 +20,9 @@ from gymnasium.vector.utils import iterate
 import acegames as ace
 from acegames.adapters import gymnasium as adapter
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.keys import constraint_names
-from acegames.adapters.gymnasium.ids import ONE_PLAYER
-
-
-def delivery():
-    """What can be done depends on the state; a gust costs more; the depot refuels; the budget changes."""
-    return ace.MarkovGame.from_functions(
-        players=["van"],
-        horizon=5,
-        initial={"depot": 0.5, "town": 0.5},
-        budget={"fuel": [3, 2, 3, 3, 2]},
-        actions=lambda t, s: [("rest", "fill", "drive")] if s == "depot" else [("rest", "drive")],
-        outcomes=lambda t, s, a: (
-            [(0.75, "town", 1), (0.25, "depot", 2)] if a[0] == "drive" else [(1, s, -2 if a[0] == "fill" else 0)]
-        ),
-        reward=lambda t, s, a: [t + (a[0] == "drive")],
-    )
+from acegames.adapters.environments.env_interface import constraint_names
+from acegames.adapters.gymnasium import ONE_PLAYER
+from adapter_games import delivery, spending
 
 
 def tolls():
@@ -56,7 +42,7 @@ def tolls():
     )
 
 
-ONE = {"knapsack": lambda: ace.catalog.get("knapsack"), "delivery": delivery}
+ONE = {"knapsack": lambda: ace.catalog.get("knapsack"), "delivery": lambda: delivery(lambda t, drives: t + drives)}
 MANY = {
     "tolls": tolls,
     "intersection": lambda: ace.catalog.get("intersection", horizon=4, budget=4),
@@ -138,16 +124,16 @@ def test_the_vector_environment_of_one_player_is_that_of_its_agent(game):
     made = ONE[game]()
     alone, by_agent = adapter.vector_env(made, num_envs=5), pz.vector_env(made, num_envs=5)
     (agent,) = by_agent.agents
-    told, told_by_agent = alone.reset(seed=4), by_agent.reset(seed=4)
+    answer, told_by_agent = alone.reset(seed=4), by_agent.reset(seed=4)
     for _ in range(2 * made.horizon + 3):
-        actions = told[-1]["action_mask"].argmax(axis=1)
-        told, told_by_agent = alone.step(actions), by_agent.step({agent: actions})
-        infos = {key: x for key, x in told[-1].items() if not key.startswith("_")}
-        parts = [*told[:-1], infos]
+        actions = answer[-1]["action_mask"].argmax(axis=1)
+        answer, told_by_agent = alone.step(actions), by_agent.step({agent: actions})
+        infos = {key: x for key, x in answer[-1].items() if not key.startswith("_")}
+        parts = [*answer[:-1], infos]
         expected = [part[agent] for part in told_by_agent]
         assert data_equivalence(parts, expected, exact=True)
-        assert alone.observation_space.contains(told[0])
-        assert all(told[-1][f"_{key}"].all() for key in infos)
+        assert alone.observation_space.contains(answer[0])
+        assert all(answer[-1][f"_{key}"].all() for key in infos)
 
 
 @pytest.mark.parametrize("game", [*ONE, *MANY])
@@ -179,15 +165,8 @@ def test_outcomes_are_drawn_apart_and_by_their_probabilities():
 
 def test_a_shield_that_rounds_counts_in_its_own_cells():
     stats = pytest.importorskip("scipy.stats")
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=4,
-        initial="s",
-        budget={"c": 2},
-        actions=lambda t, s: [(0, 1, 2)],
-        outcomes=lambda t, s, a: [(1, s, stats.uniform(0, 0.4 * a[0]) if a[0] else 0)],
-        reward=lambda t, s, a: [a[0]],
-    )
+    cost = lambda a: stats.uniform(0, 0.4 * a[0]) if a[0] else 0  # noqa: E731
+    game = spending((0, 1, 2), horizon=4, budget={"c": 2}, cost=cost, reward=list)
     shield = ace.Shield(game, epsilon=0.4)
     env, rng = adapter.vector_env(game, num_envs=200, shield=shield), np.random.default_rng(0)
     _, infos = env.reset(seed=1)
@@ -254,7 +233,7 @@ def test_some_environments_are_reset_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("actions", "told"),
+    ("actions", "message"),
     [
         ([0, 1], "must be 3 whole numbers"),
         ([0.0, 1.0, 1.0], "must be 3 whole numbers"),
@@ -262,12 +241,12 @@ def test_some_environments_are_reset_by_hand():
         (None, "must be 3 whole numbers"),
     ],
 )
-def test_wrong_actions_are_refused(actions, told):
+def test_wrong_actions_are_refused(actions, message):
     env = adapter.vector_env(delivery(), num_envs=3)
     with pytest.raises(ace.InvalidOption, match="call reset"):
         env.step([0, 0, 0])
     env.reset(seed=0)
-    with pytest.raises(ace.InvalidOption, match=told):
+    with pytest.raises(ace.InvalidOption, match=message):
         env.step(actions)
 
 
@@ -282,12 +261,12 @@ def test_what_is_not_offered_can_be_an_error():
 def test_wrong_options_are_refused():
     with pytest.raises(ace.InvalidOption, match="the game has 2 players"):
         adapter.vector_env(tolls(), num_envs=2)
-    for wrong, told in (
+    for wrong, message in (
         ({"num_envs": 0}, "num_envs: got 0"),
         ({"autoreset_mode": "now"}, "autoreset_mode"),
         ({"render_mode": "ansi"}, "unknown option 'render_mode'"),
     ):
-        with pytest.raises(ace.InvalidOption, match=told):
+        with pytest.raises(ace.InvalidOption, match=message):
             adapter.vector_env(delivery(), **{"num_envs": 2, **wrong})
     env = pz.vector_env(tolls(), num_envs=2)
     with pytest.raises(ace.InvalidOption, match="seed: got"):

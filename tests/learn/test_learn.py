@@ -16,14 +16,13 @@ import acegames as ace
 import oracle
 from acegames import learn
 from acegames.learn import END
-from acegames.learn.confidence import uncovered
-from acegames.learn.policy_support import _largest
+from acegames.learn.confidence import _largest, uncovered
 from shares import some
 
 
 def true_game(**changes):
     """Rushing may cost 3 (one time in five) and is worth more than walking, which costs 1."""
-    given = {
+    arguments = {
         "players": ["me"],
         "actions": lambda t, s: [("rush", "walk")],
         "outcomes": lambda t, s, a: [(0.8, s, 0), (0.2, "tired", 3)] if a == ("rush",) else [(1.0, s, 1)],
@@ -32,7 +31,7 @@ def true_game(**changes):
         "horizon": 3,
         "initial": "fresh",
     }
-    return ace.MarkovGame.from_functions(**(given | changes))
+    return ace.MarkovGame.from_functions(**(arguments | changes))
 
 
 def spend_everywhere(game, policy):
@@ -211,11 +210,11 @@ def by_columns():
     ids=["records", "iterator", "tuples", "lists", "mappings", "columns", "column per player", "data frame"],
 )
 def test_samples_in_every_form_give_the_same_game(samples):
-    found, first = (learn.estimate(x, **KNOWN) for x in (samples, RECORDS))
-    assert found.counts == {(None, "s", ("a", "x")): 3, (None, "u", ("b", "x")): 1}
-    assert found.game.digest == first.game.digest
-    assert found.game.cost_values == ((Fraction(0), Fraction(1, 10), Fraction(1, 5)),)
-    layer = found.game.layer(0)
+    learned, first = (learn.estimate(x, **KNOWN) for x in (samples, RECORDS))
+    assert learned.counts == {(None, "s", ("a", "x")): 3, (None, "u", ("b", "x")): 1}
+    assert learned.game.digest == first.game.digest
+    assert learned.game.cost_values == ((Fraction(0), Fraction(1, 10), Fraction(1, 5)),)
+    layer = learned.game.layer(0)
     assert layer.prob[layer.outcomes(0)].tolist() == pytest.approx([2 / 3, 1 / 3])
     assert layer.reward[0].tolist() == pytest.approx([3.0, 0.0])
 
@@ -343,12 +342,12 @@ def test_options_that_do_not_fit():
 def test_unseen_pairs_and_places_where_nothing_is_known():
     line = [(0, "s", "a", "u", 0, 1), (1, "u", "a", "v", 0, 1), (0, "s", "b", "w", 0, 9), (2, "v", "a", "v", 0, 1)]
     known = {"players": ["p"], "horizon": 3, "initial": "s", "budget": {"c": 1}}
-    found = learn.estimate(line, actions=[("a", "b")], **known)
-    assert found.blind == ((1, "w"),)
-    assert found.left_out == ((0, "s", ("b",)),)  # sampled, but it leads to where nothing is known
-    assert set(found.unseen) == {(1, "u", ("b",)), (1, "w", ("a",)), (1, "w", ("b",)), (2, "v", ("b",))}
-    assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("a",): 1.0}
-    said = str(found)
+    learned = learn.estimate(line, actions=[("a", "b")], **known)
+    assert learned.blind == ((1, "w"),)
+    assert learned.left_out == ((0, "s", ("b",)),)  # sampled, but it leads to where nothing is known
+    assert set(learned.unseen) == {(1, "u", ("b",)), (1, "w", ("a",)), (1, "w", ("b",)), (2, "v", ("b",))}
+    assert ace.solve(learned.game).policy.distribution(0, "s", [0]) == {("a",): 1.0}
+    said = str(learned)
     assert "4 legal joint actions of states that occurred were never sampled, such as" in said
     assert "Nothing was sampled at 1 (t, state) that can occur, such as t=1, state 'w'" in said
     with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
@@ -364,9 +363,9 @@ def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
     known = {"players": ["p"], "horizon": 2, "initial": "s", "actions": [("a", "b")]}
     with pytest.raises(ace.InvalidGame, match="no play of 2 steps"):
         _ = learn.estimate(line, budget={"c": 4}, **cautious, **known).game
-    found = learn.estimate(line, budget={"c": 4}, unseen_reward=5, **cautious, **known)
-    assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("b",): 1.0}
-    assert "taken to lead to every possible state at the worst cost" in str(found)
+    learned = learn.estimate(line, budget={"c": 4}, unseen_reward=5, **cautious, **known)
+    assert ace.solve(learned.game).policy.distribution(0, "s", [0]) == {("b",): 1.0}
+    assert "taken to lead to every possible state at the worst cost" in str(learned)
 
 
 def test_bounds_that_the_samples_contradict():
@@ -385,12 +384,12 @@ def test_the_worst_cost_is_added_where_the_data_cannot_exclude_it():
     game = learn.estimate(RECORDS, conservative=True, worst_cost={"fuel": 0.2}, **KNOWN).game
     layer = game.layer(0)
     outs = layer.outcomes(0)
-    found = {
+    learned = {
         (game.states[s], game.cost_values[0][c[0]]): p
         for s, c, p in zip(layer.next_state[outs], layer.cost[outs], layer.prob[outs], strict=True)
     }
     p = learn.ruled_out(3)
-    assert found == pytest.approx(
+    assert learned == pytest.approx(
         {
             ("s", Fraction(1, 10)): 2 / 3 * (1 - p),
             ("u", Fraction(1, 5)): 1 / 3 * (1 - p),
@@ -402,8 +401,8 @@ def test_the_worst_cost_is_added_where_the_data_cannot_exclude_it():
 def test_what_is_negligible_is_left_out():
     p = learn.ruled_out(3)
     for negligible, extra in ((p * 0.99, 1), (p * 1.01, 0)):
-        found = learn.estimate(RECORDS, conservative=True, worst_cost=0.2, negligible=negligible, **KNOWN)
-        assert len(found.game.layer(0).prob[found.game.layer(0).outcomes(0)]) == 2 + extra
+        learned = learn.estimate(RECORDS, conservative=True, worst_cost=0.2, negligible=negligible, **KNOWN)
+        assert len(learned.game.layer(0).prob[learned.game.layer(0).outcomes(0)]) == 2 + extra
 
 
 def true_bounds(game):
@@ -434,10 +433,10 @@ def test_conservative_play_never_breaks_a_true_budget(costs, games):
     for _ in range(games):
         game = oracle.random_game(rng, constraints=int(rng.integers(1, 3)), costs=costs)
         worst, following = true_bounds(game)
-        given = {"samples_per_pair": int(rng.integers(1, 4)), "rng": int(rng.integers(2**31))}
-        plain = learn.estimate(game, **given)
+        sampling = {"samples_per_pair": int(rng.integers(1, 4)), "rng": int(rng.integers(2**31))}
+        plain = learn.estimate(game, **sampling)
         careful = learn.estimate(
-            game, conservative=True, worst_cost=worst, possible_next=following, unseen_reward=0, **given
+            game, conservative=True, worst_cost=worst, possible_next=following, unseen_reward=0, **sampling
         )
         try:
             solution = ace.solve(careful.game)
@@ -521,8 +520,8 @@ def risky(samples, **options):
 
 
 def test_an_unknown_cost_counts_as_the_next_larger_known_one():
-    found = risky([0, 1, 1, 0])
-    policy = found.policy(ace.solve(found.game))
+    learned = risky([0, 1, 1, 0])
+    policy = learned.policy(ace.solve(learned.game))
     assert policy.counted(1, "s", 1) == (1,)
     assert policy.counted(2, "s", [Fraction(3, 2)]) == (2,)
     assert policy.counted(1, "s", -5) == (0,)
@@ -546,17 +545,17 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
 @pytest.mark.parametrize("t", [-1, 3, True, 1.0, "1", None])
 def test_a_time_that_is_none_is_refused(t):
     """Whatever the policy itself would answer."""
-    found = risky([0, 1])
+    learned = risky([0, 1])
     always = type("Always", (), {"distribution": lambda self, t, state, spent: {("go",): 1.0}})()
-    for policy in (found.policy(ace.solve(found.game)), found.policy(always)):
+    for policy in (learned.policy(ace.solve(learned.game)), learned.policy(always)):
         with pytest.raises(ace.UnknownPair, match="must be a whole number between 0 and 2"):
             policy.distribution(t, "s", 0)
 
 
 def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
-    found = learn.estimate(true_game(), samples_per_pair=50, rng=1)
-    solution = ace.solve(found.game)
-    policy, feasible = found.policy(solution), ace.feasibility(found.game)
+    learned = learn.estimate(true_game(), samples_per_pair=50, rng=1)
+    solution = ace.solve(learned.game)
+    policy, feasible = learned.policy(solution), ace.feasibility(learned.game)
     for t in range(3):
         for state, spent in feasible.states(t):
             assert policy.distribution(t, state, spent) == solution.policy.distribution(t, state, spent)
@@ -564,17 +563,17 @@ def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
 
 
 def test_only_a_policy_of_this_game_is_taken():
-    found, other = risky([0, 1]), risky([0, 1, 1])
+    learned, other = risky([0, 1]), risky([0, 1, 1])
     with pytest.raises(ace.InvalidOption, match="computed for another game"):
-        found.policy(ace.solve(other.game))
+        learned.policy(ace.solve(other.game))
     with pytest.raises(ace.InvalidOption, match="computed for another game"):
-        found.policy(other.policy(ace.solve(other.game)))
-    policy = found.policy(ace.solve(found.game))
-    assert found.policy(policy) is policy
+        learned.policy(other.policy(ace.solve(other.game)))
+    policy = learned.policy(ace.solve(learned.game))
+    assert learned.policy(policy) is policy
     with pytest.raises(ace.InvalidOption, match="must be a Solution"):
-        found.policy(3)
+        learned.policy(3)
     with pytest.raises(ace.InvalidOption, match=r"must come from Empirical\.policy"):
-        learn.rollout(found.game, ace.solve(found.game).policy, episodes=2)
+        learn.rollout(learned.game, ace.solve(learned.game).policy, episodes=2)
 
 
 def fine_costs(horizon=3):
@@ -590,15 +589,15 @@ def fine_costs(horizon=3):
     )
 
 
-@pytest.mark.parametrize("given", [{"budget": {"effort": 1.1, "noise": 0.7}}, {"budget": {"effort": 1.1, "noise": 9}}])
-def test_a_policy_that_rounds_costs_up_never_breaks_a_budget(given):
+@pytest.mark.parametrize("limits", [{"budget": {"effort": 1.1, "noise": 0.7}}, {"budget": {"effort": 1.1, "noise": 9}}])
+def test_a_policy_that_rounds_costs_up_never_breaks_a_budget(limits):
     """Few samples and known bounds, on every history; noise with a budget of 9 is not counted at all."""
     true = fine_costs()
     worst, following = true_bounds(true)
     rounded = 0
     for seed in range(8):
         careful = learn.estimate(
-            true, samples_per_pair=2, rng=seed, conservative=True, worst_cost=worst, possible_next=following, **given
+            true, samples_per_pair=2, rng=seed, conservative=True, worst_cost=worst, possible_next=following, **limits
         )
         solution = ace.solve(careful.game, epsilon=0.1, rounding="up")
         policy = careful.policy(solution)
@@ -619,38 +618,38 @@ def test_a_policy_that_rounds_costs_up_never_breaks_a_budget(given):
 
 
 def test_a_policy_that_rounds_costs_up_is_verified():
-    found = learn.estimate(fine_costs(), samples_per_pair=60, rng=0)
-    policy = found.policy(ace.solve(found.game, epsilon=0.1, rounding="up"))
-    certificate = ace.verify(found.game, policy, ace.CCE())
+    learned = learn.estimate(fine_costs(), samples_per_pair=60, rng=0)
+    policy = learned.policy(ace.solve(learned.game, epsilon=0.1, rounding="up"))
+    certificate = ace.verify(learned.game, policy, ace.CCE())
     assert certificate.ok, str(certificate)
 
 
 def test_a_policy_that_rounds_costs_down_is_refused_with_the_way_out():
-    found = learn.estimate(fine_costs(), samples_per_pair=20, rng=0)
+    learned = learn.estimate(fine_costs(), samples_per_pair=20, rng=0)
     with pytest.raises(ace.InvalidOption, match=r"rounds costs down.*epsilon=\.\.\., rounding='up'"):
-        found.policy(ace.solve(found.game, epsilon=0.1))
+        learned.policy(ace.solve(learned.game, epsilon=0.1))
 
 
 def test_a_learned_policy_is_kept_in_the_file_of_its_solution(tmp_path):
     for true, options in ((true_game(), {}), (fine_costs(), {"epsilon": 0.1, "rounding": "up"})):
-        found = learn.estimate(true, samples_per_pair=20, rng=0)
-        solution = ace.solve(found.game, **options)
+        learned = learn.estimate(true, samples_per_pair=20, rng=0)
+        solution = ace.solve(learned.game, **options)
         solution.save(tmp_path / "learned.ace")
         again = learn.safe_policy(ace.Solution.load(tmp_path / "learned.ace"))
-        first, second = (learn.rollout(true, p, episodes=40, rng=3) for p in (found.policy(solution), again))
+        first, second = (learn.rollout(true, p, episodes=40, rng=3) for p in (learned.policy(solution), again))
         assert first.returns.tolist() == second.returns.tolist()
         assert first.spent.tolist() == second.spent.tolist()
     solution.policy.save(tmp_path / "policy.ace")
     with pytest.raises(ace.InvalidOption, match=r"game: missing; give safe_policy\(policy, game\)"):
         learn.safe_policy(ace.Policy.load(tmp_path / "policy.ace"))
-    assert learn.safe_policy(solution.policy).game.digest == found.game.digest
-    assert learn.safe_policy(solution.policy, found.game).game is found.game
+    assert learn.safe_policy(solution.policy).game.digest == learned.game.digest
+    assert learn.safe_policy(solution.policy, learned.game).game is learned.game
     assert repr(again.start()) == "<SafeRunner: t=0, state 'fresh', spent (0, 0)>"
 
 
 def test_surprises_and_violations_are_reported():
-    found = risky([0, 1])
-    policy = found.policy(ace.solve(found.game))
+    learned = risky([0, 1])
+    policy = learned.policy(ace.solve(learned.game))
     dear = learn.rollout(lambda t, s, a, rng: (s, 5, [1.0]), policy, episodes=4, rng=0)
     assert dear.violations == 4
     assert len(dear.surprises) == 4
@@ -672,10 +671,10 @@ def test_the_bound_on_breaking_a_budget_holds_as_often_as_it_says():
         costs = np.where(rng.random(30) < 0.1, 5, 0).tolist()
         if max(costs) == 5:
             continue  # the play is refused as infeasible
-        found = learn.estimate(
+        learned = learn.estimate(
             [("s", "go", "s", c, 0.0) for c in costs], players=["p"], horizon=2, initial="s", budget={"c": 4}
         )
-        bound = found.support_of(ace.solve(found.game)).violation
+        bound = learned.support_of(ace.solve(learned.game)).violation
         wrong += bound < 1 - 0.9**2
     assert bound == pytest.approx(1 - (0.05 / 2) ** (2 / 29))  # one largest cost, seen every time
     assert wrong / 1500 < 0.05
@@ -712,15 +711,15 @@ def test_a_cost_seen_with_another_next_state_covers_nothing(options):
     ]
     worst, following = true_bounds(true)
     known = {"players": ["p"], "horizon": 2, "initial": "s0", "budget": {"c": 2}, "worst_cost": worst, **options}
-    found = learn.estimate(samples, **known)
-    solution = ace.solve(found.game)
-    assert walk(true, found.policy(solution))[3] == pytest.approx(0.5)
-    assert found.support_of(solution).violation >= 0.5
+    learned = learn.estimate(samples, **known)
+    solution = ace.solve(learned.game)
+    assert walk(true, learned.policy(solution))[3] == pytest.approx(0.5)
+    assert learned.support_of(solution).violation >= 0.5
     assert "exceeds a budget, or comes to a situation without a known safe action, with" in str(
-        found.support_of(solution)
+        learned.support_of(solution)
     )
-    found = learn.estimate(samples, possible_next=following, **known)
-    assert found.support_of(ace.solve(found.game)).violation >= 0.5
+    learned = learn.estimate(samples, possible_next=following, **known)
+    assert learned.support_of(ace.solve(learned.game)).violation >= 0.5
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0})
     assert careful.support_of(ace.solve(careful.game)).violation > 0  # only next states can be others than those seen
     careful = learn.estimate(samples, **known | {"conservative": True, "negligible": 0}, possible_next=following)
@@ -736,8 +735,8 @@ def test_the_bound_counts_costs_that_are_not_larger_in_every_constraint():
     """(2, 0) and (0, 2) were seen, (2, 2) was not: it leads to a dead end."""
     costs = [(2, 0), (0, 2)] * 20
     samples = [(0, "s", "go", "s", c, 1) for c in costs] + [(1, "s", "go", "s", (0, 1), 1)] * 40
-    found = learn.estimate(samples, players=["p"], horizon=2, initial="s", budget={"a": 2, "b": 3})
-    first, second = found.support_of(ace.solve(found.game)).pairs
+    learned = learn.estimate(samples, players=["p"], horizon=2, initial="s", budget={"a": 2, "b": 3})
+    first, second = learned.support_of(ace.solve(learned.game)).pairs
     assert first.excess == uncovered([20, 20], 40, among=2)
     assert second.excess == uncovered([40], 40, among=2)
 
@@ -754,17 +753,17 @@ def test_many_rare_outcomes_add_up(kinds):
     true = true_game(outcomes=outcomes, actions=lambda t, s: [("go",)], budget={"a": 39, "b": 39}, horizon=2)
     naive = 0
     for seed in range(20):
-        found = learn.estimate(true, samples_per_pair=20, rng=seed)
-        solution = ace.solve(found.game)
-        chance = walk(true, found.policy(solution))[3] if kinds == "next states" else missed_share(found)
-        assert found.support_of(solution).violation >= chance > 0.4
-        naive += learn.ruled_out(20, among=len(found.counts)) < chance
+        learned = learn.estimate(true, samples_per_pair=20, rng=seed)
+        solution = ace.solve(learned.game)
+        chance = walk(true, learned.policy(solution))[3] if kinds == "next states" else missed_share(learned)
+        assert learned.support_of(solution).violation >= chance > 0.4
+        naive += learn.ruled_out(20, among=len(learned.counts)) < chance
     assert naive >= 17
 
 
-def missed_share(found):
+def missed_share(learned):
     """Of the forty costs at t = 0, the share that no sample showed."""
-    return 1 - len(next(pair.outcomes for key, pair in found.tally.pairs.items() if key.t == 0)) / 40
+    return 1 - len(next(pair.outcomes for key, pair in learned.tally.pairs.items() if key.t == 0)) / 40
 
 
 @pytest.mark.parametrize("games", [30, pytest.param(60, marks=pytest.mark.slow)])
@@ -777,12 +776,12 @@ def test_the_bound_on_trouble_holds_in_random_games(stationary, games):
         if stationary and len(game.layers) > 1:
             continue
         each = int(rng.choice([3, 10, 40]))
-        found = learn.estimate(game, samples_per_pair=each, rng=rng, confidence=0.8, stationary=stationary)
+        learned = learn.estimate(game, samples_per_pair=each, rng=rng, confidence=0.8, stationary=stationary)
         try:
-            solution = ace.solve(found.game)
+            solution = ace.solve(learned.game)
         except ace.Infeasible:
             continue
-        chance, bound = walk(game, found.policy(solution))[3], found.support_of(solution).violation
+        chance, bound = walk(game, learned.policy(solution))[3], learned.support_of(solution).violation
         played, wrong = played + 1, wrong + (chance > bound)
         troubled, small = troubled + (chance > 0), small + (bound < 0.5)
     assert wrong / played <= 0.2
@@ -821,16 +820,16 @@ class OwnStart:
 
 
 def test_support_of_a_policy_speaks_of_what_it_plays():
-    found = learn.estimate(true_game(), samples_per_pair=40, rng=0)
-    support = found.support_of(ace.solve(found.game))
+    learned = learn.estimate(true_game(), samples_per_pair=40, rng=0)
+    support = learned.support_of(ace.solve(learned.game))
     assert {p.action for p in support.pairs} <= {("rush",), ("walk",)}
     assert {p.t for p in support.pairs} == {0, 1, 2}
     assert all(p.samples == 40 and p.ruled_out == learn.ruled_out(40) for p in support.pairs)
     for p in (
         support.pairs
     ):  # the larger cost of each next state; all sampled pairs at once, a third of the confidence for each time
-        seen = found.tally.at(p.t, p.state, p.action).outcomes
-        among = 3 * sum(key.t == p.t for key in found.counts)
+        seen = learned.tally.at(p.t, p.state, p.action).outcomes
+        among = 3 * sum(key.t == p.t for key in learned.counts)
         largest = [max(seen.items(), key=lambda item: item[0][1])[1]] if p.t == 2 else seen.values()
         assert p.excess == uncovered(list(largest), 40, among=among)
     worst = [max(p.excess for p in support.pairs if p.t == t) for t in range(3)]
@@ -848,11 +847,11 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
 
 
 def test_support_of_a_policy_follows_it_from_state_to_state():
-    found = learn.estimate(true_game(budget={"effort": 6}), samples_per_pair=40, rng=0)
-    solution = ace.solve(found.game)
-    support = found.support_of(solution)
-    played = ace.simulate(found.game, solution.policy, episodes=300, rng=0)
-    visited = {(t, found.game.states[s]) for t in range(3) for s in played.state[:, t].tolist()}
+    learned = learn.estimate(true_game(budget={"effort": 6}), samples_per_pair=40, rng=0)
+    solution = ace.solve(learned.game)
+    support = learned.support_of(solution)
+    played = ace.simulate(learned.game, solution.policy, episodes=300, rng=0)
+    visited = {(t, learned.game.states[s]) for t in range(3) for s in played.state[:, t].tolist()}
     assert {(0, "fresh"), (1, "tired"), (2, "fresh")} < visited <= {(p.t, p.state) for p in support.pairs}
     assert {p.state for p in support.pairs if p.t == 0} == {"fresh"}
 
@@ -865,19 +864,19 @@ class Cautious:
 
 
 def test_support_of_a_policy_leaves_out_what_is_never_played():
-    found = learn.estimate(true_game(), samples_per_pair=40, rng=0)
-    support = found.support_of(Cautious())
+    learned = learn.estimate(true_game(), samples_per_pair=40, rng=0)
+    support = learned.support_of(Cautious())
     assert [(p.t, p.state, p.action) for p in support.pairs] == [(t, "fresh", ("walk",)) for t in range(3)]
 
 
 def test_support_says_whether_it_rests_on_what_the_user_said():
-    for given, rests in (
+    for bounds, rests in (
         ({}, False),
         ({"worst_cost": 3}, True),
         ({"possible_next": lambda t, s, a: [s, "tired"]}, True),
     ):
-        found = learn.estimate(true_game(), samples_per_pair=40, rng=0, **given)
-        support = found.support_of(ace.solve(found.game))
+        learned = learn.estimate(true_game(), samples_per_pair=40, rng=0, **bounds)
+        support = learned.support_of(ace.solve(learned.game))
         assert support.assumed == ("if the bounds that were given are true" in str(support)) == rests
 
 
@@ -900,11 +899,11 @@ def test_the_learned_value_converges_to_the_true_one(name, parameters, concept, 
     wanted = ace.solve(true, concept).values
     errors = []
     for samples in (4, 1000):
-        found = learn.estimate(
+        learned = learn.estimate(
             learn.game_model(true, noise=noise), samples_per_pair=samples, rng=seed, stationary=name in STATIONARY
         )
-        solution = ace.solve(found.game, concept)
-        reached = ace.verify(true, found.policy(solution), concept)
+        solution = ace.solve(learned.game, concept)
+        reached = ace.verify(true, learned.policy(solution), concept)
         errors.append(max(np.abs(solution.values - wanted).max(), np.abs(reached.values - wanted).max()))
     assert errors[1] < 0.005 * np.abs(wanted).max() + 0.1
     assert errors[1] < errors[0] / 3
@@ -918,18 +917,18 @@ def test_regret_and_own_value_converge_even_where_equilibria_tie(name):
     true = ace.catalog.get(name, horizon=3)
     gaps = []
     for samples in (10, 4000):
-        found = learn.estimate(true, samples_per_pair=samples, rng=0, stationary=True)
-        solution = ace.solve(found.game, ace.CE())
-        certificate = ace.verify(true, found.policy(solution), ace.CE())
+        learned = learn.estimate(true, samples_per_pair=samples, rng=0, stationary=True)
+        solution = ace.solve(learned.game, ace.CE())
+        certificate = ace.verify(true, learned.policy(solution), ace.CE())
         gaps.append(max(certificate.regret.max(), np.abs(certificate.values - solution.values).max()))
     assert gaps[1] < 0.03
     assert gaps[1] < gaps[0] / 3
 
 
 def test_a_shorter_horizon_keeps_the_budgets():
-    found = learn.estimate(true_game(), horizon=2, samples_per_pair=3, rng=0)
-    assert found.game.horizon == 2
-    assert found.game.budgets == ((4,), (4,))
+    learned = learn.estimate(true_game(), horizon=2, samples_per_pair=3, rng=0)
+    assert learned.game.horizon == 2
+    assert learned.game.budgets == ((4,), (4,))
     with pytest.raises(ace.InvalidGame, match="horizon: got 4, the source has 3 steps"):
         learn.estimate(true_game(), horizon=4, samples_per_pair=3)
 
@@ -953,8 +952,8 @@ class Ladder:
 
     possible_agents = ("ann", "ben")
 
-    def __init__(self, limit=99, told=True):
-        self.limit, self.told = limit, told
+    def __init__(self, limit=99, costs=True):
+        self.limit, self.costs = limit, costs
 
     def action_space(self, agent):
         return Discrete(2)
@@ -973,7 +972,7 @@ class Ladder:
         over = all(r == 2 for r in self.rungs.values())
         cut = self.steps >= self.limit
         agents, self.agents = self.agents, [] if over or cut else self.agents
-        infos = {a: {"cost": cost[a]} if self.told else {} for a in agents}
+        infos = {a: {"cost": cost[a]} if self.costs else {} for a in agents}
         return (
             {a: np.array([self.rungs[a]]) for a in agents},
             {a: float(self.rungs[a]) for a in agents},
@@ -987,21 +986,21 @@ LADDER = {"horizon": 4, "budget": {"energy of ann": 6, "energy of ben": 6}}
 
 
 def test_an_environment_by_convention():
-    found = learn.estimate(Ladder(), episodes=1200, rng=0, **LADDER)
-    assert found.facts.players == ("ann", "ben")
-    assert found.tally.starts == {((0,), (0,)): 1200}
-    assert END in found.game.states
-    assert set(found.game.cost_values[0]) == {0, 1, 2}
-    assert not found.unseen
-    solution = ace.solve(found.game)
-    played = learn.rollout(Ladder(), found.policy(solution), episodes=300, rng=1)
+    learned = learn.estimate(Ladder(), episodes=1200, rng=0, **LADDER)
+    assert learned.facts.players == ("ann", "ben")
+    assert learned.tally.starts == {((0,), (0,)): 1200}
+    assert END in learned.game.states
+    assert set(learned.game.cost_values[0]) == {0, 1, 2}
+    assert not learned.unseen
+    solution = ace.solve(learned.game)
+    played = learn.rollout(Ladder(), learned.policy(solution), episodes=300, rng=1)
     assert (played.violations, played.surprises) == (0, ())
     error = played.returns.std(axis=0) / math.sqrt(300)
     assert (np.abs(played.returns.mean(axis=0) - solution.values) <= 5 * error + 0.05).all()
 
 
 def test_an_environment_with_functions_of_the_user():
-    found = learn.estimate(
+    learned = learn.estimate(
         Ladder(),
         episodes=50,
         rng=0,
@@ -1011,13 +1010,13 @@ def test_an_environment_with_functions_of_the_user():
         cost=lambda infos: sum(info["cost"] for info in infos.values()),
         stationary=True,
     )
-    assert (0, 0) in found.game.states
-    assert found.game.constraints == ("energy",)
+    assert (0, 0) in learned.game.states
+    assert learned.game.constraints == ("energy",)
 
 
 def test_environments_that_do_not_fit():
     with pytest.raises(ace.InvalidOption, match=r'infos\[agent\]\["cost"\] is missing; give cost='):
-        learn.estimate(Ladder(told=False), episodes=1, rng=0, **LADDER)
+        learn.estimate(Ladder(costs=False), episodes=1, rng=0, **LADDER)
     with pytest.raises(
         ace.InvalidOption,
         match=r'not one number for each of the constraints \[.energy.\]; .*cost=lambda infos: sum\(info\["cost"\]',
@@ -1074,17 +1073,17 @@ def test_the_end_of_an_episode_is_noticed(end, empties):
         return
     going = ({"ann": False, "ben": False}, {"ann": False, "ben": False}, infos(1, 2), ["ann", "ben"])
     env = Scripted(going, (*end, infos(1, 0), [] if empties else ["ann", "ben"]))
-    found = learn.estimate(env, episodes=3, rng=0, horizon=4, budget={"a": 9, "b": 9})
-    assert found.tally.samples == 6
-    assert END in found.game.states
-    assert found.game.budgets[0] == (9, 9)
+    learned = learn.estimate(env, episodes=3, rng=0, horizon=4, budget={"a": 9, "b": 9})
+    assert learned.tally.samples == 6
+    assert END in learned.game.states
+    assert learned.game.budgets[0] == (9, 9)
 
 
 def test_agents_may_leave_before_the_others():
     left = ({"ann": True, "ben": False}, {"ann": False, "ben": False}, infos(1, 2), ["ben"])
     on = ({"ben": False}, {"ben": False}, {"ben": {"cost": 2}}, ["ben"])
-    found = learn.estimate(Scripted(left, on), episodes=2, rng=0, horizon=2, budget={"a": 9, "b": 9})
-    assert [cost for pair in found.tally.pairs.values() for _, cost in pair.outcomes] == [(1, 2), (0, 2)]
+    learned = learn.estimate(Scripted(left, on), episodes=2, rng=0, horizon=2, budget={"a": 9, "b": 9})
+    assert [cost for pair in learned.tally.pairs.values() for _, cost in pair.outcomes] == [(1, 2), (0, 2)]
     never = Scripted(left)
     never.reset = lambda seed=None: (setattr(never, "agents", []), ({}, {}))[1]
     with pytest.raises(ace.InvalidOption, match=r"env\.agents is empty after reset"):
@@ -1092,7 +1091,7 @@ def test_agents_may_leave_before_the_others():
 
 
 @pytest.mark.parametrize(
-    ("told", "budget", "cost"),
+    ("costs", "budget", "cost"),
     [
         (infos(1, 2), {"a": 9, "b": 9}, (1, 2)),
         (infos({"power": 3}, {"power": 3}), {"power": 9}, (3,)),
@@ -1101,23 +1100,23 @@ def test_agents_may_leave_before_the_others():
     ],
     ids=["a number each", "shared", "one each", "one tells all"],
 )
-def test_costs_by_convention(told, budget, cost):
-    env = Scripted(({"ann": False, "ben": False}, {"ann": False, "ben": False}, told, ["ann", "ben"]))
-    found = learn.estimate(env, episodes=1, rng=0, horizon=1, budget=budget)
-    (pair,) = found.tally.pairs.values()
+def test_costs_by_convention(costs, budget, cost):
+    env = Scripted(({"ann": False, "ben": False}, {"ann": False, "ben": False}, costs, ["ann", "ben"]))
+    learned = learn.estimate(env, episodes=1, rng=0, horizon=1, budget=budget)
+    (pair,) = learned.tally.pairs.values()
     assert [c for _, c in pair.outcomes] == [cost]
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("costs", "message"),
     [
         (infos({"power": 3}, {"power": 4}), r"agent 'ben' reports 4 for 'power', another one 3; .*sum\(info\[.cost.\]"),
         (infos(1, 2), r"not one number for each of the constraints \['power'\].*sum\("),
         (infos({"power": 1}, 2), r"not one number for each of the constraints"),
     ],
 )
-def test_costs_that_no_convention_covers(told, message):
-    env = Scripted(({"ann": False, "ben": False}, {"ann": False, "ben": False}, told, ["ann", "ben"]))
+def test_costs_that_no_convention_covers(costs, message):
+    env = Scripted(({"ann": False, "ben": False}, {"ann": False, "ben": False}, costs, ["ann", "ben"]))
     with pytest.raises(ace.InvalidOption, match=message):
         learn.estimate(env, episodes=1, rng=0, horizon=1, budget={"power": 9})
 
@@ -1162,14 +1161,14 @@ def legal_pairs(game):
 @pytest.mark.parametrize("kind", [learn.game_env, learn.game_model])
 def test_exploration_covers_the_catalog(name, kind):
     true = ace.catalog.get(name, **({"horizon": 6} if name == "corridor" else {}))
-    found = learn.explore(kind(true), rule_out=0.3, rng=0)
-    assert found.complete, str(found)
-    assert found.needed == learn.samples_needed(0.3) == 9
-    assert {key for key, n in found.empirical.counts.items() if n >= 9} == legal_pairs(true)
-    assert found.pairs == len(legal_pairs(true))
-    assert not found.empirical.unseen
-    assert "Coverage complete: " in str(found)
-    assert (found.episodes > 0) == (kind is learn.game_env)
+    exploration = learn.explore(kind(true), rule_out=0.3, rng=0)
+    assert exploration.complete, str(exploration)
+    assert exploration.needed == learn.samples_needed(0.3) == 9
+    assert {key for key, n in exploration.empirical.counts.items() if n >= 9} == legal_pairs(true)
+    assert exploration.pairs == len(legal_pairs(true))
+    assert not exploration.empirical.unseen
+    assert "Coverage complete: " in str(exploration)
+    assert (exploration.episodes > 0) == (kind is learn.game_env)
 
 
 def test_planning_beats_playing_at_random():
@@ -1182,13 +1181,13 @@ def test_planning_beats_playing_at_random():
 
 def test_exploration_says_what_it_did_not_cover():
     true = ace.catalog.get("corridor")
-    found = learn.explore(learn.game_env(true), samples_per_pair=5, max_episodes=20, rng=0)
-    assert not found.complete
-    assert found.episodes == 20
-    assert found.lacking
-    assert all(n < 5 for n in found.lacking.values())
-    assert "Coverage NOT complete: " in str(found)
-    assert "Too few samples: t=" in str(found)
+    exploration = learn.explore(learn.game_env(true), samples_per_pair=5, max_episodes=20, rng=0)
+    assert not exploration.complete
+    assert exploration.episodes == 20
+    assert exploration.lacking
+    assert all(n < 5 for n in exploration.lacking.values())
+    assert "Coverage NOT complete: " in str(exploration)
+    assert "Too few samples: t=" in str(exploration)
     drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
     assert not drawn.complete
     assert drawn.empirical.tally.samples == 33
@@ -1201,7 +1200,7 @@ def test_exploration_reports_what_cannot_be_reached():
     """The user says that play may start in 'rare', but it never does."""
     true = true_game()
     both = {"fresh": 0.5, "rare": 0.5}
-    found = learn.explore(
+    exploration = learn.explore(
         learn.game_env(true),
         initial=both,
         actions=[("rush", "walk")],
@@ -1210,17 +1209,17 @@ def test_exploration_reports_what_cannot_be_reached():
         max_episodes=300,
         rng=0,
     )
-    assert not found.complete
-    assert set(found.lacking) == {(0, "rare", ("rush",)), (0, "rare", ("walk",))}
-    assert found.episodes == 300
+    assert not exploration.complete
+    assert set(exploration.lacking) == {(0, "rare", ("rush",)), (0, "rare", ("walk",))}
+    assert exploration.episodes == 300
 
 
 def test_exploration_waits_for_a_first_state_that_is_rare():
     true = true_game(initial={"fresh": 0.97, "rare": 0.03}, horizon=2)
-    found = learn.explore(learn.game_env(true), rule_out=0.3, rng=0)
-    assert found.complete
-    assert found.empirical.tally.starts["rare"] >= 9
-    assert found.episodes > 9 / 0.06
+    exploration = learn.explore(learn.game_env(true), rule_out=0.3, rng=0)
+    assert exploration.complete
+    assert exploration.empirical.tally.starts["rare"] >= 9
+    assert exploration.episodes > 9 / 0.06
 
 
 def test_exploration_is_seeded_and_pools_times():
@@ -1234,9 +1233,9 @@ def test_exploration_is_seeded_and_pools_times():
 
 
 def test_exploring_an_environment_that_ends():
-    found = learn.explore(Ladder(), samples_per_pair=6, rng=0, **LADDER)
-    assert found.complete
-    assert all(state != END for _, state, _ in found.empirical.counts)
+    exploration = learn.explore(Ladder(), samples_per_pair=6, rng=0, **LADDER)
+    assert exploration.complete
+    assert all(state != END for _, state, _ in exploration.empirical.counts)
 
 
 def test_what_cannot_be_explored():
@@ -1252,8 +1251,8 @@ def test_what_cannot_be_explored():
 
 def test_a_runner_draws_as_its_policy_says(monkeypatch):
     """Every joint action, as often as its probability; the games above leave one to choose."""
-    found = risky([0, 1, 1, 0])
-    policy = found.policy(ace.solve(found.game))
+    learned = risky([0, 1, 1, 0])
+    policy = learned.policy(ace.solve(learned.game))
     chances = {("a",): 0.25, ("b",): 0.625, ("c",): 0.125}
     monkeypatch.setattr(type(policy), "distribution", lambda *_: chances)
     runner = policy.start(rng=0)
@@ -1277,8 +1276,8 @@ def test_a_legal_of_ones_own_is_added_to_that_of_the_game():
         return action != dropped
 
     dropped = sorted(all_of_it)[0]
-    found = learn.estimate(true, samples_per_pair=3, rng=0, legal=legal)
-    assert set(found.game.legal(0, start)) == all_of_it - {dropped}
+    learned = learn.estimate(true, samples_per_pair=3, rng=0, legal=legal)
+    assert set(learned.game.legal(0, start)) == all_of_it - {dropped}
     assert all(action in true.legal(t, state) for t, state, action in asked)
 
 

@@ -20,10 +20,10 @@ SAID = {"horizon": 5, "state": whose_pile, "budget": {"effort": 5}}
 
 def test_turns_are_explored_within_their_masks():
     """The environment refuses what its masks forbid; what is found is the game."""
-    found = learn.explore(Sticks(), samples_per_pair=1, rng=0, **SAID)
+    exploration = learn.explore(Sticks(), samples_per_pair=1, rng=0, **SAID)
     true = sticks_game(budget={"effort": 5})
-    assert found.complete and not found.empirical.unseen
-    legal = {(t, s, a) for t, s, a in found.empirical.counts}
+    assert exploration.complete and not exploration.empirical.unseen
+    legal = {(t, s, a) for t, s, a in exploration.empirical.counts}
     assert legal == {
         (t, true.states[s], a)
         for t in range(5)
@@ -31,9 +31,11 @@ def test_turns_are_explored_within_their_masks():
         for a in true.legal(t, true.states[s])
         if true.states[s] != learn.END
     }
-    game = found.empirical.game
+    game = exploration.empirical.game
     assert ace.solve(game).values == pytest.approx(ace.solve(true).values)
-    played = learn.rollout(Sticks(), found.empirical.policy(ace.solve(game)), episodes=20, rng=0, state=whose_pile)
+    played = learn.rollout(
+        Sticks(), exploration.empirical.policy(ace.solve(game)), episodes=20, rng=0, state=whose_pile
+    )
     assert (played.violations, played.surprises) == (0, ()) and played.spent.max() <= 5
 
 
@@ -57,10 +59,10 @@ def test_legal_is_what_some_mask_allowed_so_a_shield_makes_exploring_safe():
         spent.append(infos["red"]["spent"]["battery"])
         return infos["red"]["cost"]
 
-    found = learn.estimate(env, episodes=30, horizon=3, budget={"battery": 6}, rng=0, cost=cost, state=at)
+    learned = learn.estimate(env, episodes=30, horizon=3, budget={"battery": 6}, rng=0, cost=cost, state=at)
     assert max(spent) == 6
-    assert {a for t, s, a in found.counts if t == 0} == {(a, b) for a in range(3) for b in range(3)}
-    assert all(key in found.counts or key.action in game.legal(key.t, key.state) for key in found.unseen)
+    assert {a for t, s, a in learned.counts if t == 0} == {(a, b) for a in range(3) for b in range(3)}
+    assert all(key in learned.counts or key.action in game.legal(key.t, key.state) for key in learned.unseen)
 
 
 def at(env, seen):
@@ -90,8 +92,10 @@ def test_a_policy_whose_action_is_masked_is_a_surprise():
     assert not learn.rollout(env, policy, episodes=3, rng=0).surprises
     (first, _), *_ = policy.distribution(0, (0, 0), [0])
     env.forbidden = first
-    told = learn.rollout(env, policy, episodes=3, rng=0).surprises
-    assert len(told) == 3 and f"action {env.forbidden} of 'red' is not among those that its mask allows" in told[0]
+    reasons = learn.rollout(env, policy, episodes=3, rng=0).surprises
+    assert (
+        len(reasons) == 3 and f"action {env.forbidden} of 'red' is not among those that its mask allows" in reasons[0]
+    )
 
 
 class Fickle(Moody):

@@ -17,15 +17,12 @@ missed with probability (1-p)^N.
 `confidence` bounds all outcomes together that a policy can meet.
 """
 
-from acegames.learn.confidence import ruled_out, samples_needed
+from acegames.learn.confidence import PolicySupport, ruled_out, samples_needed
 from acegames.learn.empirical import Empirical, PairSupport
-from acegames.learn.estimating import estimate
-from acegames.learn.exploring import Exploration, explore
-from acegames.learn.facts import END
+from acegames.learn.env_protocol import END
+from acegames.learn.estimating import Exploration, estimate, explore
 from acegames.learn.known import Known
-from acegames.learn.policy_support import PolicySupport
-from acegames.learn.rollout import Episodes, rollout
-from acegames.learn.safe_policy import SafePolicy, SafeRunner, safe_policy
+from acegames.learn.safe_policy import Episodes, SafePolicy, SafeRunner, rollout, safe_policy
 from acegames.learn.sources import GameEnv, GameModel, game_env, game_model
 from acegames.learn.tally import Key
 

@@ -23,10 +23,9 @@ from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.learn.confidence import ruled_out
-from acegames.learn.facts import END, Cost, Facts, Place, dominated, per_player
-from acegames.learn.known import Known
-from acegames.learn.policy_support import PolicySupport, policy_support
+from acegames.learn.confidence import PolicySupport, policy_support, ruled_out
+from acegames.learn.env_protocol import END
+from acegames.learn.known import Cost, Facts, Known, Place, dominated, per_player
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -57,7 +56,7 @@ class PairSupport(Shown):
 
 
 @dataclass(frozen=True)
-class Possible:
+class PossibleOutcomes:
     """The outcomes and rewards of the estimated game at one (t, state, joint action)."""
 
     outcomes: tuple[tuple[float, Label, Cost], ...]
@@ -91,12 +90,12 @@ class Empirical(Shown):
     @cached_property
     def support(self) -> tuple[PairSupport, ...]:
         """What the data supports, one entry for each (t, state, joint action) that was sampled."""
-        found = []
+        entries = []
         for key, pair in self.tally.pairs.items():
             alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
             mean, outcomes = tuple(pair.mean), len(pair.outcomes)
-            found.append(PairSupport(*key, pair.count, outcomes, alone, together, mean, pair.errors()))
-        return tuple(found)
+            entries.append(PairSupport(*key, pair.count, outcomes, alone, together, mean, pair.errors()))
+        return tuple(entries)
 
     @cached_property
     def game(self) -> MarkovGame:
@@ -152,7 +151,7 @@ class Empirical(Shown):
         return safe_policy(solution, self.game)
 
     def support_of(self, solution: Any) -> PolicySupport:
-        """Return what the data says about the joint actions that a solution (or policy) can play."""
+        """Return what the data says of the joint actions that a solution (or policy) can play."""
         return policy_support(self, self.policy(solution))
 
     def table(self) -> dict[str, list[Any]]:
@@ -167,31 +166,30 @@ class Empirical(Shown):
             columns[f"reward_error_{player}"] = [p.reward_error[i] for p in support]
         return columns
 
-    def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
+    def possible(self, t: int, state: Label, action: JointAction) -> PossibleOutcomes | None:
         """Return what the estimated game holds possible at a pair; None where nothing is known."""
         if state == END:
             free: Cost = (Fraction(0),) * len(self.facts.constraints)
-            return Possible(((1.0, END, free),), (0.0,) * len(self.facts.players), 0)
+            return PossibleOutcomes(((1.0, END, free),), (0.0,) * len(self.facts.players), 0)
         pair = self.tally.at(t, state, action)
         if pair is None and self.caution.unseen_reward is None:
             return None
         seen, count = (pair.outcomes, pair.count) if pair else ({}, 0)
-        found = {outcome: n / count for outcome, n in seen.items()}
+        chances = {outcome: n / count for outcome, n in seen.items()}
         missing = self._not_excluded((t, state, action), set(seen), count)
         if missing:
             extra = ruled_out(count, self.confidence)
-            found = {outcome: p * (1 - extra) for outcome, p in found.items()}
-            found |= dict.fromkeys(missing, extra / len(missing))
+            chances = {outcome: p * (1 - extra) for outcome, p in chances.items()}
+            chances |= dict.fromkeys(missing, extra / len(missing))
         reward = tuple(pair.mean) if pair else self.caution.reward_unseen(self.facts, t, state, action)
-        return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing))
+        return PossibleOutcomes(tuple((p, s, c) for (s, c), p in chances.items()), reward, len(missing))
 
     def guarded(self, samples: int) -> bool:
         """Return whether the worst cost is held possible at a pair with this number of samples."""
         return self.caution.conservative and ruled_out(samples, self.confidence) > self.caution.negligible
 
     def among(self, t: int | None) -> int:
-        """Return the parts into which 1 - confidence is divided for a statement about all pairs at
-        once.
+        """Return in how many parts 1 - confidence is divided to speak of all pairs of t at once.
 
         Which pairs of a time are sampled may depend on what earlier times showed. So each time has
         a part of its own, which its pairs share.
@@ -222,7 +220,7 @@ class Empirical(Shown):
         return [(s, w) for s in reached for w in worst or () if (s, w) not in seen]
 
     @cached_property
-    def _reached(self) -> list[dict[Label, dict[JointAction, Possible]]]:
+    def _reached(self) -> list[dict[Label, dict[JointAction, PossibleOutcomes]]]:
         """For each t and each state that can be reached, what each joint action can lead to."""
         sampled: dict[tuple[int | None, Label], list[JointAction]] = {}
         for t, s, a in self.tally.pairs:
@@ -230,27 +228,27 @@ class Empirical(Shown):
         here: dict[Label, None] = dict.fromkeys(self.tally.initial())
         layers = []
         for t in range(self.facts.horizon):
-            layer: dict[Label, dict[JointAction, Possible]] = {}
+            layer: dict[Label, dict[JointAction, PossibleOutcomes]] = {}
             for s in here:
                 legal = self.facts.joint_actions(t, s)
                 actions = sampled.get((None if self.tally.stationary else t, s), ()) if legal is None else legal
-                layer[s] = {a: found for a in actions if (found := self.possible(t, s, a)) is not None}
+                layer[s] = {a: held for a in actions if (held := self.possible(t, s, a)) is not None}
             layers.append(layer)
             here = {s: None for row in layer.values() for p in row.values() for _, s, _ in p.outcomes}
         return layers
 
     @cached_property
-    def _usable(self) -> list[dict[Label, dict[JointAction, Possible]]]:
+    def _usable(self) -> list[dict[Label, dict[JointAction, PossibleOutcomes]]]:
         """The joint actions of `_reached` that lead, whatever happens, to playable states only."""
         alive: set[Label] | None = None  # None at the end: nothing needs to be played any more
         layers = []
         for layer in reversed(self._reached):
-            kept = {
+            playable = {
                 s: {a: p for a, p in row.items() if alive is None or all(nxt in alive for _, nxt, _ in p.outcomes)}
                 for s, row in layer.items()
             }
-            alive = {s for s, row in kept.items() if row}
-            layers.append(kept)
+            alive = {s for s, row in playable.items() if row}
+            layers.append(playable)
         return layers[::-1]
 
     def __str__(self) -> str:

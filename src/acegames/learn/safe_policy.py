@@ -20,13 +20,15 @@ The proof also covers policies that round costs up, in the game with rounded cos
 counts as x^ <= w^, an outcome of that game, so the counted costs keep every budget, and the true
 ones are at most those, again as c + x does not decrease (a constraint that is not counted at all
 cannot bind under costs up to w).
+
+`rollout` runs a learned policy in the environment, the model or the true game.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,13 +37,15 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.learn.facts import drawn
+from acegames.learn.env_protocol import END
+from acegames.learn.known import Facts, drawn, facts_of, facts_of_source
+from acegames.learn.sources import GameModel, World, world_of
 from acegames.model.amounts import LARGEST, read_amounts
 from acegames.model.arrays import in_pair_order
-from acegames.model.checks import UNSAID, check_rng, first_state
+from acegames.model.checks import UNSAID, check_count, check_rng, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import SEED, check_function, public
 from acegames.model.written import read_at
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker, Spent
@@ -68,18 +72,16 @@ class SafePolicy(Shown):
         return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding, self.game.reservoirs)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Return probability of each joint action, as `Policy`; UnknownPair if no safe action is
-        known.
-        """
-        found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
-        return found
+        """Return each joint action's probability; UnknownPair if no safe action is known."""
+        chances: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
+        return chances
 
     def values(self, t: int, state: Label, spent: Any) -> Any:
         """Return each player's expected reward from here on, as estimated."""
         return self.inner.values(t, state, self.counted(t, state, spent))
 
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
-        """Return what `spent` is read as: itself if it is feasible, else a larger cumulative cost."""
+        """Return what `spent` is read as: itself if feasible, else a larger cumulative cost."""
         units = self.feasibility.lattice.units
         where = f"t={t!r}, state {state!r}, spent {spent!r}"
         amounts = read_at(where, partial(read_amounts, self.game.constraints), spent, error=UnknownPair)
@@ -107,9 +109,7 @@ class SafePolicy(Shown):
         return SafeRunner(self, generator, first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
-        """Return the feasible cumulative costs of each state at t, in whole units,
-        lexicographically.
-        """
+        """Return the feasible total costs of each state at t, in whole units, ascending."""
         if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t < self.game.horizon:
             raise UnknownPair(f"t={t!r}: must be a whole number between 0 and {self.game.horizon - 1}")
         if t not in self._cache:
@@ -193,3 +193,77 @@ def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:
             "ace.solve(empirical.game, epsilon=..., rounding='up')"
         )
     return SafePolicy(game, policy, feasibility(rounded_by(game, rounding) if any(rounding) else game), rounding)
+
+
+# -- running a learned policy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Episodes(Shown):
+    """E episodes of a learned policy in the true game."""
+
+    returns: NDArray[np.float64]
+    """(E, N) total reward of each player, up to the surprise where there was one."""
+    spent: NDArray[np.float64]
+    """(E, M) total cost, of a reservoir what is missing to its capacity at the end; rounded to
+    floats."""
+    violations: int
+    """Number of episodes that exceeded some budget at some time; decided exactly."""
+    surprises: tuple[str, ...]
+    """One sentence per episode that ended early where the policy knows no safe action."""
+
+    def __str__(self) -> str:
+        means = ", ".join(f"{x:.4g}" for x in self.returns.mean(axis=0))
+        said = f"; the first: {self.surprises[0]}" if self.surprises else ""
+        return (
+            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} exceeded a budget, "
+            f"{len(self.surprises):,} ended early, in a situation without a known safe action{said}."
+        )
+
+
+@public("rollout", **SEED)
+def rollout(
+    source: Any,
+    policy: SafePolicy,
+    *,
+    episodes: int,
+    state: Any = None,
+    cost: Any = None,
+    rng: np.random.Generator | int | None = None,
+) -> Episodes:
+    """Play a learned policy (`empirical.policy(solution)`) and count exceeded budgets.
+
+    Args:
+        source: an environment or a generative model, as in `estimate`, or the true game.
+        policy: what `Empirical.policy` gives.
+        episodes: number of episodes.
+        state, cost: for an environment, as in `estimate`.
+        rng: a Generator, a seed, or None for fresh randomness.
+    """
+    if not isinstance(policy, SafePolicy):
+        raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
+    facts, generator = facts_of(policy.game), check_rng(rng)
+    model = GameModel(source) if isinstance(source, MarkovGame) else source
+    initial = facts_of_source(model).initial or facts.initial
+    world = world_of(model, replace(facts, initial=initial), state, cost)
+    played = [_play(world, policy, facts, generator) for _ in range(check_count("episodes", episodes))]
+    returns, spent, broken, surprises = zip(*played, strict=True)
+    return Episodes(np.array(returns), np.array(spent), sum(broken), tuple(s for s in surprises if s is not None))
+
+
+def _play(
+    world: World, policy: SafePolicy, facts: Facts, rng: np.random.Generator
+) -> tuple[list[float], list[float], bool, str | None]:
+    """Play one episode; return returns, costs, whether a budget was exceeded, and a surprise."""
+    total, broken, surprise = np.zeros(len(facts.players)), False, None
+    runner = SafeRunner(policy, rng, world.reset(rng))
+    try:
+        while not runner.done and runner.state != END:
+            t, action = runner.t, runner.act()
+            next_state, cost, reward = world.step(t, action)
+            runner.observe(action, cost, next_state)
+            total += facts.read_reward(reward, f"t={t}, action {action!r}")
+            broken |= any(x > b for x, b in zip(runner.total, facts.budgets.rows[t], strict=True))
+    except UnknownPair as error:
+        surprise = str(error)
+    return total.tolist(), [float(x) for x in runner.total], broken, surprise

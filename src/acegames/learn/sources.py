@@ -9,29 +9,33 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption, UnknownPair
-from acegames.learn.facts import END, NO_ACTION, Facts, Offer, drawn, facts_of
-from acegames.learn.masks import offer_of
-from acegames.learn.stepping import (
+from acegames.learn.env_protocol import (
+    END,
+    NO_ACTION,
     EnvAnswer,
+    Offer,
     agents_of,
     check_env,
-    check_parallel,
     cost_from_infos,
+    in_turns,
+    offer_of,
     reset_env,
+    state_by_convention,
     step_env,
+    user_env,
 )
-from acegames.learn.turns import in_turns, state_by_convention, user_env
-from acegames.model.checks import check_labels, plain_label
+from acegames.learn.known import Facts, action_numbers, drawn, facts_of, is_env
+from acegames.model.checks import plain_label
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.model.written import show, unknown
 
-Drawn = tuple[Any, Any, Any]
+ModelDraw = tuple[Any, Any, Any]
 """(next_state, cost, rewards)"""
 
-Model = Callable[[int, Any, JointAction, np.random.Generator], Drawn]
+Model = Callable[[int, Any, JointAction, np.random.Generator], ModelDraw]
 """`model(t, state, action, rng)` draws (next_state, cost, rewards)."""
 
 
@@ -49,13 +53,13 @@ class ModelWorld:
         self.rng, self.state = rng, drawn(self.initial, rng)
         return self.state
 
-    def step(self, t: int, action: JointAction) -> Drawn:
+    def step(self, t: int, action: JointAction) -> ModelDraw:
         """Ask the model."""
         next_state, cost, rewards = self.ask(t, self.state, action, self.rng)
         self.state = plain_label(f"{place(t, self.state, action)}: next state", next_state)
         return self.state, cost, rewards
 
-    def ask(self, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> Drawn:
+    def ask(self, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> ModelDraw:
         """Return one draw from the model; InvalidGame when the answer has another form."""
         answer: Any = self.model(t, state, action, rng)
         if not isinstance(answer, (tuple, list)) or len(answer) != 3:
@@ -71,20 +75,22 @@ class EnvWorld:
         self.env, self.facts = in_turns(env), facts
         check_env(self.env, state, cost, "infos")
         self.state_of, self.rule = state or state_by_convention(self.env), cost or "cost"
-        self.numbers = tuple(_numbers(env, p) for p in facts.players)
+        self.numbers = tuple(action_numbers(env, p) for p in facts.players)
 
     def reset(self, rng: np.random.Generator) -> Label:
         """Begin an episode with a seed drawn from `rng`."""
         observations, infos = reset_env(self.env, int(rng.integers(2**31)))
         return self._look("reset: state", observations, infos)
 
-    def step(self, t: int, action: JointAction) -> Drawn:
+    def step(self, t: int, action: JointAction) -> ModelDraw:
         """Hand each agent that is still there its action; UnknownPair where a mask forbids it."""
         for p, a, offer in zip(self.facts.players, action, self.offers, strict=True):
             if offer is not None and a not in offer and p in agents_of(self.env, (p,)):
                 rule = f"is not among those that its mask allows, {show(sorted(offer, key=str))}"
                 raise UnknownPair(f"{place(t, self.state, action)}: action {a!r} of {p!r} {rule}")
-        answer = step_env(self.env, dict(zip(self.facts.players, map(_given, action, self.numbers), strict=True)), t)
+        answer = step_env(
+            self.env, dict(zip(self.facts.players, map(_env_action, action, self.numbers), strict=True)), t
+        )
         if answer.cut and t < self.facts.horizon - 1:
             raise InvalidOption(
                 f"t={t}: the environment cuts the episode off after {t + 1} steps, the horizon is {self.facts.horizon}; "
@@ -108,18 +114,11 @@ class EnvWorld:
         try:
             return self.rule(answer.infos)
         except AttributeError as error:
-            given = "here it is given the infos, {agent: info} (from_parallel_env and shielded give a step)"
-            raise InvalidOption(f"cost(infos): {error}; {given}") from error
+            remedy = "here it is given the infos, {agent: info} (from_parallel_env and shielded give a step)"
+            raise InvalidOption(f"cost(infos): {error}; {remedy}") from error
 
 
-def _numbers(env: Any, player: Label) -> range | None:
-    """Return the numbers of a player's action space; None where it is not discrete."""
-    space: Any = env.action_space(player) if callable(getattr(env, "action_space", None)) else None
-    start = int(getattr(space, "start", 0))
-    return range(start, start + int(space.n)) if hasattr(space, "n") else None
-
-
-def _given(action: Label, numbers: range | None) -> Any:
+def _env_action(action: Label, numbers: range | None) -> Any:
     """Return what the environment is given; the first action from one who has nothing to do."""
     return numbers[0] if action == NO_ACTION and numbers else action
 
@@ -138,29 +137,6 @@ def world_of(source: Any, facts: Facts, state: Any, cost: Any) -> World:
     return ModelWorld(source, facts.initial or {})
 
 
-def is_env(source: Any) -> bool:
-    """Return whether a source is an environment."""
-    return callable(getattr(source, "reset", None)) and callable(getattr(source, "step", None))
-
-
-def conventions(source: Any) -> Facts:
-    """Return what a source says itself: a known game everything, an environment perhaps
-    `possible_agents`.
-
-    Then also the numbers of its action spaces, if these are discrete.
-    """
-    own, players = getattr(source, "facts", None), getattr(source, "possible_agents", None)
-    if is_env(source):
-        check_parallel(source)
-    if isinstance(own, Facts):
-        return own
-    if players is None or not is_env(source):
-        return Facts()
-    numbers = [own for p in players if (own := _numbers(source, p)) is not None]
-    actions = (lambda t, s: numbers) if numbers and len(numbers) == len(players) else None
-    return Facts(check_labels("players", players), actions=actions)
-
-
 class GameModel:
     """Draws from a known game: `model(t, state, action, rng) -> (next_state, cost, rewards)`.
 
@@ -172,7 +148,7 @@ class GameModel:
         self.game, self.noise, self.facts = game, float(noise), facts_of(game)
         self._read: dict[tuple[int, Label, JointAction], Any] = {}
 
-    def __call__(self, t: int, state: Label, action: Any, rng: np.random.Generator) -> Drawn:
+    def __call__(self, t: int, state: Label, action: Any, rng: np.random.Generator) -> ModelDraw:
         """Draw an outcome; rewards get normal noise of the standard deviation `noise`."""
         played = tuple(action) if isinstance(action, Iterable) else action
         key = self.game.layer_at[t], state, played
@@ -188,15 +164,15 @@ class GameModel:
         return next_state, cost, reward
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[list[float], list[Any]]:
-        """Bounds between the outcomes on the unit interval, and the outcomes with their rewards."""
+        """Return bounds between outcomes on the unit interval, and outcomes with rewards."""
         game = self.game
         legal = game.legal(t, state) if state in game.states else {}
         if action not in list(legal):  # a list, because an action may be given that has no hash
             rule = unknown("legal joint action", action, legal or game.states)
             raise InvalidOption(f"{place(t, state)}: {rule}")
         drawn = game.payments(t, legal[action])
-        found = [(s, list(zip(game.constraints, cost, strict=True)), reward) for _, s, cost, reward in drawn]
-        return np.cumsum([chance for chance, *_ in drawn])[:-1].tolist(), found
+        outcomes = [(s, list(zip(game.constraints, cost, strict=True)), reward) for _, s, cost, reward in drawn]
+        return np.cumsum([chance for chance, *_ in drawn])[:-1].tolist(), outcomes
 
 
 class GameEnv:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.learn.facts import END, Cost, Facts, Offer
+from acegames.learn.env_protocol import END, Offer
+from acegames.learn.known import Cost, Facts
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label, place
 from acegames.model.table_columns import column_lists, columns_of
@@ -62,7 +63,7 @@ class PairCounts:
             self.squares[i] += off * (r - self.mean[i])
 
     def errors(self) -> tuple[float, ...]:
-        """Standard error of each player's mean reward; NaN with a single sample."""
+        """Return the standard error of each player's mean reward; NaN with a single sample."""
         if self.count < 2:
             return (math.nan,) * len(self.mean)
         return tuple(math.sqrt(s / (self.count - 1) / self.count) for s in self.squares)
@@ -86,8 +87,8 @@ class Tally:
 
     def count(self, t: int | None, state: Label, action: JointAction) -> int:
         """Return how often the pair was sampled."""
-        found = self.at(t, state, action)
-        return 0 if found is None else found.count
+        pair = self.at(t, state, action)
+        return 0 if pair is None else pair.count
 
     @property
     def samples(self) -> int:
@@ -95,7 +96,7 @@ class Tally:
         return sum(pair.count for pair in self.pairs.values())
 
     def reached(self) -> Iterator[dict[Label, None]]:
-        """For each t the states that can be reached, as the samples show when t is asked for."""
+        """Yield for each t the states that can be reached, as the samples show when it is asked."""
         here = dict.fromkeys([*self.starts, *(self.facts.starts or ())])
         for t in range(self.facts.horizon):
             yield here
@@ -103,7 +104,7 @@ class Tally:
             here = {s: None for pair in pairs if pair is not None for s, _ in pair.outcomes}
 
     def counts(self, reached: Iterable[Iterable[Label]]) -> dict[Key, int]:
-        """Number of samples of every legal pair of the states that are reached at each t."""
+        """Return the number of samples of every legal pair of the states reached at each t."""
         return {
             self.key(t, s, a): self.count(t, s, a)
             for t, here in enumerate(reached)
@@ -112,9 +113,7 @@ class Tally:
         }
 
     def initial(self) -> dict[Label, float]:
-        """Return the initial distribution: as given, else as seen; listed but unseen states count
-        once.
-        """
+        """Return the initial distribution: as given, else as seen; unseen states count once."""
         if self.facts.initial is not None:
             return self.facts.initial
         if not self.starts:
@@ -166,12 +165,12 @@ def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
 
     Times are counted apart where the samples have them, unless `stationary` says otherwise.
     """
-    found = _samples(samples, facts)
-    first = next(found, None)
+    listed = _samples(samples, facts)
+    first = next(listed, None)
     if first is None:
         raise InvalidGame("samples: there are none")
     tally = Tally(facts, stationary=first.t is None if stationary is None else stationary)
-    for number, sample in enumerate(itertools.chain([first], found)):
+    for number, sample in enumerate(itertools.chain([first], listed)):
         if stationary is None and tally.stationary and sample.t is not None:
             raise InvalidGame(
                 f"sample {number}: t is {sample.t!r}, but sample 0 has none; give it in all samples or in none, "
@@ -181,15 +180,15 @@ def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
     return tally
 
 
-def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
-    """Samples from each accepted form."""
-    if (columns := columns_of(given)) is not None:
+def _samples(samples: Any, facts: Facts) -> Iterator[Sample]:
+    """Yield samples from each accepted form."""
+    if (columns := columns_of(samples)) is not None:
         lists = read_at("samples", column_lists, columns)
-        given = (dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        samples = (dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
+    if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
         rule = "must be a table, or records with state, action, next_state, cost, reward"
-        raise InvalidGame(f"samples: got {show(given)}, {rule}")
-    for number, sample in enumerate(given):
+        raise InvalidGame(f"samples: got {show(samples)}, {rule}")
+    for number, sample in enumerate(samples):
         if isinstance(sample, Mapping):
             yield _from_record(f"sample {number}", sample, facts)
         elif isinstance(sample, (tuple, list)) and len(sample) in (5, 6):

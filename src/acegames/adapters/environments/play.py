@@ -1,26 +1,35 @@
-"""A game played by agents that see vectors and choose numbers.
+"""A game played by agents that see vectors and choose numbers: `Play`, or `BatchPlay` in arrays.
 
 An action mask is 0 or 1 for each action of an agent. Masks that keep every budget are those of a
 `Shield`. Without one, and where no safe play is left because somebody did not heed the masks, they
-allow what is legal.
+allow what is legal. In a batch every array has a leading axis for the B episodes, and safe masks
+are looked up by the number of each situation's set of safe joint actions; a set that was never met
+before is asked for once.
+
+Episodes of a batch that end begin anew by themselves, in one of Gymnasium's ways:
+    NextStep   at the next step, which plays nothing there and has no reward
+    SameStep   at once; `final_obs` and `final_info` hold what the end looked like
+    Disabled   not at all; somebody resets them
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.episode import Action, Amounts, Episode
-from acegames.adapters.environments.keys import STYLES, constraint_names, flat
-from acegames.adapters.environments.observing import Layout, Vector
-from acegames.adapters.environments.options import MASKS, Options
+from acegames.adapters.environments.env_interface import MASKS, STYLES, Options, VectorLayout, constraint_names, flat
+from acegames.adapters.environments.episodes import Action, Amounts, Batch, Episode, floats, offered_masks
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.game import JointAction, Label, MarkovGame, check_game
+from acegames.model.arrays import Bools, Floats, Ints
+from acegames.model.checks import check_choice, check_count
+from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import nearest_float
+from acegames.model.written import check_known, show
 from acegames.shield.situation import joint_indices
 
 Mask = NDArray[np.int8]
@@ -30,18 +39,45 @@ KEPT = 1 << 16
 """The masks of this many situations are kept."""
 
 
-class Play:
-    """One game, episode after episode; `masks` are the kinds of mask that may be asked for."""
+class AgentsPlay:
+    """A game as its agents see it: what one play and a batch of plays share.
+
+    `masks` are the kinds of mask that may be asked for.
+    """
+
+    vector: NDArray[np.float32]  # (size,), or (B, size) of a batch
+    mask: Sequence[Mask]  # N: (n_i,), or (B, n_i) of a batch
+    safe: Any  # whether no budget was broken, and none has to be
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         check_game(game)
         self.game, self.options = game, options
         self.shield = options.shield_of(game, masks)
-        self.layout = Layout(game, options.features)
-        self.episode = Episode(game, self.shield.tracker.rounding if self.shield is not None else ())
+        self.rounding = self.shield.tracker.rounding if self.shield is not None else ()
+        self.layout = VectorLayout(game, options.features)
         self.agents = agent_names(game.players)
         self.names = constraint_names(game.constraints)
         self.charged = options.charged(game)
+
+    def check_begun(self) -> None:
+        """Raise InvalidOption before the first episode."""
+        if not hasattr(self, "vector"):
+            raise InvalidOption("no episode has begun yet: call reset first")
+
+    def observation(self, i: int) -> Any:
+        """Return what player i sees, in every episode of a batch."""
+        if self.options.observation == "vector":
+            return self.vector.copy()
+        style = STYLES[self.options.style]
+        return {style.observation: self.vector.copy(), "action_mask": self.mask[i].astype(style.mask)}
+
+
+class Play(AgentsPlay):
+    """One game, episode after episode."""
+
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
+        super().__init__(game, options, masks)
+        self.episode = Episode(game, self.rounding)
         self.running = False
         self._products: dict[tuple[int, ...], Masks | None] = {}
 
@@ -54,11 +90,6 @@ class Play:
         self.costs: Amounts = (0,) * len(self.game.constraints)
         self.illegal: frozenset[int] = frozenset()
         self._update()
-
-    def check_begun(self) -> None:
-        """Raise InvalidOption before the first episode."""
-        if not hasattr(self, "vector"):
-            raise InvalidOption("no episode has begun yet: call reset first")
 
     def step(self, action: Sequence[Any], rng: np.random.Generator) -> tuple[float, ...]:
         """Play one action number per player; return the rewards."""
@@ -100,11 +131,11 @@ class Play:
     def _update(self) -> None:
         episode = self.episode
         self.spent, self.remaining = episode.spent, episode.remaining
-        self.vector: Vector = self.layout.vector(episode.t, episode.state, self.remaining)
+        self.vector = self.layout.vector(episode.t, episode.state, self.remaining)
         product = self._product() if self.running else None
         self.safe = not episode.violated and (product is not None if self.running else not self.illegal)
         # Nothing is chosen at the end, but with zeros averages over allowed actions would be 0 / 0.
-        self.mask: Masks = product or self.offered() if self.running else self._every(1)
+        self.mask = product or self.offered() if self.running else self._every(1)
 
     # -- masks
 
@@ -120,9 +151,7 @@ class Play:
         return masks
 
     def _product(self) -> Masks | None:
-        """Return masks within which players choose alone; None without a shield or without safe
-        play.
-        """
+        """Return masks within which players choose alone; None without a shield or safe play."""
         if self.shield is None:
             return None
         key = self.episode.key
@@ -146,17 +175,10 @@ class Play:
         except (UnknownPair, InvalidOption):  # nothing is safe here, or not after these choices
             return None
 
-    # -- what agents are told
-
-    def observation(self, i: int) -> Any:
-        """Return the observation of player i."""
-        if self.options.observation == "vector":
-            return self.vector.copy()
-        style = STYLES[self.options.style]
-        return {style.observation: self.vector.copy(), "action_mask": self.mask[i].astype(style.mask)}
+    # -- infos
 
     def info(self, i: int) -> dict[str, Any]:
-        """Return the info of player i. Amounts are floats: vectors of environments need one type."""
+        """Return the info of player i, with floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
             "cost": math.fsum(nearest_float(self.costs[m]) for m in self.charged[i]),
@@ -190,6 +212,207 @@ class Play:
 
 
 def agent_names(players: Sequence[Label]) -> list[str]:
-    """Agents' names: players that are text keep it, others are player_0, player_1, ... by place."""
+    """Return agents' names: players that are text as they are, others as player_0, player_1, ..."""
     names = [p if isinstance(p, str) else f"player_{i}" for i, p in enumerate(players)]
     return names if len(set(names)) == len(names) else [f"player_{i}" for i in range(len(names))]
+
+
+# -- a batch of episodes
+
+OPTIONS = ("mask", "shield", "illegal", "owners", "features", "observation")
+AUTORESET = ("NextStep", "SameStep", "Disabled")
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """What a step of the batch gave."""
+
+    rewards: Floats  # (B, N)
+    ended: Bools  # (B,)
+    last: Bools  # (B,) where `final` tells how an episode ended; SameStep alone
+    final: list[tuple[Any, dict[str, Any]]]  # observations and infos of each player before the new beginning
+
+
+def read_vector_options(options: Mapping[str, Any]) -> Options:
+    """Return the options of a batch; a batch is not shown, so that there is no `render_mode`."""
+    check_known("option", options, OPTIONS)
+    return Options(**options)
+
+
+class BatchPlay(AgentsPlay):
+    """One game, B episodes at a time, again and again."""
+
+    def __init__(self, game: MarkovGame, num_envs: int, options: Options, autoreset_mode: Any = "NextStep") -> None:
+        self.size = check_count("num_envs", num_envs)
+        self.autoreset = getattr(autoreset_mode, "value", autoreset_mode)  # Gymnasium's enumeration, or its words
+        check_choice("autoreset_mode", self.autoreset, AUTORESET)
+        super().__init__(game, options)
+        self.batch = Batch(game, self.size, self.rounding)
+        self._offered = offered_masks(self.batch.layer, game.actions)
+        # the masks of the sets of safe joint actions that were met, and the row that each set has
+        self._products = tuple(np.zeros((0, len(labels)), dtype=bool) for labels in game.actions)
+        self._product_of: dict[int, int] = {}
+        self.begun = False
+
+    # -- playing
+
+    def reset(self, rng: np.random.Generator, which: Bools | None = None) -> None:
+        """Begin all episodes anew, or some of them."""
+        if which is not None and not self.begun:
+            raise InvalidOption("reset_mask: no episode has begun yet; call reset without it first")
+        if which is None:
+            which = np.ones(self.size, dtype=bool)
+            self.ended = np.zeros(self.size, dtype=bool)
+            self.illegal = np.zeros((self.size, len(self.agents)), dtype=bool)
+            self.costs = self.batch.costs.nothing(self.size)
+            self.begun = True
+        self._begin(which, rng)
+        self._update()
+
+    def step(self, actions: list[Any], rng: np.random.Generator) -> Stepped:
+        """Play one array of action numbers per player."""
+        if not self.begun:
+            raise InvalidOption("step: call reset before the first step")
+        if self.autoreset == "Disabled" and self.ended.any():
+            rule = 'reset it: reset(options={"reset_mask": terminations})'
+            raise InvalidOption(f"environment {int(np.argmax(self.ended))}: the episode is over; {rule}")
+        going = ~self.ended
+        chosen = np.stack([self._numbers(i, a, going) for i, a in enumerate(actions)], axis=1)
+        rewards = self._play(chosen, going, rng)
+        if self.autoreset == "NextStep":
+            self._begin(~going, rng)
+        self._update()
+        ended, final = self.ended.copy(), []
+        if self.autoreset == "SameStep" and ended.any():
+            final = [(self.observation(i), self.info(i)) for i in range(len(self.agents))]
+            self._begin(ended, rng)
+            self._update()
+        return Stepped(rewards, ended, ended if final else np.zeros_like(ended), final)
+
+    def _begin(self, which: Bools, rng: np.random.Generator) -> None:
+        if which.any():
+            self.batch.begin(np.flatnonzero(which), rng)
+            self.ended[which], self.illegal[which], self.costs[which] = False, False, 0
+
+    def _play(self, chosen: Ints, going: Bools, rng: np.random.Generator) -> Floats:
+        """Play where episodes go on; one with a joint action that is not legal ends. (B, N)"""
+        rewards = np.zeros(chosen.shape)
+        rows = np.where(going, self.batch.rows(chosen), -1)
+        wrong = going & (rows < 0)
+        if wrong.any():
+            rewards[wrong] = self._refuse(chosen, wrong)
+        which = np.flatnonzero(rows >= 0)
+        self.costs[going] = 0
+        self.costs[which], rewards[which] = self.batch.play(which, rows[which], rng)
+        self.ended = wrong | (self.batch.t >= self.game.horizon)
+        return rewards
+
+    def _refuse(self, chosen: Ints, wrong: Bools) -> Floats:
+        """Mark who chose what is not offered: all, where only the combination is not legal."""
+        if self.options.illegal is None:
+            b = int(np.argmax(wrong))
+            t, state, spent = self.batch.situation(b)
+            joint = self.game.joint_action(chosen[b])
+            rule = f"the joint action {joint!r} is not offered"
+            raise InvalidOption(f"environment {b}, {place(t, state)}, spent {spent!r}: {rule}")
+        at = self.batch.place[wrong]
+        mine = np.stack([~mask[at, own] for mask, own in zip(self._offered, chosen[wrong].T, strict=True)], axis=1)
+        self.illegal[wrong] = mine | ~mine.any(axis=1, keepdims=True)
+        return np.where(self.illegal[wrong], float(self.options.illegal), 0.0)
+
+    def _numbers(self, i: int, action: Any, going: Bools) -> Ints:
+        """Return the action numbers of player i, (B,), checked where an episode goes on."""
+        numbers, n, who = np.asarray(action), len(self.game.actions[i]), f"agent {self.agents[i]!r}"
+        if numbers.shape != (self.size,) or numbers.dtype.kind not in "iu":
+            got = f"{numbers.dtype} of the shape {numbers.shape}" if isinstance(action, np.ndarray) else show(action)
+            raise InvalidOption(f"actions of {who}: got {got}, must be {self.size} whole numbers, one per environment")
+        outside = going & ((numbers < 0) | (numbers >= n))
+        if outside.any():
+            b = int(np.argmax(outside))
+            rule = f"must be a whole number from 0 to {n - 1}"
+            raise InvalidOption(f"environment {b}: {who} chose {numbers[b]}, {rule}")
+        return np.where(going, numbers, 0).astype(np.int64)
+
+    # -- what is seen
+
+    def _update(self) -> None:
+        batch = self.batch
+        self.spent, self.remaining = batch.spent, batch.remaining
+        self.vector = self.layout.vectors(batch.t, batch.state, self.remaining)
+        known, number = self._safe_sets()
+        self.safe = ~batch.violated & np.where(self.ended, ~self.illegal.any(axis=1), known)
+        at = np.where(self.ended, 0, batch.place)
+        self.mask = []
+        for product, offered in zip(self._products, self._offered, strict=True):
+            mask = offered[at]
+            mask[known] = product[number[known]]
+            mask[self.ended] = True  # nothing is chosen there, but with zeros averages would be 0 / 0
+            self.mask.append(mask.view(np.int8))
+
+    def _safe_sets(self) -> tuple[Bools, Ints]:
+        """Return where safe play goes on, (B,), and the rows of `_products` there."""
+        nothing = np.zeros(self.size, dtype=bool), np.zeros(self.size, dtype=np.int64)
+        if self.shield is None:
+            return nothing
+        batch, shield = self.batch, self.shield
+        pairs = shield.pairs(batch.t, batch.state, batch.counted_units(shield.tracker.units))
+        known = (pairs >= 0) & ~self.ended
+        if not known.any():
+            return nothing
+        met, first, code = np.unique(shield.mask_of[pairs[known]], return_index=True, return_inverse=True)
+        some = np.flatnonzero(known)[first]
+        new = [(int(d), int(b)) for d, b in zip(met, some, strict=True) if int(d) not in self._product_of]
+        if new:
+            products = [shield.product(*batch.counted_pair(b)) for _, b in new]
+            self._product_of |= {d: len(self._product_of) + k for k, (d, _) in enumerate(new)}
+            self._products = tuple(
+                np.concatenate([held, np.stack([sets[i] for sets in products])])
+                for i, held in enumerate(self._products)
+            )
+        rows = np.zeros(self.size, dtype=np.int64)
+        rows[known] = np.array([self._product_of[int(d)] for d in met])[code.reshape(-1)]
+        return known, rows
+
+    # -- infos
+
+    def info(self, i: int) -> dict[str, NDArray[Any]]:
+        """Return the infos of player i: arrays with one entry per environment."""
+        costs = np.stack(
+            [floats(self.costs[:, m], k) for m, k in enumerate(self.batch.costs.scale)] or [np.zeros(self.size)], axis=1
+        )
+        amounts = {"cost": costs, "spent": self.spent, "remaining": self.remaining}
+        named = {
+            f"{what}_{name}": columns[:, m].copy()
+            for what, columns in amounts.items()
+            for m, name in enumerate(self.names.values())
+        }
+        return {
+            "action_mask": self.mask[i].copy(),
+            "cost": costs[:, self.charged[i]].sum(axis=1),
+            **named,
+            "violated": self.batch.violated.copy(),
+            "safe": self.safe.copy(),
+            "illegal": self.illegal[:, i].copy(),
+        }
+
+
+def one_of(observations: Any, b: int) -> Any:
+    """Return the observation of one environment of a batch."""
+    return {key: x[b] for key, x in observations.items()} if isinstance(observations, dict) else observations[b]
+
+
+def final_entries(stepped: Stepped, i: int) -> dict[str, Any]:
+    """Return what infos say of episodes that ended and began anew in the same step."""
+    if not stepped.final:
+        return {}
+    observations, info = stepped.final[i]
+    shown = np.full(len(stepped.last), None, dtype=object)
+    for b in np.flatnonzero(stepped.last).tolist():
+        shown[b] = one_of(observations, b)
+    own = {**info, **{f"_{key}": stepped.last.copy() for key in info}}
+    return {
+        "final_obs": shown,
+        "final_info": own,
+        "_final_obs": stepped.last.copy(),
+        "_final_info": stepped.last.copy(),
+    }

@@ -61,8 +61,7 @@ class StageGame:
         return bool(self.feasible.all())
 
     def filled(self, outside: Any = None) -> Floats:
-        """Return the payoffs (N, n1..nN), with `outside` (a number, or one per player) where
-        infeasible.
+        """Return the payoffs (N, n1..nN), with `outside` where infeasible: a number, or one each.
 
         Other libraries have no infeasible joint actions; to them these are possible at that payoff.
 
@@ -90,9 +89,7 @@ class StageGame:
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
-        """Return the text of Gambit's `.nfg` file, also written to `path`; `outside` as in
-        `filled`.
-        """
+        """Return the text of an `.nfg` file, also written to `path`; `outside`: see `filled`."""
         text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
         if path is not None:
             write_text(path, text)
@@ -110,7 +107,7 @@ class StageGame:
         return game
 
     def _unlabelled(self) -> StageGame:
-        """The same game with labels that no label of it equals.
+        """Return this game with labels that no label of it equals.
 
         Gambit 16.7 sets labels one by one, and refuses one that another action still has.
         """
@@ -128,9 +125,7 @@ class StageGame:
         return nashpy.Game(*self.filled(outside).copy())
 
     def to_quantecon(self, *, outside: Any = None) -> Any:
-        """Return the stage game as a `quantecon.game_theory.NormalFormGame`; `outside` as in
-        `filled`.
-        """
+        """Return the stage game as QuantEcon's `NormalFormGame`; `outside`: see `filled`."""
         theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
         return quantecon_game(theory, self.filled(outside))
 
@@ -161,15 +156,15 @@ class StageGame:
         if cost is None:
             return None
         if not callable(cost):
-            given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
-            return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
+            table = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
+            return table.reshape(1, *table.shape, *(1,) * (table.ndim == len(shape)))
         check_function("cost", cost, ("action",))
         labels, _ = read_budget(budget, None, check_horizon(horizon))
-        found = [
+        rows = [
             read_vector(cost(joint), labels, lambda entry: entry, place(action=joint), "cost", "constraint")
             for joint in itertools.product(*self.actions)
         ]
-        return np.array(found, dtype=object).reshape(1, *shape, len(labels))
+        return np.array(rows, dtype=object).reshape(1, *shape, len(labels))
 
 
 def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
@@ -191,16 +186,14 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     policy.distribution(t, state, spent)  # says what is wrong with the place, if anything
     total = np.array([policy.tracker.total(spent)], dtype=np.int64)
     view = View.of(game, policy)
-    found = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
-    action = view.counted.layer(t).action[found.row[found.feasible]]
+    stage = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
+    action = view.counted.layer(t).action[stage.row[stage.feasible]]
     title = f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
-    return _compact(game, action, found.worth[found.feasible], title)
+    return _compact(game, action, stage.worth[stage.feasible], title)
 
 
 def _compact(game: MarkovGame, action: NDArray[np.int32], worth: Floats, title: str) -> StageGame:
-    """Return the game over the given joint actions (R, N), with only the actions that occur in
-    them.
-    """
+    """Return the game over the given joint actions (R, N), with the actions that occur in them."""
     own = [np.unique(column).tolist() for column in action.T]
     at = tuple(np.searchsorted(used, column) for used, column in zip(own, action.T, strict=True))
     feasible = np.zeros(tuple(map(len, own)), dtype=bool)
@@ -240,11 +233,11 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
         BadFile: naming the line and what was expected.
     """
     if isinstance(source, str) and TEXT_BEGINS.match(source):
-        found = parse_nfg(source.removeprefix("\ufeff"))
+        normal_form = parse_nfg(source.removeprefix("\ufeff"))
     else:
         with naming(source):
-            found = parse_nfg(read_text(source))
-    return _everywhere(*found).to_game(cost=cost, budget=budget, horizon=horizon)
+            normal_form = parse_nfg(read_text(source))
+    return _everywhere(*normal_form).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:

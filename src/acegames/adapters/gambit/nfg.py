@@ -51,7 +51,7 @@ def parse_nfg(text: str) -> NormalForm:
     """Read the text of an `.nfg` file; BadFile naming the line and what was expected."""
     if len(text) > TEXT_BYTES:
         raise BadFile(f"longer than {TEXT_BYTES} characters")
-    reader = _Reader(text)
+    reader = _NfgReader(text)
     for kind, wanted in (("word", ("NFG",)), ("number", ("1",)), ("word", ("R", "D"))):
         if (reader.kind, reader.value in wanted) != (kind, True):
             raise reader.wrong(f"'NFG 1 R' at the beginning, {' or '.join(wanted)} here")
@@ -93,7 +93,7 @@ def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[An
     return "\n".join(lines) + "\n"
 
 
-class _Reader:
+class _NfgReader:
     """The words of a file, one after the other."""
 
     def __init__(self, text: str) -> None:
@@ -107,12 +107,12 @@ class _Reader:
 
     def next(self) -> None:
         """Go to the next word."""
-        found = _TOKEN.match(self.text, self.end)
-        if found is None:
+        word = _TOKEN.match(self.text, self.end)
+        if word is None:
             self.start, self.kind, self.value = len(self.text), "end", ""
             return
-        self.kind = str(found.lastgroup)
-        self.start, self.end, self.value = found.start(self.kind), found.end(), found[self.kind]
+        self.kind = str(word.lastgroup)
+        self.start, self.end, self.value = word.start(self.kind), word.end(), word[self.kind]
         if self.kind == "broken":
             raise self.wrong("the end of the text in quotes")
         if self.kind == "text":
@@ -145,29 +145,29 @@ class _Reader:
     def texts(self, what: str) -> list[str]:
         """Return a list of texts in braces."""
         self.mark("{", what)
-        found = []
+        words = []
         while self.kind == "text":
-            found.append(self.take("text", what))
+            words.append(self.take("text", what))
         self.mark("}")
-        return found
+        return words
 
     def numbers(self, many: int, what: str) -> Floats:
-        """This many numbers, possibly with commas between them."""
+        """Return the next `many` numbers, possibly with commas between them."""
         self.check_room(many, what)
-        found = np.empty(many)
+        values = np.empty(many)
         for k in range(many):
             if self.kind != "number":
                 raise self.wrong(f"one of {many} {what}")
-            found[k] = _float(self.value)
-            if not math.isfinite(found[k]):
+            values[k] = _float(self.value)
+            if not math.isfinite(values[k]):
                 raise self.wrong("a number that a float can hold")
             self.next()
             if self.at(","):
                 self.next()
-        return found
+        return values
 
     def check_room(self, many: int, what: str) -> None:
-        """Raise BadFile unless the rest of the file can hold this many numbers, each with a space."""
+        """Raise BadFile unless the rest can hold this many numbers, each with a space."""
         if 2 * many - 1 > self.left:
             count = str(many) if many < 10**9 else f"{many:.1e}"
             raise self.wrong(f"{count} {what}, more than the rest of the file can hold")
@@ -186,24 +186,24 @@ def _float(value: str) -> float:
         return math.inf
 
 
-def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
+def _actions(reader: _NfgReader, players: int) -> tuple[tuple[str, ...], ...]:
     reader.mark("{")
-    found: list[list[str] | range] = []
+    listed: list[list[str] | range] = []
     for _ in range(players):
         if reader.kind == "number":
             what = "the number of a player's actions, no more than the rest of the file can hold"
-            found.append(range(1, reader.count(1, reader.left, what) + 1))
+            listed.append(range(1, reader.count(1, reader.left, what) + 1))
         else:
-            found.append(reader.texts("the actions of each player, in braces or by their number"))
-            if not found[-1]:
+            listed.append(reader.texts("the actions of each player, in braces or by their number"))
+            if not listed[-1]:
                 raise reader.wrong("at least one action of each player")
     reader.mark("}")
-    reader.check_room(math.prod(map(len, found)), "joint actions")  # only then are labels made
-    return tuple(_distinct(list(map(str, own))) for own in found)
+    reader.check_room(math.prod(map(len, listed)), "joint actions")  # only then are labels made
+    return tuple(_distinct(list(map(str, own))) for own in listed)
 
 
-def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
-    """Payoffs (cells, N) from a list of outcomes and the number of each joint action's."""
+def _by_outcomes(reader: _NfgReader, players: int, cells: int) -> Floats:
+    """Read payoffs (cells, N) from a list of outcomes and the number of each joint action's."""
     reader.mark("{")
     outcomes = [np.zeros(players)]
     while reader.at("{"):
@@ -218,22 +218,20 @@ def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
 
 
 def _distinct(labels: list[str]) -> tuple[str, ...]:
-    """Return labels that occur once stay; empty and repeated ones get a number, as in Gambit."""
-    counts, used, found = Counter(labels), set(labels), []
+    """Return different labels: empty and repeated ones get a number, as in Gambit."""
+    counts, used, names = Counter(labels), set(labels), []
     numbers: dict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
     for label in labels:
         name = label
         if not label or counts[label] > 1:
             name = next(x for k in numbers[label] if (x := f"{label}_{k}") not in used)
             used.add(name)
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)
 
 
 def _written(kind: str, labels: Sequence[Any]) -> list[str]:
-    """Return labels in quotes. Gambit takes different texts of plain letters, signs and single
-    spaces.
-    """
+    """Return labels in quotes; InvalidOption for what is no label, or equal, to Gambit."""
     texts = [str(label) for label in labels]
     counts = Counter(texts)
     for text in texts:

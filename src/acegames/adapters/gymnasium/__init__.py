@@ -12,20 +12,36 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.adapters.gymnasium.ids import register
-from acegames.adapters.gymnasium.reading import from_env
+from acegames.adapters.gymnasium.gym_reading import from_env
 from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
-    from acegames.adapters.gymnasium.conventions import CostRule
-    from acegames.adapters.gymnasium.playing import SingleAgentEnv
-    from acegames.adapters.gymnasium.shielding import ShieldedEnv
-    from acegames.adapters.gymnasium.vector import GameVectorEnv
+    from acegames.adapters.environments.game_environments import GameVectorEnv
+    from acegames.adapters.gymnasium.gym_conventions import CostRule
+    from acegames.adapters.gymnasium.gym_environments import ShieldedEnv, SingleAgentEnv
     from acegames.model.game import Label
     from acegames.shield import Shield
 
 __all__ = ["env", "from_env", "shielded", "vector_env"]
+
+ONE_PLAYER = ("knapsack",)
+"""The catalog games that one player plays."""
+YOURS = "acegames/game-v0"
+"""The id to which a game is given: `gymnasium.make("acegames/game-v0", game=game)`."""
+
+
+def register() -> None:
+    """Register the ids that are not there yet."""
+    import gymnasium
+
+    makers = "acegames.adapters.gymnasium.gym_environments"
+    ids = {YOURS: {}, **{f"acegames/{name}-v0": {"catalog": name} for name in ONE_PLAYER}}
+    for known, kwargs in ids.items():
+        if known not in gymnasium.registry:
+            gymnasium.register(known, f"{makers}:make_env", vector_entry_point=f"{makers}:make_vector_env")
+            gymnasium.registry[known].kwargs.update(kwargs)  # `register` takes them otherwise before 1.0
+
 
 if find_spec("gymnasium") is not None:
     register()
@@ -46,7 +62,7 @@ def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **opti
         MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.playing import SingleAgentEnv
+    from acegames.adapters.gymnasium.gym_environments import SingleAgentEnv
 
     return SingleAgentEnv(game, mask=mask, **options)
 
@@ -76,7 +92,7 @@ def vector_env(
         Infeasible, InvalidOption, MissingExtra: as for `env`.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.vector import GameVectorEnv
+    from acegames.adapters.environments.game_environments import GameVectorEnv
 
     return GameVectorEnv(game, num_envs, autoreset_mode, mask=mask, **options)
 
@@ -127,7 +143,7 @@ def shielded(
         MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.shielding import ShieldedEnv
+    from acegames.adapters.gymnasium.gym_environments import ShieldedEnv
 
     handling: dict[str, Any] = {"unsafe": unsafe, "surprise": surprise, "observation": observation}
     return ShieldedEnv(env, shield, state=state, cost=cost, actions=actions, **handling)

@@ -7,8 +7,7 @@
 >>> policy = to_tabular_policy(acegames.solve(markov_game, acegames.Nash()), game, turn_based=True)
 """
 
-from acegames.adapters.openspiel.games_in import from_openspiel, repeated
-from acegames.adapters.openspiel.policies_out import to_tabular_policy
-from acegames.adapters.openspiel.reading import play, state_label
+from acegames.adapters.openspiel.openspiel_games import from_openspiel, play, repeated, state_label
+from acegames.adapters.openspiel.openspiel_policies import to_tabular_policy
 
 __all__ = ["from_openspiel", "play", "repeated", "state_label", "to_tabular_policy"]

@@ -3,7 +3,7 @@
 parallel_env(game), aec_env(game)                  ->  an environment of a game
 vector_env(game, num_envs=...)                     ->  a batch of them, in arrays
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
-from_aec_env(env, horizon=..., budget=...)         ->  the same where agents take turns
+from_aec_env(env, horizon=..., budget=...)         ->  MarkovGame, where agents take turns
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
 sb3_vec_env(make_env), benchmarl_task(make_env)    ->  environments for their learners
 """
@@ -13,21 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, CostRule
 from acegames.adapters.pettingzoo.pace import OnReading, Reading
-from acegames.adapters.pettingzoo.reading import from_parallel_env
-from acegames.adapters.pettingzoo.turn_reading import from_aec_env
+from acegames.adapters.pettingzoo.pz_conventions import EXTRA, WHO, CostRule
+from acegames.adapters.pettingzoo.pz_reading import from_aec_env, from_parallel_env
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
 from acegames.model.written import show
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
+    from acegames.adapters.environments.game_environments import GameVectorParallelEnv
     from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
-    from acegames.adapters.pettingzoo.playing import GameParallelEnv, TurnEnv
+    from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv, ShieldedParallelEnv, TurnEnv
     from acegames.adapters.pettingzoo.sb3 import AgentsVecEnv
-    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
-    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
     from acegames.shield import Shield
 
 __all__ = [
@@ -91,8 +89,8 @@ def parallel_env(
         MissingExtra: PettingZoo is not installed.
     """
     optional("pettingzoo", "environments", "pettingzoo")
-    from acegames.adapters.environments.options import Options
-    from acegames.adapters.pettingzoo.playing import GameParallelEnv
+    from acegames.adapters.environments.env_interface import Options
+    from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv
 
     return GameParallelEnv(
         game, Options(mask, shield, illegal, owners, features, observation, render_mode, infos, style)
@@ -113,8 +111,8 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
     from pettingzoo.utils.conversions import parallel_to_aec
     from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-    from acegames.adapters.environments.options import MASKS, read_options
-    from acegames.adapters.pettingzoo.playing import GameParallelEnv, GameTurnEnv
+    from acegames.adapters.environments.env_interface import MASKS, read_options
+    from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv, GameTurnEnv
 
     env = GameParallelEnv(game, read_options({"mask": mask, **options}), ("turn", *MASKS))
     return OrderEnforcingWrapper(GameTurnEnv(env)) if mask == "turn" else parallel_to_aec(env)
@@ -162,7 +160,7 @@ def vector_env(
         MissingExtra: Gymnasium is not installed.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.pettingzoo.vector import GameVectorParallelEnv
+    from acegames.adapters.environments.game_environments import GameVectorParallelEnv
 
     return GameVectorParallelEnv(game, num_envs, autoreset_mode, mask=mask, **options)
 
@@ -225,7 +223,7 @@ def shielded(
         InvalidOption: the environment does not fit the shield's game; the message says where.
     """
     optional("pettingzoo", WHO, EXTRA)
-    from acegames.adapters.pettingzoo.shielded_env import ShieldedParallelEnv
+    from acegames.adapters.pettingzoo.pz_environments import ShieldedParallelEnv
 
     handling = {"how": how, "unsafe": unsafe, "surprise": surprise}
     shape = {"observation": observation, "infos": infos, "style": style}
@@ -245,7 +243,7 @@ def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
             `style` as for `shielded`.
     """
     inner = shielded(env, shield, how="repair", **options)
-    from acegames.adapters.pettingzoo.playing import TurnEnv
+    from acegames.adapters.pettingzoo.pz_environments import TurnEnv
 
     return TurnEnv(inner)
 

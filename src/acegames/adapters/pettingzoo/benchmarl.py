@@ -35,11 +35,11 @@ class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]
         return lambda: PettingZooWrapper(env=self._make_env(), seed=seed, device=device, **options)
 
     def supports_continuous_actions(self) -> bool:
-        """Return actions are numbers of a list."""
+        """Return False: actions are numbers of a list."""
         return False
 
     def supports_discrete_actions(self) -> bool:
-        """Return actions are numbers of a list."""
+        """Return True: actions are numbers of a list."""
         return True
 
     def has_state(self) -> bool:
@@ -56,7 +56,7 @@ class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]
 
     @staticmethod
     def env_name() -> str:
-        """Under this name results are stored."""
+        """Return the name under which results are stored."""
         return "acegames"
 
 

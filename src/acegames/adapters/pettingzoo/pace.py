@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def parts(self) -> list[str]:
-        """The same in words, the most important first."""
+        """How far it has got in words, the most important first."""
         left = [] if self.seconds_left is None else [f"{self.seconds_left:,.0f} s left of this time"]
         return [
             f"time {self.times_done:,}/{self.times:,}",
@@ -83,7 +83,7 @@ class Pace:
     def __init__(self, name: str, horizon: int, progress: OnReading | None, time_limit: float | None) -> None:
         self.name, self.horizon, self.progress, self.time_limit = name, horizon, progress, time_limit
         self.t = self.states = self.pairs = self.pairs_done = self.plays = 0
-        self.begun = self.told = self.time_begun = time.perf_counter()
+        self.begun = self.reported = self.time_begun = time.perf_counter()
 
     def begin(self, t: int, states: int, pairs: int, each: int) -> None:
         """Say how much there is to play at a time, of which nothing was played yet.
@@ -108,19 +108,19 @@ class Pace:
         self._tell()
 
     def play(self) -> None:
-        """The environment was played once more."""
+        """Count that the environment was played once more; TooLarge when time is up."""
         self.plays += 1
         self.check()
 
     def pair(self) -> None:
-        """A joint action has been played as often as it must be."""
+        """Count a joint action that has been played as often as it must be."""
         self.pairs_done += 1
-        if time.perf_counter() - self.told >= PAUSE:
+        if time.perf_counter() - self.reported >= PAUSE:
             self._tell()
             self._look_ahead()
 
     def finish(self) -> None:
-        """All times are done."""
+        """Tell that all times are done."""
         self.t, self.states, self.pairs, self.pairs_done = self.horizon, 0, 0, 0
         self._tell()
 
@@ -151,7 +151,7 @@ class Pace:
         return (time.perf_counter() - self.time_begun) / self.pairs_done * (self.pairs - self.pairs_done)
 
     def _tell(self) -> None:
-        self.told = time.perf_counter()
+        self.reported = time.perf_counter()
         if self.progress is not None:
             done = self.t, self.horizon, self.states, self.pairs_done, self.pairs, self.plays
-            self.progress(Reading(*done, self.told - self.begun, self._seconds_left()))
+            self.progress(Reading(*done, self.reported - self.begun, self._seconds_left()))

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from acegames.adapters.pettingzoo.conventions import MASK
+from acegames.adapters.pettingzoo.pz_conventions import MASK
 from acegames.errors import InvalidOption
 from acegames.model.written import show
 
@@ -47,19 +47,19 @@ class Copy:
         """Begin an episode; return what each agent sees, (N, size + N), and the infos."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self._take_masks(observations, infos)
-        return self._shown(observations), self._told(infos)
+        return self._shown(observations), self._infos(infos)
 
     def step(self, actions: Sequence[int]) -> tuple[Floats, Floats, bool, list[dict[str, Any]]]:
         """Play one action per agent; return what is seen and paid, whether it is over, infos."""
         chosen = {a: action for a, action in zip(self.agents, actions, strict=True) if a in self.env.agents}
         observations, rewards, terminations, truncations, infos = self.env.step(chosen)
-        over, told = not self.env.agents, self._told(infos)
+        over, entries = not self.env.agents, self._infos(infos)
         seen = self._shown(observations)
         self._take_masks(observations, infos)
         for i, agent in enumerate(self.agents if over else ()):
             cut = bool(truncations.get(agent, False)) and not terminations.get(agent, False)
-            told[i] |= {"terminal_observation": seen[i], "TimeLimit.truncated": cut}
-        return seen, np.array([rewards.get(a, 0.0) for a in self.agents], np.float32), over, told
+            entries[i] |= {"terminal_observation": seen[i], "TimeLimit.truncated": cut}
+        return seen, np.array([rewards.get(a, 0.0) for a in self.agents], np.float32), over, entries
 
     def _shown(self, observations: Any) -> Floats:
         shown = np.zeros((len(self.agents), self.size), np.float32)
@@ -70,15 +70,15 @@ class Copy:
                 shown[i, : box.shape[0]] = np.asarray(spaces.flatten(space, own), np.float32)
         return np.hstack([shown, np.eye(len(self.agents), dtype=np.float32)])
 
-    def _told(self, infos: Any) -> list[dict[str, Any]]:
+    def _infos(self, infos: Any) -> list[dict[str, Any]]:
         return [dict(infos.get(a, {})) for a in self.agents]
 
     def _take_masks(self, observations: Any, infos: Any) -> None:
         """Remember what each agent may choose, (N, most); the first action where it is gone."""
         self.masks = np.zeros((len(self.agents), self.most), bool)
         for i, (agent, n) in enumerate(zip(self.agents, self.actions, strict=True)):
-            found = [told[agent][MASK] for told in (observations, infos) if MASK in _dict(told.get(agent))]
-            own = np.asarray(found[0], bool) if found else np.ones(n, bool)
+            own_masks = [source[agent][MASK] for source in (observations, infos) if MASK in _dict(source.get(agent))]
+            own = np.asarray(own_masks[0], bool) if own_masks else np.ones(n, bool)
             self.masks[i, :n] = own if agent in self.env.agents else np.arange(n) == 0
 
 
@@ -99,14 +99,16 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seed the next `reset`: the k-th copy with `seed + k`."""
-        found = [None if seed is None else seed + slot // len(self.agents) for slot in range(self.num_envs)]
-        self._seeds = found
-        return list(found)
+        seeds = [None if seed is None else seed + slot // len(self.agents) for slot in range(self.num_envs)]
+        self._seeds = seeds
+        return list(seeds)
 
     def reset(self) -> Floats:
         """Begin an episode in every copy."""
         seeds, options = self._seeds[:: len(self.agents)], self._options[:: len(self.agents)]
-        begun = [copy.begin(seed, given or None) for copy, seed, given in zip(self.copies, seeds, options, strict=True)]
+        begun = [
+            copy.begin(seed, option or None) for copy, seed, option in zip(self.copies, seeds, options, strict=True)
+        ]
         self.reset_infos = [info for _, infos in begun for info in infos]
         self._reset_seeds()
         self._reset_options()
@@ -129,7 +131,7 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
         return np.concatenate(seen), paid, ended, [info for *_, infos in played for info in infos]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return what every slot may choose, (slots, actions); False beyond an agent's own actions."""
+        """Return what every slot may choose, (slots, actions); False beyond its own actions."""
         return np.concatenate([copy.masks for copy in self.copies])
 
     def close(self) -> None:
@@ -161,7 +163,7 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
             setattr(self.copies[k].env, attr_name, value)
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        """No slot is in a wrapper of Gymnasium."""
+        """Return False for each slot: none is in a wrapper of Gymnasium."""
         return [False for _ in self._get_indices(indices)]
 
     def get_images(self) -> Sequence[Any]:
@@ -173,8 +175,8 @@ class AgentsVecEnv(VecEnv):  # type: ignore[misc]
         return sorted({slot // len(self.agents) for slot in slots})
 
 
-def _dict(told: Any) -> dict[str, Any]:
-    return told if isinstance(told, dict) else {}
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _without_mask(space: Any) -> Any:

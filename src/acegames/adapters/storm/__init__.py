@@ -14,11 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from acegames.adapters.storm.building import Question, game_of, horizon_of
-from acegames.adapters.storm.explicit import read_explicit
-from acegames.adapters.storm.model import Model
-from acegames.adapters.storm.programs import read_drn, read_program
-from acegames.adapters.storm.sparse import read_sparse
+from acegames.adapters.storm.prism_explicit import read_explicit
+from acegames.adapters.storm.storm_game import Model, Question, game_of, horizon_of
+from acegames.adapters.storm.storm_programs import read_drn, read_program, read_sparse
 from acegames.adapters.storm.umb import read_umb
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame

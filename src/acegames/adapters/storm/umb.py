@@ -9,7 +9,16 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
 
-from acegames.adapters.storm.model import INITIAL, NOTHING, UNLABELLED, Model, Rewards, distinct, moves, player_names
+from acegames.adapters.storm.storm_game import (
+    INITIAL,
+    NOTHING,
+    UNLABELLED,
+    Model,
+    Rewards,
+    distinct,
+    moves,
+    player_names,
+)
 from acegames.errors import BadFile, InvalidGame, TooLarge
 from acegames.model.checks import JointAction, Label
 from acegames.model.numbers import exact
@@ -28,17 +37,17 @@ def read_umb(path: Path) -> Model:
         pass
     with damage_of(path):
         _check_size(path)
-        found = umbi.read(path)
-        system = found.index.transition_system
+        content = umbi.read(path)
+        system = content.index.transition_system
         if system.time != "discrete":
             raise InvalidGame("time goes on continuously in it, and a game here goes step by step")
         if system.num_observations:
             raise InvalidGame("states are hidden in it (a POMDP), and here players see the state")
-        return _model(path, found, system)
+        return _model(path, content, system)
 
 
 def _check_size(path: Path) -> None:
-    """Raise TooLarge, before memory is taken, for what unfolds to far more than it is, or says so."""
+    """Raise TooLarge, before memory is taken, for what unfolds, or claims, to be far more."""
     limit = UNFOLDED.at(path.stat().st_size)
     total, index = 0, None
     with tarfile.open(path) as archive:
@@ -56,26 +65,26 @@ def _check_size(path: Path) -> None:
             raise BadFile(f"{INDEX}: {what} is {show(count)}, must be a number of things that the file can hold")
 
 
-def _model(path: Path, found: Any, system: Any) -> Model:
+def _model(path: Path, content: Any, system: Any) -> Model:
     states = system.num_states
-    first_row = _pointers("state-to-choices", found.state_to_choices or list(range(states + 1)), states)
+    first_row = _pointers("state-to-choices", content.state_to_choices or list(range(states + 1)), states)
     rows = first_row[-1]
-    first_out = _pointers("choice-to-branches", found.choice_to_branches or list(range(rows + 1)), rows)
+    first_out = _pointers("choice-to-branches", content.choice_to_branches or list(range(rows + 1)), rows)
     outcomes = first_out[-1]
-    targets = _list("branch-to-target", found.branch_to_target, outcomes)
+    targets = _list("branch-to-target", content.branch_to_target, outcomes)
     if any(not 0 <= target < states for target in targets):
         raise BadFile(f"branch-to-target: must be numbers of states, below {states}")
-    chances = [1] * outcomes if found.branch_to_probability is None else found.branch_to_probability
+    chances = [1] * outcomes if content.branch_to_probability is None else content.branch_to_probability
     row_state = [s for s in range(states) for _ in range(first_row[s], first_row[s + 1])]
-    players, joint = _joint_actions(found, system, first_row)
+    players, joint = _joint_actions(content, system, first_row)
     out_row = [r for r in range(rows) for _ in range(first_out[r], first_out[r + 1])]
     chance = [exact(p) for p in _list("branch-to-probability", chances, outcomes)]
     stuck = [s for s in range(states) if first_row[s] == first_row[s + 1]]  # deadlocks stay where they are
-    labels = {_name(found, "aps", key): _where(values) for key, values in _group(found, "aps")}
-    initial = frozenset(s for s, begins in enumerate(_list("initial", found.state_is_initial, states)) if begins)
+    labels = {_name(content, "aps", key): _where(values) for key, values in _group(content, "aps")}
+    initial = frozenset(s for s, begins in enumerate(_list("initial", content.state_is_initial, states)) if begins)
     return Model(
         players=players,
-        states=_states(found, states),
+        states=_states(content, states),
         initial=tuple(sorted(initial)),
         row_state=row_state + stuck,
         row_action=joint + [moves(None, len(players), NOTHING)] * len(stuck),
@@ -83,56 +92,56 @@ def _model(path: Path, found: Any, system: Any) -> Model:
         chance=chance + [Fraction(1)] * len(stuck),
         next_state=targets + stuck,
         labels={INITIAL: initial, **labels},
-        rewards={_name(found, "rewards", key): _rewards(values) for key, values in _group(found, "rewards")},
+        rewards={_name(content, "rewards", key): _rewards(values) for key, values in _group(content, "rewards")},
         name=path.stem,
     )
 
 
-def _pointers(what: str, given: list[int], count: int) -> list[int]:
+def _pointers(what: str, begins: list[int], count: int) -> list[int]:
     """Return where the parts of each of `count` things begin, and where the last ends."""
-    if len(given) != count + 1 or given[0] != 0 or any(a > b for a, b in itertools.pairwise(given)):
+    if len(begins) != count + 1 or begins[0] != 0 or any(a > b for a, b in itertools.pairwise(begins)):
         raise BadFile(f"{what}: must be {count + 1} numbers from 0 on that never fall")
-    return given
+    return begins
 
 
-def _list(what: str, given: Any, count: int) -> list[Any]:
-    if given is None or len(given) != count:
+def _list(what: str, entries: Any, count: int) -> list[Any]:
+    if entries is None or len(entries) != count:
         raise BadFile(f"{what}: must have {count} entries")
-    return list(given)
+    return list(entries)
 
 
-def _joint_actions(found: Any, system: Any, first_row: list[int]) -> tuple[tuple[str, ...], list[JointAction]]:
+def _joint_actions(content: Any, system: Any, first_row: list[int]) -> tuple[tuple[str, ...], list[JointAction]]:
     """Return the players, and what they do in each row."""
     count = max(system.num_players, 1)
     players = tuple(system.player_to_name or player_names(count))
     owners = (
-        [0] * system.num_states if count == 1 else _list("state-to-player", found.state_to_player, system.num_states)
+        [0] * system.num_states if count == 1 else _list("state-to-player", content.state_to_player, system.num_states)
     )
     if len(set(players)) != count or any(not 0 <= owner < count for owner in owners):
         raise BadFile("state-to-player: must name one of the players, who have different names")
     joint: list[JointAction] = []
     for state, owner in enumerate(owners):
         rows = range(first_row[state], first_row[state + 1])
-        names = distinct(_action(found, row) for row in rows)
+        names = distinct(_action(content, row) for row in rows)
         joint += [moves(owner if system.num_players else None, count, name) for name in names]
     return players, joint
 
 
-def _action(found: Any, row: int) -> str:
-    if found.choice_to_choice_action is None:
+def _action(content: Any, row: int) -> str:
+    if content.choice_to_choice_action is None:
         return UNLABELLED
-    number = found.choice_to_choice_action[row]
-    names = found.choice_action_to_string
+    number = content.choice_to_choice_action[row]
+    names = content.choice_action_to_string
     return (names[number] if names is not None else f"a{number}") or UNLABELLED
 
 
-def _group(found: Any, group: str) -> list[tuple[str, dict[str, list[Any]]]]:
-    return sorted((found.annotations or {}).get(group, {}).items())
+def _group(content: Any, group: str) -> list[tuple[str, dict[str, list[Any]]]]:
+    return sorted((content.annotations or {}).get(group, {}).items())
 
 
-def _name(found: Any, group: str, key: str) -> str:
+def _name(content: Any, group: str, key: str) -> str:
     """Return the name that people gave; the key is an identifier made from it."""
-    return str(found.index.annotations[group][key].alias or key)
+    return str(content.index.annotations[group][key].alias or key)
 
 
 def _where(values: dict[str, list[Any]]) -> frozenset[int]:
@@ -144,13 +153,13 @@ def _rewards(values: dict[str, list[Any]]) -> Rewards:
     return Rewards(*of)
 
 
-def _states(found: Any, count: int) -> tuple[Label, ...]:
+def _states(content: Any, count: int) -> tuple[Label, ...]:
     """Return the values of the variables of each state; numbers where they tell no states apart."""
-    given = (found.valuations or {}).get("states")
-    if given is None:
+    by_state = (content.valuations or {}).get("states")
+    if by_state is None:
         return tuple(range(count))
-    shift = {x.name: x.offset or 0 for x in found.index.valuations["states"].classes[0].attributes}
-    texts = [",".join(f"{name}={_shown(value, shift[name])}" for name, value in state.items()) for state in given]
+    shift = {x.name: x.offset or 0 for x in content.index.valuations["states"].classes[0].attributes}
+    texts = [",".join(f"{name}={_shown(value, shift[name])}" for name, value in state.items()) for state in by_state]
     return tuple(texts) if len(set(texts)) == len(texts) == count else tuple(range(count))
 
 

@@ -1,0 +1,458 @@
+"""A shield around an environment: no unsafe joint action reaches it.
+
+    actions of the agents  ->  safe? else the nearest safe ones  ->  env.step
+                           ->  state and cost  ->  the shield's runner  ->  masks
+
+The shield's game is a model of the environment. As long as what happens is what the game says can
+happen, no budget is broken, with probability one (`acegames.shield`). Anything else is a
+*surprise*: the episode ends there, by an error or a truncation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from acegames.adapters.environments.env_interface import INFOS, MASK, NO_DICT, STYLES, constraint_names, flat
+from acegames.adapters.pettingzoo.pz_conventions import Conventions
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.learn.env_protocol import NO_ACTION, EnvAnswer, agents_of, step_env
+from acegames.model.amounts import read_amounts
+from acegames.model.budgets import spent_after
+from acegames.model.checks import check_choice
+from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.numbers import exact, plain
+from acegames.model.written import check_known, show, unknown
+from acegames.shield import Shield, ShieldRunner
+from acegames.shield.pricing import ANY_STATE
+from acegames.shield.product_sets import product_sets
+
+CHOICES = {
+    "how": ("product", "repair"),
+    "unsafe": ("repair", "error"),
+    "surprise": ("error", "end"),
+    "observation": ("dict", "vector"),
+    "infos": INFOS,
+    "style": tuple(STYLES),
+}
+
+
+class Guarded:
+    """An environment with PettingZoo's parallel interface behind a shield, with that interface.
+
+    `rules` say how it is read: who plays, what the state is, what a step costs. `own_observations`
+    and `own_infos` are what the environment inside told last, `surprise` is a sentence about its
+    last step if the game excludes what it did, `constraint_names` the names of constraints in
+    infos.
+    """
+
+    def __init__(self, env: Any, shield: Shield, rules: Conventions, actions: Any, **handling: str) -> None:
+        for what, known in CHOICES.items():
+            check_choice(what, handling[what], known)
+        if (handling["style"], handling["observation"]) == ("rllib", "vector"):
+            raise InvalidOption(NO_DICT)
+        self.env, self.shield, self.handling, self._rules = env, shield, handling, rules
+        self._labels = _read_numbering(rules, shield, actions)
+        self._index = {p: i for i, p in enumerate(rules.players)}
+        # what those who have left are taken to play
+        idle = shield.idle or (None,) * len(rules.players)
+        self._gone = tuple(NO_ACTION if a is None else a for a in idle)
+        self._at = tuple(
+            np.array([labels.index(x) if x in labels else -1 for x in own.values()])
+            for own, labels in zip(self._labels, shield.actions, strict=True)
+        )
+        shape = {what: handling[what] for what in ("observation", "infos", "style")}
+        self._telling = ShieldOutputs(env, shield.game, rules.players, **shape)
+        self.constraint_names = self._telling.names
+        self.own_infos: Any = {}
+        self.own_observations: Any = {}
+        self.surprise: str | None = None
+        self._known: dict[Any, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by what is safe and allowed
+        self._masks = self._free()
+        self._over = True
+
+    def __repr__(self) -> str:
+        handling = ", ".join(f"{name}={self.handling[name]!r}" for name in ("how", "unsafe", "surprise"))
+        return f"<{type(self).__name__}: {self.env}, {handling}>"
+
+    # -- PettingZoo's interface
+
+    @property
+    def agents(self) -> list[Any]:
+        """Who plays now; nobody once the horizon of the shield's game is reached."""
+        return [] if self._over else list(self.env.agents)
+
+    def observation_space(self, agent: Any) -> spaces.Space[Any]:
+        """Return the environment's space, with the mask and what is left of the budgets."""
+        return self._telling.spaces[agent]
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Begin an episode with nothing spent, but what reservoirs lack."""
+        self._over = True  # should anything fail
+        observations, infos = self.env.reset(seed=seed, options=options)
+        state = self._rules.state(self.env, observations, "reset")
+        try:
+            self._runner: ShieldRunner = self.shield.start(state=state)
+        except UnknownPair as error:
+            raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}") from None
+        self._t, self._spent = 0, self._runner.spent
+        self._look(observations, infos)
+        self._over = False
+        account = ShieldedStep(0, (0,) * len(self._spent), self._spent)
+        return self._tell(observations, infos, account)
+
+    def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Play the actions if they are safe together, else the nearest that are."""
+        if self._over:
+            raise InvalidOption("the episode is over, or was never begun: call reset")
+        if not isinstance(actions, Mapping):
+            raise InvalidOption(f"t={self._runner.t}: actions {show(actions)}, must be {{agent: action}}")
+        check_known("agent", actions, self._rules.players, f"t={self._runner.t}: actions: ")
+        playing = [p for p in self._rules.players if p in self.env.agents]
+        chosen = {p: self._number(p, actions) for p in playing}
+        wanted = tuple(self._labels[i][chosen[p]] if p in chosen else self._gone[i] for p, i in self._index.items())
+        played = self._safe(wanted)
+        executed = {p: self._executed(i, played[i], chosen[p]) for p, i in self._index.items() if p in chosen}
+        answer = step_env(self.env, executed, self._runner.t)
+        surprise = self._advance(played, answer)
+        self._over = answer.over or self._runner.done or surprise is not None
+        cut = self._over and not answer.over
+        truncations = {p: bool(x) or cut for p, x in answer.truncations.items()}
+        account = ShieldedStep(self._t, self._cost, self._spent, chosen, executed, played != wanted, surprise)
+        seen, infos = self._tell(answer.observations, answer.infos, account)
+        return seen, answer.rewards, answer.terminations, truncations, infos
+
+    def mask(self, agent: Any) -> Mask:
+        """Return the mask of an agent now; all ones where nothing is chosen."""
+        return self._masks[agent].copy()
+
+    def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return {"action_mask": mask} of an agent after others have chosen {agent: action}.
+
+        Whatever it chooses within the mask, the rest can complete safely. There is no mask where
+        somebody chose against one: what comes together will be repaired.
+        """
+        labels = {p: self._gone[i] for p, i in self._index.items() if p not in self.env.agents}
+        try:
+            labels |= {p: self._labels[self._index[p]][self._number(p, chosen)] for p in chosen}
+            return {MASK: self._on_own(self._index[agent], self._here.turn(labels, player=agent))}
+        except InvalidOption:
+            return {}
+
+    # -- actions
+
+    def _number(self, agent: Any, actions: Mapping[Any, Any]) -> int:
+        """Return an agent's action, checked."""
+        try:
+            number = operator.index(actions[agent])
+            self._labels[self._index[agent]][number]
+        except (KeyError, TypeError):
+            outside = f"{actions.get(agent)!r} is not in {self.env.action_space(agent)}"
+            rule = outside if agent in actions else "is missing"
+            raise InvalidOption(f"t={self._runner.t}: action of agent {agent!r} {rule}") from None
+        return number
+
+    def _safe(self, wanted: JointAction) -> JointAction:
+        """Return the nearest safe joint action that the environment's own masks allow."""
+        game = self.shield.game
+        indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
+        nearest = game.joint_action(self._here.nearest(np.array(indices))[0])
+        if nearest != wanted and self.handling["unsafe"] == "error":
+            where = place(self._runner.t, self._runner.state, wanted)
+            raise InvalidOption(f"{where}, spent {self._runner.spent!r}: the joint action is not safe")
+        return nearest
+
+    def _executed(self, i: int, played: Label, chosen: int) -> int:
+        """Return the number to execute: what agent i chose, or the first that means `played`."""
+        free = itertools.compress(self._labels[i].items(), self._own[i])
+        meant = [number for number, label in free if label == played]
+        return chosen if chosen in meant else meant[0]
+
+    # -- what happens
+
+    def _advance(self, played: JointAction, answer: EnvAnswer) -> str | None:
+        """Count the step's cost and move on; return a sentence about a surprise, if it was one."""
+        runner = self._runner
+        next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
+        self._t += 1  # also where the runner cannot follow any more
+        self._cost: tuple[Any, ...] = (math.nan,) * len(self._spent)  # unless it can be read
+        try:
+            self._cost = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
+            after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), self._cost)
+            self._spent = tuple(map(plain, after))
+            if answer.over:  # perhaps sooner than the game thinks
+                self._check_last(played, cost)
+            else:
+                self._check_state(next_state)
+                runner.observe(played, cost, next_state)
+            self._look(answer.observations, answer.infos)
+        except (InvalidOption, UnknownPair, ValueError) as error:
+            message = f"the environment did what the shield's game does not describe, so safety can no longer be promised: {error}"
+            if self.handling["surprise"] == "error":
+                self._over = True
+                raise UnknownPair(message) from None
+            self._masks = self._free()
+            warnings.warn(message, stacklevel=3)
+            return message
+        return None
+
+    def _check_state(self, state: Label) -> None:
+        """Raise UnknownPair for a state that the game does not have."""
+        known = self.shield.game.state_numbers
+        if state not in known:
+            raise UnknownPair(f"next state: {unknown('state', state, known)}, by {self._rules.source}")
+
+    def _check_last(self, played: JointAction, cost: Any) -> None:
+        """Check the last cost against the game, and the total against every budget to come."""
+        runner = self._runner
+        if not self.shield.explains(runner.t, runner.state, played, cost):
+            where = place(runner.t, runner.state, played)
+            raise UnknownPair(f"{where}: the cost was {cost!r}, and the game has no such outcome")
+        runner.check_budgets(runner.after(cost), self.shield.game.horizon)
+
+    # -- what is told
+
+    def _look(self, observations: Any, infos: Any) -> None:
+        """Find the safe and allowed actions and the masks; UnknownPair where there are none."""
+        there, runner = set(agents_of(self.env, ())), self._runner
+        self._masks = self._free()
+        if runner.done or not there:
+            return
+        self._own = self._rules.masks(observations, infos)
+        free = [  # the environment's own masks, over the players' actions in the game
+            np.isin(np.arange(len(labels)), at[own]) if p in there else np.array([a == gone for a in labels])
+            for p, labels, at, own, gone in zip(
+                self._rules.players, self.shield.actions, self._at, self._own, self._gone, strict=True
+            )
+        ]
+        safe = runner.situation.safe
+        allowed = np.all([mask[safe[:, i]] for i, mask in enumerate(free)], axis=0)
+        if not allowed.any():
+            gone = [p for p, mask in zip(self._rules.players, free, strict=True) if p not in there and not mask.any()]
+            example = f"such as {self.shield.game.joint_action(safe[0])!r}"
+            what = f"the environment's own masks leave no safe joint action of the game, {example}"
+            if gone:
+                what = f"agent {gone[0]!r} has left the episode, which the game does not describe"
+            raise UnknownPair(f"{place(runner.t, runner.state)}: {what}")
+        self._here = runner.situation if allowed.all() else replace(runner.situation, safe=safe[allowed])
+        for i, (p, mask) in enumerate(zip(self._rules.players, self._offered(allowed.all(), free), strict=True)):
+            if p in there:
+                self._masks[p] = self._on_own(i, mask)
+
+    def _free(self) -> dict[Any, Mask]:
+        """Return masks of ones, where nothing is chosen: averages over masks of zeros are 0 / 0."""
+        return {p: np.ones(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
+
+    def _offered(self, whole: bool, free: Sequence[NDArray[np.bool_]]) -> Sequence[NDArray[np.bool_]]:
+        """Return a mask per player, over its actions in the game."""
+        here, shield = self._here, self.shield
+        kind = here.number, None if whole else tuple(mask.tobytes() for mask in free)
+        if kind not in self._known:
+            if self.handling["how"] == "repair":
+                self._known[kind] = [here.turn((), player=p) for p in self._rules.players]
+            else:
+                part = () if whole else product_sets(here.safe, shield.shape, shield.criterion)
+                self._known[kind] = part or self._runner.product()
+        return self._known[kind]
+
+    def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
+        """Return a mask over actions in the game as one over the environment's allowed actions."""
+        return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
+
+    def _tell(self, observations: Any, infos: Any, account: ShieldedStep) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Return observations and infos, by agent."""
+        self.own_observations, self.own_infos, self.surprise = observations, infos, account.surprise
+        seen = self._telling.observations(observations, account, self._masks)
+        return seen, self._telling.infos(infos, self.agents, account, self._masks)
+
+
+def check_shield(shield: Any) -> None:
+    """Raise InvalidOption for what is no shield."""
+    if not isinstance(shield, Shield):
+        raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
+
+
+def knows_only_actions(shield: Shield) -> bool:
+    """Return whether a shield comes from `Shield.of_actions`: one state stands for all."""
+    return shield.game.states == (ANY_STATE,)
+
+
+def any_state(env: Any, observations: Any) -> Label:
+    """Return the state where only actions matter."""
+    return ANY_STATE
+
+
+class Price:
+    """`cost(step)` where only actions matter: what they cost in the shield's game."""
+
+    def __init__(self, shield: Shield) -> None:
+        self.game, self.shape = shield.game, shield.shape
+
+    def __call__(self, step: Any) -> dict[Label, Any]:
+        """Return the cost of a step."""
+        return self.of(step.action)
+
+    def of(self, action: JointAction) -> dict[Label, Any]:
+        """Return the cost of a joint action; every one is a row of the only state, in order."""
+        row = int(np.ravel_multi_index(self.game.action_indices(action), self.shape))
+        ((_, _, cost),) = self.game.outcomes(0, row)
+        return dict(zip(self.game.constraints, cost, strict=True))
+
+
+def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[dict[Any, Label], ...]:
+    """Return for each player the game's label of each action that the environment takes."""
+    said = actions or {}
+    if not isinstance(said, Mapping):
+        raise InvalidOption(f"actions: got {show(actions)}, must be {{agent: [the game's label of each action]}}")
+    check_known("agent", said, rules.players, "actions: ")
+    rule = "say in actions={agent: [label of each action]} which is which"
+    numberings = []
+    for player, own, labels in zip(rules.players, rules.actions, shield.actions, strict=True):
+        known = tuple(a for a in labels if a != NO_ACTION)
+        labels_of_actions = list(said.get(player, own if set(known) <= set(own) else known))
+        if not all(isinstance(a, int) for a in own):
+            raise InvalidOption(f"agent {player!r}: the action space of an environment to be shielded must be Discrete")
+        if player not in said and labels_of_actions != list(own) and any(isinstance(a, int) for a in known):
+            differ = f"are numbers, but not those of the environment, {show(list(own))}"
+            raise InvalidOption(f"agent {player!r}: the game's actions {show(known)} {differ}; {rule}")
+        if len(labels_of_actions) != len(own):
+            counts = f"{len(own)} actions in the environment, {len(labels_of_actions)} in the game: {show(labels_of_actions)}"
+            raise InvalidOption(f"agent {player!r}: {counts}; {rule}")
+        unmeant = [a for a in known if a not in labels_of_actions]
+        if unmeant:
+            missing = f"no action of the environment corresponds to {unmeant[0]!r} of the game"
+            raise InvalidOption(f"actions of agent {player!r}: {missing}")
+        numberings.append(dict(zip(own, labels_of_actions, strict=True)))
+    return tuple(numberings)
+
+
+# -- observations and infos
+
+Mask = NDArray[np.int8]
+
+NOTHING = -1
+"""In flat infos, the action of an agent that has not chosen: at `reset`, or because it is gone."""
+
+
+@dataclass(frozen=True)
+class ShieldedStep:
+    """What all agents are told after a step, or at the beginning."""
+
+    t: int
+    cost: tuple[Any, ...]  # M, of the last step
+    spent: tuple[Any, ...]  # M, in total
+    chosen: Mapping[Any, int] = field(default_factory=dict)  # by agent; nothing at the beginning
+    played: Mapping[Any, int] = field(default_factory=dict)  # by agent
+    shielded: bool = False  # whether the joint action was replaced
+    surprise: str | None = None
+
+
+class ShieldOutputs:
+    """The spaces of observations, and what is told in the chosen shape."""
+
+    def __init__(
+        self, env: Any, game: MarkovGame, players: Sequence[Label], *, observation: str, infos: str, style: str
+    ) -> None:
+        self.env, self.game, self.nested = env, game, infos == "nested"
+        self.style, self.alone = STYLES[style], observation == "vector"  # without a mask beside it
+        self.flattened = self.alone or style == "rllib"
+        self.names = constraint_names(game.constraints)
+        self._seen = {p: self._seen_space(p) for p in players}
+        self.spaces = {p: self._space(p) for p in players}
+
+    # -- observations
+
+    def _seen_space(self, agent: Any) -> spaces.Dict:
+        """Return what the agent sees besides its mask."""
+        inner = self.env.observation_space(agent)
+        own = dict(inner.spaces) if isinstance(inner, spaces.Dict) else {"observation": inner}
+        for name in ("remaining", "steps_left"):
+            if name in own:
+                rule = "rename it, the shield adds its own"
+                raise InvalidOption(f"agent {agent!r}: its observations have an entry {name!r} already; {rule}")
+        own.pop(MASK, None)
+        left = spaces.Box(-np.inf, np.inf, (len(self.game.constraints),), np.float64)
+        steps = spaces.Box(0, self.game.horizon, (1,), np.float64)
+        return spaces.Dict({**own, "remaining": left, "steps_left": steps})
+
+    def _space(self, agent: Any) -> spaces.Space[Any]:
+        seen = self._seen[agent]
+        mask = spaces.Box(0, 1, (int(self.env.action_space(agent).n),), self.style.mask)
+        if not self.flattened:
+            return spaces.Dict({**seen.spaces, MASK: mask})
+        if not seen.is_np_flattenable:
+            raise InvalidOption(f"agent {agent!r}: observations of {seen}, must have a fixed size to become one vector")
+        vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(seen),), np.float32)
+        return vector if self.alone else spaces.Dict({self.style.observation: vector, MASK: mask})
+
+    def observations(
+        self, observations: Mapping[Any, Any], account: ShieldedStep, masks: Mapping[Any, Mask]
+    ) -> dict[Any, Any]:
+        """Return observations with masks and what is left of the budgets."""
+        left = np.array([float(x) for x in self.remaining(account)], dtype=np.float64)
+        steps = np.array([self.game.horizon - account.t], dtype=np.float64)
+        outputs = dict(observations)
+        for p in outputs.keys() & self.spaces.keys():
+            inner = isinstance(self.env.observation_space(p), spaces.Dict)
+            own = outputs[p] if inner else {"observation": outputs[p]}
+            seen = {**own, "remaining": left.copy(), "steps_left": steps.copy()}
+            outputs[p] = self._shown(p, seen, masks[p].astype(self.style.mask))
+        return outputs
+
+    def _shown(self, agent: Any, seen: dict[str, Any], mask: NDArray[Any]) -> Any:
+        if not self.flattened:
+            return {**seen, MASK: mask}
+        space = self._seen[agent]
+        vector = np.asarray(spaces.flatten(space, {key: seen[key] for key in space}), dtype=np.float32)
+        return vector if self.alone else {self.style.observation: vector, MASK: mask}
+
+    # -- infos
+
+    def infos(
+        self, infos: Mapping[Any, Any], agents: Sequence[Any], account: ShieldedStep, masks: Mapping[Any, Mask]
+    ) -> dict[Any, Any]:
+        """Return infos of the agents that play, and of those whom the environment tells some."""
+        outputs = {p: infos.get(p, {}) for p in (*agents, *infos)}
+        for p in outputs.keys() & self.spaces.keys():
+            own = {**outputs[p], **self._nested(p, account)} if self.nested else self._flat(p, account)
+            outputs[p] = own | ({MASK: masks[p].copy()} if self.nested or self.alone else {})
+        return outputs
+
+    def _flat(self, agent: Any, account: ShieldedStep) -> dict[str, Any]:
+        amounts = {"cost": account.cost, "spent": account.spent, "remaining": self.remaining(account)}
+        return {
+            "t": account.t,
+            **flat(self.names, amounts),
+            "shielded": account.shielded,
+            "intended": account.chosen.get(agent, NOTHING),
+            "executed": account.played.get(agent, NOTHING),
+            "surprise": account.surprise is not None,
+        }
+
+    def _nested(self, agent: Any, account: ShieldedStep) -> dict[str, Any]:
+        spent, remaining = (
+            dict(zip(self.game.constraints, amounts, strict=True))
+            for amounts in (account.spent, self.remaining(account))
+        )
+        amounts_left = {"t": account.t, "spent": spent, "remaining": remaining}
+        if not account.chosen:
+            return amounts_left
+        actions = {"intended": account.chosen.get(agent), "executed": account.played.get(agent)}
+        surprise = {} if account.surprise is None else {"surprise": account.surprise}
+        return {"shielded": account.shielded, **amounts_left, **surprise, **actions}
+
+    def remaining(self, account: ShieldedStep) -> tuple[Any, ...]:
+        """Return what is left of each budget for the next step, exactly."""
+        bounds = self.game.budgets[min(account.t, self.game.horizon - 1)]
+        return tuple(
+            b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, account.spent, strict=True)
+        )

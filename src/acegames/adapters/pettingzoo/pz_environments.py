@@ -1,0 +1,162 @@
+"""PettingZoo environments: a game, with all agents at once or one after the other; and shields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
+from pettingzoo.utils.env import ParallelEnv
+
+from acegames.adapters.environments.env_interface import MASKS, Options, Vector
+from acegames.adapters.environments.game_environments import GameEnvironment, observation_space, vector_space
+from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
+from acegames.adapters.pettingzoo.pz_conventions import MASK, Conventions, CostRule
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.written import check_known
+from acegames.shield import Shield
+
+
+class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
+    """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
+
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
+        super().__init__(game, options, masks)
+        self.possible_agents = list(self.play.agents)
+        self.agents: list[str] = []
+        self.state_space = vector_space(self.play)
+        self._observed: dict[str, spaces.Space[Any]] = self._each(lambda i: observation_space(self.play, i))
+        self._actions: dict[str, spaces.Space[Any]] = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
+        self._rng: np.random.Generator | None = None
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the space of an agent's observations; always the same object."""
+        return self._observed[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the numbers of an agent's actions, as in `game.actions`; always one object."""
+        return self._actions[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
+        """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
+        if self._rng is None or seed is not None:
+            self._rng, _ = seeding.np_random(seed)
+        self.play.begin(self._rng)
+        self.agents = list(self.possible_agents)
+        self.show_people()
+        return self._each(self.play.observation), self._each(self._info)
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Play one action number per agent; return PettingZoo's five values."""
+        if self._rng is None:
+            raise InvalidOption("step: call reset before the first step")
+        rewards = self.play.step(self._ordered(actions), self._rng)
+        ended = not self.play.running
+        self.agents = [] if ended else self.agents
+        self.show_people()
+        each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self._info)
+        return tuple(map(self._each, each))
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+    def state(self) -> Vector:
+        """Return the vector that every agent sees."""
+        self.play.check_begun()
+        return self.play.vector.copy()
+
+    def encode(self, action: Sequence[Label]) -> dict[str, int]:
+        """Return a joint action of a policy as what `step` takes."""
+        return dict(zip(self.possible_agents, self.play.encode(action), strict=True))
+
+    def decode(self, actions: Mapping[str, Any]) -> JointAction:
+        """Return what `step` takes as a joint action in the words of the game."""
+        return self.play.decode(self._ordered(actions))
+
+    def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
+        """Return {"action_mask": mask} after others chose; what is legal where nothing is safe."""
+        if not self.play.safe:
+            return {}
+        mask = self.play.turn(tuple(chosen.values()))
+        if mask is None:
+            return {MASK: self.play.offered()[self.possible_agents.index(agent)], "safe": False}
+        return {MASK: mask}
+
+    def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
+        if not isinstance(actions, Mapping):
+            raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
+        check_known("agent", actions, self.possible_agents, "actions: ")
+        missing = [a for a in self.possible_agents if a not in actions]
+        if missing and self.agents:
+            raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")
+        return [actions.get(a) for a in self.possible_agents]
+
+    def _info(self, i: int) -> dict[str, Any]:
+        """Return the info of player i; a mask that observations have is not told twice."""
+        info, options = self.play.info(i), self.play.options
+        if (options.infos, options.observation) == ("flat", "dict"):
+            del info[MASK]
+        return info
+
+    def _each(self, of: Any) -> dict[str, Any]:
+        return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
+
+
+class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
+    """PettingZoo's conversion to turns, with masks that fit the choices of the agents before.
+
+    `env.in_turn(agent, chosen)` gives what the info of the next agent has after those choices.
+    """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.env!r}>"
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode; nobody has chosen."""
+        super().reset(seed=seed, options=options)
+        self._offer()
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is."""
+        super().step(action)
+        self._offer()
+
+    def _offer(self) -> None:
+        agent, order = self.agent_selection, list(self.env.agents)
+        if agent not in order:
+            return
+        offer = self.env.in_turn(agent, {a: self._actions[a] for a in order[: order.index(agent)]})
+        self.infos[agent] = {**self.infos[agent], **{key: x for key, x in offer.items() if key in self.infos[agent]}}
+        seen = self._observations[agent]
+        if MASK in offer and isinstance(seen, Mapping):
+            self._observations[agent] = {**seen, MASK: offer[MASK].astype(seen[MASK].dtype)}
+
+
+class GameTurnEnv(TurnEnv):
+    """A game that agents play one after the other; the last choice plays all."""
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is, a number of its actions."""
+        agent = self.agent_selection
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = self.env.play.number(self.possible_agents.index(agent), action)
+        super().step(action)
+
+
+class ShieldedParallelEnv(Guarded, BaseParallelWrapper):  # type: ignore[misc]
+    """The environment that `acegames.adapters.pettingzoo.shielded` makes, with its options."""
+
+    def __init__(
+        self, env: Any, shield: Shield, *, state: Any, cost: CostRule | None, actions: Any, **handling: str
+    ) -> None:
+        check_shield(shield)
+        if knows_only_actions(shield):
+            state, cost = state or any_state, cost or Price(shield)
+        rules = Conventions(env, shield.game.constraints, state, "cost" if cost is None else cost, shield.players)
+        BaseParallelWrapper.__init__(self, env)
+        Guarded.__init__(self, env, shield, rules, actions, **handling)
