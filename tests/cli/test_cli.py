@@ -94,10 +94,10 @@ def fails(*words, code=2):
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr
     assert sorted(os.listdir(".")) == before
-    told = answer(*words, code=code)
-    assert told["exit_code"] == code
-    assert told["error"]
-    assert result.stderr == f"Error: {told['message']}\n"
+    reply = answer(*words, code=code)
+    assert reply["exit_code"] == code
+    assert reply["error"]
+    assert result.stderr == f"Error: {reply['message']}\n"
     assert sorted(os.listdir(".")) == before
     return result.stderr
 
@@ -128,12 +128,12 @@ def test_help_shows_an_example_that_parses(verb, solution):
 def test_check(name):
     shown = works("check", name)
     assert "Feasible" in shown
-    told, game = answer("check", name), ace.catalog.get(name)
-    found = ace.feasibility(game)
-    assert told["feasible"] is True
-    needs, about = ace.estimate(game), told["game"]
-    assert (told["situations"], told["estimate"]["stage_games"]) == (found.pairs, needs.pairs)
-    assert all(x in " ".join(shown.split()) for x in (f"{found.pairs:,} situation", f"{needs.pairs:,} stage game"))
+    reply, game = answer("check", name), ace.catalog.get(name)
+    direct = ace.feasibility(game)
+    assert reply["feasible"] is True
+    needs, about = ace.estimate(game), reply["game"]
+    assert (reply["situations"], reply["estimate"]["stage_games"]) == (direct.pairs, needs.pairs)
+    assert all(x in " ".join(shown.split()) for x in (f"{direct.pairs:,} situation", f"{needs.pairs:,} stage game"))
     assert "less than a second and under 1 GB of memory" in " ".join(shown.split())
     assert (about["players"], about["states"], about["horizon"]) == (list(game.players), len(game.states), game.horizon)
     assert about["digest"] == game.digest
@@ -160,11 +160,11 @@ def test_check_of_an_infeasible_game():
 
 def test_frontier():
     shown = works("frontier", "partition")
-    told = answer("frontier", "partition")
+    reply = answer("frontier", "partition")
     expected = ace.feasibility(ace.catalog.get("partition")).minimal_budgets
-    assert told["minimal_budgets"] == [{"left": left, "right": right} for left, right in expected.tolist()]
-    assert told["game"]["constraints"] == ["left", "right"] and told["feasible"] is True
-    assert told["game"]["budget"] == {"left": 5, "right": 5}
+    assert reply["minimal_budgets"] == [{"left": left, "right": right} for left, right in expected.tolist()]
+    assert reply["game"]["constraints"] == ["left", "right"] and reply["feasible"] is True
+    assert reply["game"]["budget"] == {"left": 5, "right": 5}
     assert "left" in shown
     few = works("frontier", "partition", "--most", "2")
     assert f"{len(expected) - 2} more" in few
@@ -176,14 +176,14 @@ def test_frontier():
 def test_frontier_with_a_curve():
     shown = works("frontier", "knapsack", "--curve", "--points", "12")
     assert "12 of the 166" in shown and "minimal" in shown and "309" in shown
-    told = answer("frontier", "knapsack", "--curve", "--points", "200")["curve"]
+    reply = answer("frontier", "knapsack", "--curve", "--points", "200")["curve"]
     game = ace.catalog.get("knapsack")
     expected = ace.budget_curve(game, points=200)
-    points = told["points"]
+    points = reply["points"]
     assert [list(p["values"].values()) for p in points] == expected.values.tolist()
     assert [list(p["budget"].values()) for p in points] == expected.budgets.tolist()
     assert [p["feasible"] for p in points] == [True] * 166 and [p["minimal"] for p in points] == [True] + [False] * 165
-    assert (told["steps"], told["thinned"], told["constraints"]) == (166, False, ["weight"])
+    assert (reply["steps"], reply["thinned"], reply["constraints"]) == (166, False, ["weight"])
     assert answer("frontier", "knapsack", "--no-curve")["curve"] is None
     assert len(answer("frontier", "knapsack")["curve"]["points"]) == 20  # small enough to be shown without asking
 
@@ -220,20 +220,20 @@ def fine_game():
 
 def test_solving_within_an_epsilon():
     path, _ = fine_game()
-    told = answer("solve", path, "--epsilon", "0.3", "-o", "s.ace")
-    assert told["certificate"]["ok"] and told["excess"] == {"fuel": 0.3, "risk": 0}
-    assert "0.3" in told["guarantee"] and "0.3" in works("solve", path, "--epsilon", "0.3")
+    reply = answer("solve", path, "--epsilon", "0.3", "-o", "s.ace")
+    assert reply["certificate"]["ok"] and reply["excess"] == {"fuel": 0.3, "risk": 0}
+    assert "0.3" in reply["guarantee"] and "0.3" in works("solve", path, "--epsilon", "0.3")
     assert answer("verify", "s.ace")["certificate"]["ok"]
     played = answer("simulate", "s.ace", "--episodes", "50", "--seed", "1")
     assert played["beyond_guarantee"] == 0 and played["largest_excess"]["fuel"] <= 0.3
     assert works("simulate", "s.ace", "--seed", "1")
     up = answer("solve", path, "--epsilon", "fuel=0.3,risk=0", "--rounding", "up")
-    assert up["excess"] == {"fuel": 0, "risk": 0} and up["values"]["rover"] <= told["values"]["rover"]
+    assert up["excess"] == {"fuel": 0, "risk": 0} and up["values"]["rover"] <= reply["values"]["rover"]
     relative = answer("solve", path, "--epsilon", "0.1", "--relative")
     assert relative["excess"]["fuel"] == pytest.approx(0.3)
     assert answer("check", path, "--epsilon", "0.3")["feasible"]
-    found = answer("frontier", path, "--epsilon", "0.3", "--no-curve")["minimal_budgets"]
-    assert all(budget["fuel"] <= 6 * 0.2679491924311227 for budget in found)
+    direct = answer("frontier", path, "--epsilon", "0.3", "--no-curve")["minimal_budgets"]
+    assert all(budget["fuel"] <= 6 * 0.2679491924311227 for budget in direct)
     shown = works("frontier", path, "--epsilon", "0.3", "--rounding", "up", "--constraint", "fuel")
     assert "each row suffices for the true costs" in shown
     for words in (
@@ -271,11 +271,12 @@ def test_what_is_said_of_rounded_games_is_sure_or_says_that_it_is_not():
 
 def test_brackets():
     path, game = fine_game()
-    told = answer("bracket", path, "--epsilon", "0.3")
-    found = ace.bracket(game, epsilon=0.3)
-    assert told["verdict"] == found.verdict == "feasible"
+    reply = answer("bracket", path, "--epsilon", "0.3")
+    direct = ace.bracket(game, epsilon=0.3)
+    assert reply["verdict"] == direct.verdict == "feasible"
     assert (
-        told["down"]["values"]["rover"] == found.down.values[0] and told["up"]["values"]["rover"] == found.up.values[0]
+        reply["down"]["values"]["rover"] == direct.down.values[0]
+        and reply["up"]["values"]["rover"] == direct.up.values[0]
     )
     assert "Feasible for sure" in works("bracket", path, "--epsilon", "0.3")
     fails("bracket", path)
@@ -284,11 +285,11 @@ def test_brackets():
 
 
 def test_playing_forever():
-    told = answer("solve", "intersection", "--gamma", "0.8", "--epsilon", "1", "-o", "s.ace")
-    assert told["certificate"]["ok"] and "cut after" in told["guarantee"]
+    reply = answer("solve", "intersection", "--gamma", "0.8", "--epsilon", "1", "-o", "s.ace")
+    assert reply["certificate"]["ok"] and "cut after" in reply["guarantee"]
     assert "cut after" in works("solve", "intersection", "--gamma", "0.8", "--epsilon", "1")
     assert answer("verify", "s.ace")["ok"]
-    assert told["excess"]["risk"] <= 1
+    assert reply["excess"]["risk"] <= 1
     ace.discount(ace.catalog.get("intersection"), 0.8, epsilon=1).save("forever.npz")
     assert answer("check", "forever.npz")["costs"] == "rounded down"
     assert answer("frontier", "forever.npz", "--no-curve")["costs"] == "rounded down"
@@ -302,12 +303,12 @@ def test_playing_forever():
 def test_reduce():
     shown = works("reduce", "intersection", "-o", "reduced.yaml")
     assert "reduced.yaml" in shown and "none" in shown
-    told = answer("reduce", "intersection", "-o", "reduced.json")
+    reply = answer("reduce", "intersection", "-o", "reduced.json")
     expected = ace.reduce(ace.catalog.get("intersection")).game
-    reduced = told["reduced"]
+    reduced = reply["reduced"]
     assert reduced["digest"] == ace.load("reduced.yaml").digest == ace.load("reduced.json").digest == expected.digest
-    assert told["game"]["digest"] == ace.catalog.get("intersection").digest
-    assert reduced["budget"] == {} and told["file"] == "reduced.json"
+    assert reply["game"]["digest"] == ace.catalog.get("intersection").digest
+    assert reduced["budget"] == {} and reply["file"] == "reduced.json"
     assert answer("reduce", "intersection")["file"] is None
     values = answer("solve", "intersection", "--concept", "ce")["values"]
     assert answer("solve", "reduced.yaml", "--concept", "ce")["values"] == pytest.approx(values)
@@ -328,8 +329,8 @@ def test_every_verb_without_budgets():
 
 def test_solve_says_what_ran_where(monkeypatch):
     monkeypatch.setattr(ace, "GPUEngine", EmulatedGPU)
-    told = answer("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
-    assert told["stats"]["where"] == "on the processors (a small game)"
+    reply = answer("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
+    assert reply["stats"]["where"] == "on the processors (a small game)"
     said = works("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
     assert re.search(r"Solved in [\d.]+ s on the processors \(a small game\): ", said)
 
@@ -354,20 +355,20 @@ def test_bench_says_what_ran_where(monkeypatch):
 @pytest.mark.parametrize("concept", ["ce", "cce", "CE"])
 @pytest.mark.parametrize("objective", ["welfare", "egalitarian", "fair", "none", "north", "1,2"])
 def test_solve(concept, objective):
-    told = answer("solve", "intersection", "--concept", concept, "--objective", objective, "-o", "x.ace")
+    reply = answer("solve", "intersection", "--concept", concept, "--objective", objective, "-o", "x.ace")
     kind = {"ce": ace.CE, "cce": ace.CCE}[concept.lower()]
     chosen = {"none": None, "1,2": (1, 2)}.get(objective, objective)
     expected = ace.solve(ace.catalog.get("intersection"), kind(objective=chosen))
-    assert told["certificate"]["ok"] is True
-    assert told["file"] == "x.ace"
-    assert set(told["stats"]) == {"stage_games", "programs", "repaired", "seconds", "where"}
-    assert told["stats"]["where"] is None
-    assert told["guarantee"] == str(expected.guarantee)
-    assert told["concept"]["kind"] == concept.lower() and told["concept"]["name"] == kind().words.noun
+    assert reply["certificate"]["ok"] is True
+    assert reply["file"] == "x.ace"
+    assert set(reply["stats"]) == {"stage_games", "programs", "repaired", "seconds", "where"}
+    assert reply["stats"]["where"] is None
+    assert reply["guarantee"] == str(expected.guarantee)
+    assert reply["concept"]["kind"] == concept.lower() and reply["concept"]["name"] == kind().words.noun
     if objective != "none":
-        assert list(told["values"].values()) == pytest.approx(expected.values.tolist(), abs=1e-8)
+        assert list(reply["values"].values()) == pytest.approx(expected.values.tolist(), abs=1e-8)
     written = ace.Solution.load("x.ace")
-    assert written.values.tolist() == list(told["values"].values())
+    assert written.values.tolist() == list(reply["values"].values())
     assert type(written.concept) is kind
     assert ace.verify(written.game, written.policy, written.concept).ok
     assert os.listdir(".") == ["x.ace"]
@@ -398,18 +399,18 @@ def test_a_solution_serves_as_a_game(solution):
 
 def test_verify(solution):
     assert works("verify", solution)
-    told = answer("verify", solution)["certificate"]
-    assert told["ok"] is True
-    assert list(told["values"].values()) == pytest.approx(ace.Solution.load(solution).values.tolist())
-    assert told["situations"] == ace.feasibility(ace.catalog.get("intersection")).pairs
-    assert told["problems"] == []
-    assert told["witness"] is None
+    reply = answer("verify", solution)["certificate"]
+    assert reply["ok"] is True
+    assert list(reply["values"].values()) == pytest.approx(ace.Solution.load(solution).values.tolist())
+    assert reply["situations"] == ace.feasibility(ace.catalog.get("intersection")).pairs
+    assert reply["problems"] == []
+    assert reply["witness"] is None
     assert answer("verify", solution, "--tol", "0.5")["certificate"]["tolerance"] == {"north": 0.5, "east": 0.5}
 
 
 def test_verify_for_another_concept(solution):
-    told = answer("verify", solution, "--concept", "cce")
-    assert told["ok"] and told["certificate"]["concept"]["kind"] == "cce"
+    reply = answer("verify", solution, "--concept", "cce")
+    assert reply["ok"] and reply["certificate"]["concept"]["kind"] == "cce"
     policy = ace.Solution.load(solution).policy
     nash = answer("verify", solution, "--concept", "nash", code=1)["certificate"]
     assert nash["ok"] == ace.verify(ace.catalog.get("intersection"), policy, ace.Nash()).ok is False
@@ -431,9 +432,9 @@ def test_verify_fails_with_code_one(solution):
     for game in ("drones", "narrow.yaml"):
         result = run("verify", "policy.ace", "--game", game)
         assert result.exit_code == 1
-        told = answer("verify", "policy.ace", "--game", game, code=1)
-        assert told["ok"] is False
-        problems = told["certificate"]["problems"]
+        reply = answer("verify", "policy.ace", "--game", game, code=1)
+        assert reply["ok"] is False
+        problems = reply["certificate"]["problems"]
         assert problems[0][:30] in " ".join(result.stdout.split())
 
 
@@ -454,9 +455,9 @@ def test_verify_holds_what_the_file_states_against_what_the_policy_is_worth(solu
         honest, values=honest.values + more, policy=dataclasses.replace(honest.policy, layers=layers)
     )
     boasting.save("boasting.ace")
-    told = answer("verify", "boasting.ace", code=1)
-    assert told["ok"] is False
-    problems = told["certificate"]["problems"]
+    reply = answer("verify", "boasting.ace", code=1)
+    assert reply["ok"] is False
+    problems = reply["certificate"]["problems"]
     assert len(problems) == 1 and "states that player 'east' expects" in problems[0]
 
 
@@ -471,35 +472,26 @@ def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
     answer("simulate", "other.ace", "--game", "intersection", "--episodes", "5")  # of that game the file states nothing
 
 
-def test_the_earlier_name_of_prove_warns(solution):
-    told = run("certify", solution, "-o", "old.proof", "--json")
-    assert told.exit_code == 0 and "use acegames prove" in told.stderr
-    assert json.loads(told.stdout)["file"] == "old.proof"
-    assert "certify" not in works("--help") and "prove" in works("--help")
-    works("prove", solution, "-o", "new.proof")
-    assert Path("old.proof").read_bytes() == Path("new.proof").read_bytes()
-
-
 def test_simulate(solution):
     assert "2,000 episodes" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
-    told = answer("simulate", solution, "--episodes", "2000", "--seed", "3")
-    assert told == answer("simulate", solution, "--episodes", "2000", "--seed", "3")
-    assert told != answer("simulate", solution, "--episodes", "2000", "--seed", "4")
-    assert told["violations"] == 0
-    assert told["episodes"] == 2000
-    assert told["largest_spending"]["risk"] <= 6
+    reply = answer("simulate", solution, "--episodes", "2000", "--seed", "3")
+    assert reply == answer("simulate", solution, "--episodes", "2000", "--seed", "3")
+    assert reply != answer("simulate", solution, "--episodes", "2000", "--seed", "4")
+    assert reply["violations"] == 0
+    assert reply["episodes"] == 2000
+    assert reply["largest_spending"]["risk"] <= 6
     values = ace.Solution.load(solution).values
     for player, value in zip(("north", "east"), values, strict=True):
-        assert abs(told["mean_return"][player] - value) <= 6 * told["standard_error"][player] + 1e-9
+        assert abs(reply["mean_return"][player] - value) <= 6 * reply["standard_error"][player] + 1e-9
     played = ace.Solution.load(solution).simulate(2000, rng=3).summary()
-    assert list(told["standard_error"].values()) == pytest.approx(played["std_error"], rel=1e-12)
+    assert list(reply["standard_error"].values()) == pytest.approx(played["std_error"], rel=1e-12)
     assert answer("simulate", "policy.ace", "--game", "intersection", "--episodes", "5")["violations"] == 0
 
 
 def test_simulate_counts_broken_budgets(solution):
     ace.catalog.get("intersection", budget=0).save("narrow.yaml")
-    told = answer("simulate", solution, "--game", "narrow.yaml", "--episodes", "300", "--seed", "0", code=1)
-    assert told["violations"] > 0
+    reply = answer("simulate", solution, "--game", "narrow.yaml", "--episodes", "300", "--seed", "0", code=1)
+    assert reply["violations"] > 0
 
 
 def test_catalog():
@@ -508,9 +500,9 @@ def test_catalog():
     assert all(name in shown for name in names)
     assert [entry["name"] for entry in answer("catalog")["games"]] == names
     for name in names:
-        (told,) = answer("catalog", name)["games"]
-        assert told["name"] == name
-        assert told["title"].split()[0] in works("catalog", name)
+        (reply,) = answer("catalog", name)["games"]
+        assert reply["name"] == name
+        assert reply["title"].split()[0] in works("catalog", name)
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "json", "npz"])
@@ -614,9 +606,9 @@ def test_infeasible_games_say_which_budgets_would_do():
     path = infeasible()
     words = fails("solve", path, "-o", "x.ace", code=3)
     assert re.search(WOULD_DO, words)
-    told = answer("solve", path, code=3)
-    assert {"left": 2, "right": 3} in told["minimal_budgets"]
-    assert told["error"] == "Infeasible"
+    reply = answer("solve", path, code=3)
+    assert {"left": 2, "right": 3} in reply["minimal_budgets"]
+    assert reply["error"] == "Infeasible"
 
 
 def test_too_large():
@@ -679,12 +671,12 @@ def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
     (tmp_path / "policy.ace").write_bytes(solved[1])
     of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=6", "-o", "r.html")
     for words in (("my solution.ace", "--seed", "3", "-o", "a page.html"), of_policy):
-        told = answer("report", *words, "--episodes", "3", "--most", "3")
+        reply = answer("report", *words, "--episodes", "3", "--most", "3")
         data = re.search(r'id="data">(.*?)</script>', (tmp_path / words[-1]).read_text(), re.DOTALL)[1]
-        found = [note[1] for note in [*json.loads(data)["notes"], *json.loads(data)["curves"][0]["notes"]] if note[1]]
-        larger, curve = map(shlex.split, found)
+        direct = [note[1] for note in [*json.loads(data)["notes"], *json.loads(data)["curves"][0]["notes"]] if note[1]]
+        larger, curve = map(shlex.split, direct)
         assert set(larger) >= {*words, "--episodes", "3", "--most", "30"} and " ".join(larger[:2]) == "acegames report"
-        assert answer(*larger[1:])["situations"] == 30 > told["situations"]
+        assert answer(*larger[1:])["situations"] == 30 > reply["situations"]
         assert answer(*curve[1:])["curve"] is not None
 
 
@@ -859,9 +851,9 @@ print("codes", *codes)
 )
 def test_every_verb_of_a_solution_in_a_fresh_process(lines, solution):
     """Each loads acegames anew, so that none relies on what another verb, or a test, has loaded."""
-    given = "\n".join(lines).format(*[solution] * len(lines))
+    typed = "\n".join(lines).format(*[solution] * len(lines))
     words = [sys.executable, "-W", "error", "-c", FORKED]
-    done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120)
     assert done.stdout.splitlines()[-1].split() == ["codes", *("0" for _ in lines)], done.stderr
 
 

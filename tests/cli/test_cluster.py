@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app, options
-from acegames.cli.completion import offered
-from acegames.cli.solving import _not_needed
+from acegames.cli.game_options import offered
+from acegames.cli.verbs_solving import _not_needed
 
 GB = 10**9
 
@@ -42,9 +42,9 @@ class Elsewhere:
     threads = 1
     asked = []  # noqa: RUF012
 
-    def solve(self, *given):
+    def solve(self, *args):
         self.asked.append(("solve", self.address))
-        return ace.LocalEngine().solve(*given)
+        return ace.LocalEngine().solve(*args)
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def asked(monkeypatch):
     """What the engine was asked for."""
     verify = ace.verify
 
-    def verified(*given, engine=None, **options):
+    def verified(*args, engine=None, **options):
         if isinstance(engine, Elsewhere):
             engine.asked.append(("verify", engine.address))
-        return verify(*given, engine=engine, **options)
+        return verify(*args, engine=engine, **options)
 
     monkeypatch.setattr(ace, "RayEngine", Elsewhere)
     monkeypatch.setattr(ace, "verify", verified)
@@ -121,8 +121,8 @@ def test_check_of_nodes_with_too_little_memory():
         in said
     )
     assert said.rstrip().endswith("This machine alone has enough.")
-    found = json.loads(run(*asked, "--json"))
-    assert found["feasible"] and found["exit_code"] == 0 and not found["cluster"]["fits"]
+    reply = json.loads(run(*asked, "--json"))
+    assert reply["feasible"] and reply["exit_code"] == 0 and not reply["cluster"]["fits"]
 
 
 def test_check_of_a_game_too_large_for_the_nodes_and_for_this_machine(estimated):
@@ -144,7 +144,7 @@ def estimated(monkeypatch):
     """Makes `check` believe in an estimate, on a machine of 16 GB."""
     monkeypatch.setattr(options, "free_memory", lambda: 16 * GB)
     monkeypatch.setattr("acegames.engines.forecast.available_memory", lambda: 16 * GB)
-    return lambda found: monkeypatch.setattr(ace, "estimate", lambda *_, **__: found)
+    return lambda reply: monkeypatch.setattr(ace, "estimate", lambda *_, **__: reply)
 
 
 def test_a_game_too_large_for_this_machine(estimated):
@@ -152,9 +152,9 @@ def test_a_game_too_large_for_this_machine(estimated):
     assert "machines like this one would do (--engine ray)" in run("check", "intersection", code=5)
     asked = ("check", "intersection", "--nodes", 20, "--node-cores", 16, "--node-memory", "64GB")
     assert "too large for this machine to find out whether it is feasible" in run(*asked)
-    found = json.loads(run(*asked, "--json"))
-    assert found["feasible"] is None and found["sure"] is False and "too large for this machine" in found["why"]
-    assert found["cluster"]["fits"] and found["cluster"]["disk"] == 300 * GB and found["situations"] is None
+    reply = json.loads(run(*asked, "--json"))
+    assert reply["feasible"] is None and reply["sure"] is False and "too large for this machine" in reply["why"]
+    assert reply["cluster"]["fits"] and reply["cluster"]["disk"] == 300 * GB and reply["situations"] is None
 
 
 def test_an_estimate_by_sampling_is_no_reason_to_refuse_a_cluster_that_is_nearly_large_enough(estimated):

@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import EXAMPLES, app, completion
-from acegames.cli.words import counted, duration, room
+from acegames.cli import EXAMPLES, app, game_options
+from acegames.cli.phrases import counted, duration, memory_text
 from acegames.files import formats
-from acegames.system import endings
+from acegames.system import limits
 
 COMMANDS = typer.main.get_command(app).commands
 PARAMETERS = [(verb, param) for verb, command in COMMANDS.items() for param in command.params]
@@ -57,11 +57,11 @@ def test_completion_loads_nothing_heavy(words, tmp_path):
         "import sys, atexit; sys.argv = ['acegames']; from acegames.__main__ import main\n"
         f"atexit.register(lambda: print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]))\nmain()"
     )
-    told = {"_ACEGAMES_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    reply = {"_ACEGAMES_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     (tmp_path / "s.ace").touch()
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, **told},
+        env={**os.environ, **reply},
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -72,16 +72,16 @@ def test_completion_loads_nothing_heavy(words, tmp_path):
 
 
 def test_completion_knows_the_catalog_and_the_formats():
-    assert completion.catalog_names() == sorted(ace.catalog.names())
-    assert sorted(endings.GAMES) == sorted(formats.endings())
+    assert game_options.catalog_names() == sorted(ace.catalog.names())
+    assert sorted(limits.GAMES) == sorted(formats.endings())
 
 
 def test_solutions_are_completed_where_solutions_fit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.ace", "a.yaml", "a.txt"):
         (tmp_path / name).touch()
-    assert completion.solutions("a") == ["a.ace"]
-    assert completion.games("a.") == ["a.ace", "a.yaml"]
+    assert game_options.solutions("a") == ["a.ace"]
+    assert game_options.games("a.") == ["a.ace", "a.yaml"]
 
 
 def test_counts_times_and_amounts_in_words():
@@ -98,7 +98,7 @@ def test_counts_times_and_amounts_in_words():
         "about 2 hours",
         "about 12 days",
     ]
-    assert [room(n) for n in (4e8, 1.24e9, 3.3e13)] == ["400 MB", "1.2 GB", "33 TB"]
+    assert [memory_text(n) for n in (4e8, 1.24e9, 3.3e13)] == ["400 MB", "1.2 GB", "33 TB"]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

@@ -53,13 +53,13 @@ def answer(*words, code=0):
     """The answer to a command, with every field of it compared with the page."""
     result = CliRunner().invoke(app, [*map(str, words), "--json"])
     assert result.exit_code == code, result.output
-    told = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
-    game = told.get("game", {})
+    reply = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    game = reply.get("game", {})
     labels = {"by player": game.get("players"), "by constraint": game.get("constraints")}
-    assert check_fields(told, "error" if "error" in told else words[0], labels, words[0], ["every answer"])
-    assert (told["format"], told["version"], told["exit_code"]) == ("acegames-answer", 1, code)
-    assert told["acegames"] == ace.__version__
-    return told
+    assert check_fields(reply, "error" if "error" in reply else words[0], labels, words[0], ["every answer"])
+    assert (reply["format"], reply["version"], reply["exit_code"]) == ("acegames-answer", 1, code)
+    assert reply["acegames"] == ace.__version__
+    return reply
 
 
 @pytest.fixture(autouse=True)
@@ -90,19 +90,19 @@ def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):
         ("catalog", "drones", "-o", "d.yaml"),
         ("bench",),
     ]
-    told = [solved, *(answer(*words) for words in commands)]
-    assert {x["verb"] for x in told} == {verb.__name__ for verb in EXAMPLES}
-    digests = {x["game"]["digest"] for x in told if x.get("game", {}).get("name") == "intersection"}
+    reply = [solved, *(answer(*words) for words in commands)]
+    assert {x["verb"] for x in reply} == {verb.__name__ for verb in EXAMPLES}
+    digests = {x["game"]["digest"] for x in reply if x.get("game", {}).get("name") == "intersection"}
     assert digests == {ace.catalog.get("intersection").digest}
 
 
 def test_a_failed_check_names_the_place():
     answer("solve", "intersection", "-o", "s.ace")
     ace.catalog.get("intersection", budget=1).save("narrow.yaml")
-    found = answer("verify", "s.ace", "--game", "narrow.yaml", code=1)["certificate"]
-    step = found["witness"]["history"][-1]
+    certificate = answer("verify", "s.ace", "--game", "narrow.yaml", code=1)["certificate"]
+    step = certificate["witness"]["history"][-1]
     assert list(step["joint_action"]) == ["north", "east"] and list(step["spent"]) == ["risk"]
-    assert step["spent"]["risk"] + step["cost"]["risk"] > 1 or found["problems"]
+    assert step["spent"]["risk"] + step["cost"]["risk"] > 1 or certificate["problems"]
     nash = answer("verify", "s.ace", "--concept", "nash", code=1)["certificate"]
     assert nash["concept"]["name"] == "Nash equilibrium"
 
@@ -112,5 +112,5 @@ def test_errors_have_one_shape():
     assert {"left": 2, "right": 3} in answer("solve", "short.yaml", code=3)["minimal_budgets"]
     assert answer("check", "nosuch", code=2)["verb"] == "check"
     assert answer("check", "drones", "--nonsense", code=2)["error"] == "UsageError"
-    told = answer("solve", "six_cycle", "--concept", "nash", code=4)
-    assert told["error"] == "NoEquilibrium" and told["place"]["t"] == 0 and told["place"]["spent"] == {}
+    reply = answer("solve", "six_cycle", "--concept", "nash", code=4)
+    assert reply["error"] == "NoEquilibrium" and reply["place"]["t"] == 0 and reply["place"]["spent"] == {}

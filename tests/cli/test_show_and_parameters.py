@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.cli.parameters import as_typed
+from acegames.cli.game_options import as_typed
 
 OVERLAP = """
 format: acegames-game
@@ -59,13 +59,13 @@ def refused(*words):
 def test_show_tells_all_that_the_game_holds(name):
     game = ace.catalog.get(name)
     for t in {0, game.horizon - 1}:
-        told = answer("show", name, "--t", t, "--most", 10**6)
+        reply = answer("show", name, "--t", t, "--most", 10**6)
         layer = game.layer(t)
-        assert told["t"] == t in told["same_at"]
-        assert told["game"]["digest"] == game.digest
-        assert told["left_out"] == 0
-        assert len(told["rows"]) == len(layer.reward)
-        for row in told["rows"]:
+        assert reply["t"] == t in reply["same_at"]
+        assert reply["game"]["digest"] == game.digest
+        assert reply["left_out"] == 0
+        assert len(reply["rows"]) == len(layer.reward)
+        for row in reply["rows"]:
             s = game.state_index(row["state"])
             action = tuple(row["joint_action"].values())
             (r,) = [r for r in layer.rows(s) if tuple(game.joint_action(layer.action[r])) == action]
@@ -91,9 +91,9 @@ def test_show_for_people():
 
 
 def test_show_is_bounded_and_says_what_is_left_out():
-    told = answer("show", "drones", "--most", 5)
+    reply = answer("show", "drones", "--most", 5)
     rows = len(ace.catalog.get("drones").layers[0].reward)
-    assert (len(told["rows"]), told["left_out"]) == (5, rows - 5)
+    assert (len(reply["rows"]), reply["left_out"]) == (5, rows - 5)
     shown = run("show", "drones", "--most", 5).stdout
     assert f"{rows - 5:,} more legal joint actions are not shown" in shown.replace("\n", " ")
     assert "--most" in shown
@@ -151,8 +151,8 @@ def test_parameters_are_read_by_their_types(name, words, parameters):
 
     if parameters.get("weights") == ("1/3", "0.1", "13/30"):
         parameters = {"weights": tuple(map(Fraction, parameters["weights"]))}
-    given = [part for word in words for part in ("-p", word)]
-    assert answer("show", name, *given, "--most", 1)["game"]["digest"] == ace.catalog.get(name, **parameters).digest
+    typed = [part for word in words for part in ("-p", word)]
+    assert answer("show", name, *typed, "--most", 1)["game"]["digest"] == ace.catalog.get(name, **parameters).digest
 
 
 @pytest.mark.parametrize("name", ace.catalog.names())
@@ -160,8 +160,8 @@ def test_every_parameter_can_be_given_and_is_explained(name):
     entry = ace.catalog.describe(name)
     assert set(entry.meanings) == set(entry.parameters) == set(entry.types)
     assert all(text.endswith(".") for text in entry.meanings.values())
-    given = [part for key, value in entry.parameters.items() for part in ("-p", f"{key}={as_typed(value)}")]
-    assert answer("show", name, *given, "--most", 1)["game"]["digest"] == ace.catalog.get(name).digest
+    typed = [part for key, value in entry.parameters.items() for part in ("-p", f"{key}={as_typed(value)}")]
+    assert answer("show", name, *typed, "--most", 1)["game"]["digest"] == ace.catalog.get(name).digest
     shown = run("catalog", name).stdout
     assert all(key in shown for key in entry.parameters)
 
@@ -186,7 +186,7 @@ def test_every_verb_takes_parameters():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reply"),
     [
         (("partition", "-p", "wieghts=1"), ["did you mean 'weights'", "weights=3,1,1,2,2,1"]),
         (("intersection", "-p", "x=1"), ["'x'", "horizon=6, budget=6"]),
@@ -209,10 +209,10 @@ def test_every_verb_takes_parameters():
         (("game.yaml", "-p", "horizon=1"), ["game.yaml is a file", "only catalog games"]),
     ],
 )
-def test_wrong_parameters(words, told):
+def test_wrong_parameters(words, reply):
     ace.catalog.get("six_cycle").save("game.yaml")
     shown = refused("check", *words)
-    assert all(word in shown for word in told), shown
+    assert all(word in shown for word in reply), shown
 
 
 def test_catalog_with_an_output_is_short():
@@ -229,8 +229,8 @@ def test_catalog_with_an_output_is_short():
 @pytest.mark.parametrize("verb", ["check", "solve", "show"])
 def test_warnings_are_sentences(verb, tmp_path):
     (tmp_path / "game.yaml").write_text(OVERLAP)
-    told = run(verb, "game.yaml")
-    assert told.stderr.startswith("Warning: game.yaml: rule 2 (line 11) and rule 3 (line 12) overlap: ")
-    assert told.stderr.count("\n") == 1
+    reply = run(verb, "game.yaml")
+    assert reply.stderr.startswith("Warning: game.yaml: rule 2 (line 11) and rule 3 (line 12) overlap: ")
+    assert reply.stderr.count("\n") == 1
     assert run(verb, "game.yaml", "--quiet").stderr == ""
     assert isinstance(json.loads(run(verb, "game.yaml", "--json").stdout), dict)

@@ -21,9 +21,8 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
+from acegames.cli.result_tables import Axis, Took, plot_frontier, show_summary
 from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
-from acegames.cli.tables import Took, show_summary
-from acegames.cli.text_plot import Axis, plot_frontier
 from acegames.system.compiling import compiling
 from programs import command, environment, parts, runs
 
@@ -280,8 +279,8 @@ def test_every_verb_has_the_option():
 )
 def test_wrong_words_are_json_where_json_is_asked_for(words):
     result = run(*words, "--json", code=2)
-    told = json.loads(result.stdout)
-    assert told["exit_code"] == 2 and told["error"] == "UsageError" and told["message"] and result.stderr == ""
+    reply = json.loads(result.stdout)
+    assert reply["exit_code"] == 2 and reply["error"] == "UsageError" and reply["message"] and result.stderr == ""
     plain = run(*words, code=2)
     assert plain.stdout == "" and plain.stderr
 
@@ -297,8 +296,8 @@ def program(*words, **environment):
 def on_a_terminal(command, code=0, **more):
     """What a command writes to a terminal."""
     leader, follower = pty.openpty()
-    given = environment(TERM="xterm-256color", COLUMNS="80", **more)
-    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=given) as process:
+    variables = environment(TERM="xterm-256color", COLUMNS="80", **more)
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=variables) as process:
         os.close(follower)
         shown = b""
         while True:
@@ -333,9 +332,9 @@ def shown_on_a_terminal(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.getbasetemp())
         lines = ["solve drones", *BARS]
-        found = parts(on_a_terminal(command(lines)))
-    assert [code for code, _ in found[::2]] == [0] * len(lines)  # both streams are the terminal
-    return dict(zip(lines, (shown for _, shown in found[::2]), strict=True))
+        pieces = parts(on_a_terminal(command(lines)))
+    assert [code for code, _ in pieces[::2]] == [0] * len(lines)  # both streams are the terminal
+    return dict(zip(lines, (shown for _, shown in pieces[::2]), strict=True))
 
 
 def test_colours_and_bars_on_a_terminal(shown_on_a_terminal):
@@ -431,8 +430,8 @@ def test_nothing_that_a_terminal_would_obey_is_printed():
 
 
 def test_labels_that_look_alike_are_told_apart_in_json():
-    told = json.loads(run("check", _alike(), "--json").stdout)
-    assert told["game"]["budget"] == {"1": 3, "'1'": 4}
+    reply = json.loads(run("check", _alike(), "--json").stdout)
+    assert reply["game"]["budget"] == {"1": 3, "'1'": 4}
 
 
 def _alike():
@@ -481,8 +480,8 @@ def plainly(result):
 def test_a_reservoir_is_said_in_words_and_in_json(battery, said, data):
     store(battery, fuel=9).save("store.yaml")
     assert f"budget {said}; fuel <= 9" in plainly(run("check", "store.yaml"))
-    found = json.loads(run("check", "store.yaml", "--json").stdout)["game"]
-    assert found["budget"] == {"battery": data, "fuel": 9} and found["budget_is_a_schedule"] is False
+    pieces = json.loads(run("check", "store.yaml", "--json").stdout)["game"]
+    assert pieces["budget"] == {"battery": data, "fuel": 9} and pieces["budget_is_a_schedule"] is False
     shown = run("frontier", "store.yaml", "--no-curve", width=120).stdout
     assert f"The game's own budget: {said}; fuel <= 9" in shown and "battery (capacity)" in shown
     assert "schedule" not in shown, "reserves stay as they are"

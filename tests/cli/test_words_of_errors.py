@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.cli.wording import TYPED, in_option_words
+from acegames.cli.phrases import TYPED, in_option_words
 from programs import environment, runs
 
 
@@ -100,13 +100,13 @@ rules:
 
 def test_nothing_is_wrapped_in_a_pipe():
     Path("three.yaml").write_text(THREE)
-    given = {key: value for key, value in environment().items() if key != "COLUMNS"}
+    variables = {key: value for key, value in environment().items() if key != "COLUMNS"}
     words = ("show three.yaml", "check three.yaml", "frontier three.yaml", "catalog drones")
-    found = dict(zip(words, runs(*words, env=given), strict=True))
-    for run in found.values():
+    outputs = dict(zip(words, runs(*words, env=variables), strict=True))
+    for run in outputs.values():
         assert run.code == 0, run.stderr
         assert [line for line in run.stdout.splitlines() if line != line.rstrip()] == []
-    shown, checked = (found[x].stdout.splitlines() for x in words[:2])
+    shown, checked = (outputs[x].stdout.splitlines() for x in words[:2])
     assert any("-12345.5, 54321.2" in line and "765437" in line for line in shown)
     assert any(line.startswith("Solving takes") and line.endswith(".") for line in checked)
 
@@ -137,8 +137,8 @@ def test_what_is_not_said_is_that_of_the_solution_file():
         (("--floor", "1"), "ce", "egalitarian", 1.0),
         (("--concept", "cce"), "cce", "egalitarian", 1.0),
     ):
-        told = json.loads(run("solve", "ce.ace", *words, "--no-verify", "--json").stdout)["concept"]
-        assert (told["kind"], told["objective"], told["floor"]) == (kind, objective, floor)
+        reply = json.loads(run("solve", "ce.ace", *words, "--no-verify", "--json").stdout)["concept"]
+        assert (reply["kind"], reply["objective"], reply["floor"]) == (kind, objective, floor)
     for option in ("--concept", "--objective"):  # an empty word is not the same as none
         assert f"{option} :" in refused("solve", "ce.ace", option, "")
 

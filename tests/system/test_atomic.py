@@ -45,9 +45,9 @@ def test_the_number_of_bytes_is_told(path):
 
 @posix
 def test_a_pipe_stays_a_pipe(tmp_path):
-    pipe, found = tmp_path / "pipe", []
+    pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     with writing(pipe) as file:
         file.write(b"0000")
@@ -55,7 +55,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
         file.write(b"12")
     reader.join(10)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert found == [b"0120"]
+    assert read == [b"0120"]
 
 
 @posix

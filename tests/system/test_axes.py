@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from acegames.system.axes import example, room, room_bytes
+from acegames.system.axes import allocate, allocated_bytes, example
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ class Room(NamedTuple):
 
 
 class Given(NamedTuple):
-    room: Room
+    allocate: Room
     budget: NDArray[np.int64]
     first: int
     all: bool
@@ -27,16 +27,16 @@ class Given(NamedTuple):
 
 
 def test_room_has_the_shapes_that_are_said():
-    found = room(Room, {"N": 3, "cells": 5}, np.zeros)
-    assert isinstance(found, Room) and [x.shape for x in found] == [(2, 3, 5), (5,)]
-    assert [x.dtype for x in found] == [np.float64, np.uint16]
-    assert room_bytes(Room, {"N": 3, "cells": 5}) == sum(x.nbytes for x in found)
+    made = allocate(Room, {"N": 3, "cells": 5}, np.zeros)
+    assert isinstance(made, Room) and [x.shape for x in made] == [(2, 3, 5), (5,)]
+    assert [x.dtype for x in made] == [np.float64, np.uint16]
+    assert allocated_bytes(Room, {"N": 3, "cells": 5}) == sum(x.nbytes for x in made)
 
 
 def test_an_example_has_the_types():
-    found = example(Given)
-    assert [type(x) for x in found[2:]] == [int, bool, float]
-    assert found.room.value.ndim == 3 and found.budget.dtype == np.int64 and found.budget.ndim == 1
+    made = example(Given)
+    assert [type(x) for x in made[2:]] == [int, bool, float]
+    assert made.allocate.value.ndim == 3 and made.budget.dtype == np.int64 and made.budget.ndim == 1
 
 
 def test_names_of_types_are_understood():
@@ -46,7 +46,7 @@ def test_names_of_types_are_understood():
     array = extensions.TypeAliasType("array", np.ndarray[tuple[Any, ...], np.dtype[kind]], type_params=(kind,))
     small = extensions.TypeAliasType("small", array[np.int32])
     record = NamedTuple("record", [("a", array[np.float64]), ("b", Annotated[small, "x 3"]), ("n", int)])  # noqa: UP014
-    found = example(record)
-    assert (found.a.shape, found.a.dtype, found.b.shape, found.b.dtype) == ((1,), float, (1, 1), np.int32)
+    made = example(record)
+    assert (made.a.shape, made.a.dtype, made.b.shape, made.b.dtype) == ((1,), float, (1, 1), np.int32)
     only = NamedTuple("only", [("b", Annotated[small, "x 3"])])  # noqa: UP014
-    assert found.n == 1 and room_bytes(only, {"x": 5}) == 60
+    assert made.n == 1 and allocated_bytes(only, {"x": 5}) == 60

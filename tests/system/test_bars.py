@@ -13,7 +13,7 @@ from rich.console import Console
 import acegames as ace
 from acegames.files.tables import write_policy
 from acegames.model.building import Building
-from acegames.system import bars
+from acegames.system import progress
 from acegames.system.compiling import compiling
 from acegames.system.progress import Progress
 
@@ -70,27 +70,27 @@ def test_true_draws_a_bar_on_a_terminal_that_goes_in_the_end(work, solution, tmp
     assert "━" in drawn and drawn.endswith(("\x1b[2K", "\x1b[?25h")), "the line is cleared"
 
 
-@pytest.mark.parametrize("given", [True, False, None])
+@pytest.mark.parametrize("wanted", [True, False, None])
 @pytest.mark.parametrize("work", WORK)
-def test_without_a_terminal_nothing_is_drawn(work, given, solution, tmp_path, capsys):
-    WORK[work](solution, tmp_path, given)
+def test_without_a_terminal_nothing_is_drawn(work, wanted, solution, tmp_path, capsys):
+    WORK[work](solution, tmp_path, wanted)
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("work", WORK)
-@pytest.mark.parametrize("given", [1, "yes", lambda: None])
-def test_what_is_neither_true_nor_a_function_is_refused(work, given, solution, tmp_path):
+@pytest.mark.parametrize("wanted", [1, "yes", lambda: None])
+def test_what_is_neither_true_nor_a_function_is_refused(work, wanted, solution, tmp_path):
     with pytest.raises(ace.InvalidOption, match=r"^progress: "):
-        WORK[work](solution, tmp_path, given)
+        WORK[work](solution, tmp_path, wanted)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("work", WORK)
 def test_a_function_is_told_a_share_and_words(work, solution, tmp_path):
-    told = []
-    WORK[work](solution, tmp_path, told.append)
-    assert told and told[-1].share == 1
-    assert all(0 <= x.share <= 1 and x.step and all(x.parts) for x in told)
+    reports = []
+    WORK[work](solution, tmp_path, reports.append)
+    assert reports and reports[-1].share == 1
+    assert all(0 <= x.share <= 1 and x.step and all(x.parts) for x in reports)
 
 
 class Notebook:
@@ -123,9 +123,9 @@ def test_true_draws_a_bar_in_a_notebook(solution, monkeypatch, capsys):
 
 def test_a_notebook_is_told_of_compiling_and_not_too_often(monkeypatch):
     notebook = Notebook(monkeypatch)
-    with bars.bar("solving", "beginning") as show:
+    with progress.bar("solving", "beginning") as show:
         with compiling():
-            assert notebook.shown[-1][0] == bars.COMPILING
+            assert notebook.shown[-1][0] == progress.COMPILING
         before = len(notebook.shown)
         for k in range(100):
             show(Progress(k, 1000, k, 1000, 1.0))
@@ -135,17 +135,17 @@ def test_a_notebook_is_told_of_compiling_and_not_too_often(monkeypatch):
 
 def test_ipython_on_a_terminal_is_no_notebook(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace()))
-    assert not bars.in_notebook()
+    assert not progress.in_notebook()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    assert not bars.in_notebook()
+    assert not progress.in_notebook()
 
 
 def test_a_bar_that_the_work_broke_off_is_closed(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    with pytest.raises(ZeroDivisionError), bars.bar("solving", "beginning"):
+    with pytest.raises(ZeroDivisionError), progress.bar("solving", "beginning"):
         raise ZeroDivisionError
-    with bars.bar("solving", "beginning") as show:  # a second live display would be refused while one is open
+    with progress.bar("solving", "beginning") as show:  # a second live display would be refused while one is open
         assert show is not None
 
 
@@ -154,12 +154,17 @@ def test_a_bar_that_the_work_broke_off_is_closed(monkeypatch):
 def test_bars_fit_a_narrow_terminal(step, width):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width, highlight=False, color_system=None)
-    with bars.terminal_bar(console, step, bars.EXPLORING) as show:
+    with progress.terminal_bar(console, step, progress.EXPLORING) as show:
         show(Progress(1, 60, 123_456, 12_345_678, 1.0, step=step))
     shown = re.sub(r"\x1b\[[0-9?;]*[a-zA-Z]", "", screen.getvalue())
     assert "finding" in shown and "…" not in shown and "layer 1/60" in shown and "━" in shown
 
 
 def test_building_goes_on_evenly():
-    told = [Building(0, 2, 1, 4, 0.1), Building(1, 2, 4, 4, 0.2), Building(1, 2, 1, 2, 0.3), Building(2, 2, 2, 2, 0.4)]
-    assert [x.share for x in told] == [0.125, 0.5, 0.75, 1.0]
+    reports = [
+        Building(0, 2, 1, 4, 0.1),
+        Building(1, 2, 4, 4, 0.2),
+        Building(1, 2, 1, 2, 0.3),
+        Building(2, 2, 2, 2, 0.4),
+    ]
+    assert [x.share for x in reports] == [0.125, 0.5, 0.75, 1.0]

@@ -36,9 +36,9 @@ def module(tmp_path, monkeypatch):
         if not path.exists() or path.read_text() != source:  # older numba goes by the time of the file
             path.write_text(source)
         spec = importlib.util.spec_from_file_location("one_kernel", path)
-        found = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found)
-        return found
+        result = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(result)
+        return result
 
     return fresh
 
@@ -47,7 +47,7 @@ def hits(kernel):
     return sum(kernel.stats.cache_hits.values())
 
 
-def kept(kernel, suffix):
+def cached(kernel, suffix):
     return list(Path(kernel.stats.cache_path).glob(f"*.{suffix}"))
 
 
@@ -60,7 +60,7 @@ def test_a_kernel_is_kept(module):
 def test_a_second_signature_has_a_file_of_its_own(module):
     first, second = module(), module()
     assert (first.answer(1), first.answer(1.5)) == (2, 2.5)
-    assert len(kept(first.answer, "nbc")) == 2
+    assert len(cached(first.answer, "nbc")) == 2
     assert (second.answer(1.5), second.answer(1), hits(second.answer)) == (2.5, 2, 2)
 
 
@@ -69,7 +69,7 @@ def test_a_second_signature_has_a_file_of_its_own(module):
 def test_damaged_files_are_made_anew(module, suffix, content):
     first = module()
     first.answer(1)
-    (path,) = kept(first.answer, suffix)
+    (path,) = cached(first.answer, suffix)
     path.write_bytes(path.read_bytes()[:40] if content is None else content)
     second, third = module(), module()
     assert (second.answer(1), hits(second.answer)) == (2, 0)
@@ -117,7 +117,7 @@ def test_the_data_of_another_signature_is_not_taken(module):
     """As when a process is killed that found no index and wrote its data under the same name."""
     first = module()
     first.answer(1), first.answer(1.5)
-    whole, fraction = sorted(kept(first.answer, "nbc"))
+    whole, fraction = sorted(cached(first.answer, "nbc"))
     shutil.copy(fraction, whole)
     second = module()
     assert (second.answer(1), hits(second.answer)) == (2, 0)
@@ -130,7 +130,7 @@ def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):
 
     monkeypatch.setattr(compiled.DataFirst, "_save_data", full)
     first = module()
-    assert (first.answer(1), kept(first.answer, "nbi")) == (2, [])
+    assert (first.answer(1), cached(first.answer, "nbi")) == (2, [])
 
 
 def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, monkeypatch):
@@ -209,7 +209,7 @@ def test_a_release_of_numba_that_has_moved_its_classes(module, monkeypatch):
     compiled._warn_moved.cache_clear()
     with pytest.warns(RuntimeWarning, match="does not know this release of numba"):
         first = module()
-    assert (first.answer(1), len(kept(first.answer, "nbi"))) == (2, 1)
+    assert (first.answer(1), len(cached(first.answer, "nbi"))) == (2, 1)
     second = module()
     assert (second.answer(1), hits(second.answer)) == (2, 1)
 
@@ -265,8 +265,8 @@ def elsewhere(tmp_path, monkeypatch):
 def test_a_kernel_that_another_process_compiles_is_waited_for(module, elsewhere):
     first = module()
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.coming is not None
-    assert (first.answer(1), hits(first.answer), first.answer._cache.coming) == (2, 1, None)
+    assert first.answer._cache.compiling_process is not None
+    assert (first.answer(1), hits(first.answer), first.answer._cache.compiling_process) == (2, 1, None)
 
 
 def test_it_is_told_when_kernels_are_compiled_and_garbage_is_looked_for_seldom_meanwhile(module, elsewhere):
@@ -296,18 +296,18 @@ def test_no_other_process_is_begun_for_a_kernel_that_is_kept_or_on_one_processor
     first, second = module(), module()
     monkeypatch.setattr(compiled, "processors", lambda: 1)
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.coming is None
+    assert first.answer._cache.compiling_process is None
     first.answer(1)
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     elsewhere(second.answer, "one_kernel.answer(1)")
-    assert second.answer._cache.coming is None
+    assert second.answer._cache.compiling_process is None
 
 
 def test_a_program_that_is_frozen_is_not_begun_again(module, elsewhere, monkeypatch):
     first = module()
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.coming is None
+    assert first.answer._cache.compiling_process is None
 
 
 # -- the whole program ------------------------------------------------------------------------------------------------
@@ -325,11 +325,11 @@ def installed(tmp_path):
 
 def start(site, output, **variables):
     """Begin to solve and verify in another process."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
+    cached = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
     code = "import sys; from acegames.cli import main; sys.argv = ['acegames', 'solve', 'intersection', '-o', sys.argv[1]]; main()"
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, str(output)],
-        env={**kept, "PYTHONPATH": str(site), **variables},
+        env={**cached, "PYTHONPATH": str(site), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from acegames.errors import BadFile
-from acegames.system import container, headers
-from acegames.system.container import Below, is_mapped, read_archive, read_block, write_archive, write_block
+from acegames.system import container, npz
+from acegames.system.container import PrefixedArrays, is_mapped, read_archive, read_block, write_archive, write_block
 
 KIND = "acegames-test"
 HEADER = {"labels": ["a", "ü"], "n": 3}
@@ -40,9 +40,9 @@ def path(tmp_path, way):
 
 def check(path):
     """The content is as it was written."""
-    kind, found, arrays = read_archive(path, [KIND, "other"])
+    kind, read, arrays = read_archive(path, [KIND, "other"])
     assert kind == KIND
-    assert found == {"format": KIND, "version": 3, **HEADER}
+    assert read == {"format": KIND, "version": 1, **HEADER}
     assert list(arrays) == list(ARRAYS) and len(arrays) == len(ARRAYS)
     for name, array in ARRAYS.items():
         assert arrays[name] is arrays[name]
@@ -71,13 +71,13 @@ def test_same_content_same_bytes(path, tmp_path):
 def test_other_orders_and_strides_are_written_as_what_they_hold(tmp_path, way):
     arrays = {"fortran": np.asfortranarray(np.arange(6, dtype=">i4").reshape(2, 3)), "steps": np.arange(9)[::-2]}
     write_archive(tmp_path / "x", KIND, {}, arrays)
-    found = read_archive(tmp_path / "x", KIND)[2]
-    assert found["fortran"].tolist() == arrays["fortran"].tolist() and found["fortran"].dtype == np.dtype("i4")
-    assert found["steps"].tolist() == [8, 6, 4, 2, 0]
+    read = read_archive(tmp_path / "x", KIND)[2]
+    assert read["fortran"].tolist() == arrays["fortran"].tolist() and read["fortran"].dtype == np.dtype("i4")
+    assert read["steps"].tolist() == [8, 6, 4, 2, 0]
 
 
 def test_arrays_below_a_prefix(path):
-    below = Below(read_archive(path, KIND)[2], "game/")
+    below = PrefixedArrays(read_archive(path, KIND)[2], "game/")
     assert list(below) == ["row_ptr"] and len(below) == 1 and "x" not in below
     assert below["row_ptr"].tolist() == [0, 2, 5]
 
@@ -145,10 +145,10 @@ def test_a_mapping_outlives_the_name_of_its_file(path, way):
 def rewritten(path, change):
     """Change the header and make its digest right again: what an enemy would do."""
     content = path.read_bytes()
-    _, told, length, _ = container.HEAD.unpack(content[: container.HEAD.size])
-    header = json.loads(content[container.HEAD.size :][:told])
+    _, header_length, length, _ = container.HEAD.unpack(content[: container.HEAD.size])
+    header = json.loads(content[container.HEAD.size :][:header_length])
     data = content[data_begin(path) :]
-    checksums = content[container.HEAD.size + told :][: 4 * -(-length // container.PAGE)]
+    checksums = content[container.HEAD.size + header_length :][: 4 * -(-length // container.PAGE)]
     text = change(header)
     text = (text if isinstance(text, str) else json.dumps(header)).encode()
     digest = container._digest(len(text), length, text + checksums)
@@ -170,7 +170,7 @@ def test_rewriting_changes_nothing_by_itself(path):
         (lambda h: "[" * 100_000, "not valid JSON"),
         (lambda h: "[]", "names no format"),
         (lambda h: h.update(format="acegames-policy"), "'acegames-policy'"),
-        (lambda h: h.update(version=5), "version 5 of the format, this acegames understands 4; upgrade it"),
+        (lambda h: h.update(version=2), "version 2 of the format, this acegames understands 1; upgrade it"),
         (lambda h: h.update(version="2"), "version is '2'"),
         (lambda h: h.update(version=True), "version is True"),
         (lambda h: h.pop("arrays"), "describes arrays of 0 bytes"),
@@ -214,7 +214,7 @@ def test_what_cannot_be_stored_leaves_the_file_as_it_is(path, tmp_path, monkeypa
         write_archive(path, KIND, {}, {"x": np.array([None])})
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_archive(path, KIND, {"x": float("nan")}, {})
-    monkeypatch.setattr(headers, "HEADER", 10)
+    monkeypatch.setattr(npz, "HEADER", 10)
     with pytest.raises(BadFile, match="the limit is 10"):
         write_archive(path, KIND, {}, {})
     assert path.read_bytes() == before

@@ -1,5 +1,6 @@
 """Locks between processes, and the packages that must be imported by one at a time."""
 
+import getpass
 import os
 import subprocess
 import sys
@@ -7,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from acegames.system import locks
+from acegames.system import atomic
 
-SOURCE = str(Path(locks.__file__).parents[2])
+SOURCE = str(Path(atomic.__file__).parents[2])
 SLOW_PACKAGE = """
 import os, time
 def told(word):
@@ -38,17 +39,17 @@ def test_a_package_that_compiles_is_imported_by_one_process_at_a_time(tmp_path):
     (tmp_path / "quantecon").mkdir()
     (tmp_path / "quantecon" / "__init__.py").write_text(SLOW_PACKAGE)
     (tmp_path / "quantecon" / "game_theory.py").touch()
-    told = tmp_path / "told"
+    log = tmp_path / "told"
     code = "from acegames.stage.backend import load; load('quantecon')"
     path = os.pathsep.join([str(tmp_path), SOURCE])
-    run_all([code] * 3, PYTHONPATH=path, TOLD=str(told), TMPDIR=str(tmp_path), TEMP=str(tmp_path))
-    assert told.read_text().split() == ["begins", "ends"] * 3
+    run_all([code] * 3, PYTHONPATH=path, TOLD=str(log), TMPDIR=str(tmp_path), TEMP=str(tmp_path))
+    assert log.read_text().split() == ["begins", "ends"] * 3
 
 
 def test_who_is_killed_lets_go(tmp_path):
-    code = "import os; from acegames.system.locks import alone; alone('it').__enter__(); os._exit(0)"
+    code = "import os; from acegames.system.atomic import one_process_at_a_time; one_process_at_a_time('it').__enter__(); os._exit(0)"
     run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
-    assert (tmp_path / f"acegames-{locks.getpass.getuser()}-it.lock").exists()
+    assert (tmp_path / f"acegames-{getpass.getuser()}-it.lock").exists()
     run_all([code], PYTHONPATH=SOURCE, TMPDIR=str(tmp_path), TEMP=str(tmp_path))
 
 
@@ -56,14 +57,14 @@ def test_who_is_killed_lets_go(tmp_path):
 def test_a_child_that_has_the_file_open_does_not_keep_the_lock(tmp_path):
     code = """
 import os, time
-from acegames.system.locks import alone
-with alone("it"):
+from acegames.system.atomic import one_process_at_a_time
+with one_process_at_a_time("it"):
     child = os.fork()
     if not child:
         time.sleep(30)
         os._exit(0)
 begun = time.monotonic()
-with alone("it"):
+with one_process_at_a_time("it"):
     took = time.monotonic() - begun
 os.kill(child, 9)
 assert took < 15, took
@@ -72,12 +73,12 @@ assert took < 15, took
 
 
 def test_it_goes_on_where_another_hangs_or_nothing_can_be_locked(tmp_path, monkeypatch):
-    monkeypatch.setattr(locks, "LONGEST_WAIT", 0.05)
-    monkeypatch.setattr(locks.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(atomic, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(atomic.tempfile, "tempdir", str(tmp_path))
     entered = []
-    with locks.alone("it"), locks.alone("it"):
+    with atomic.one_process_at_a_time("it"), atomic.one_process_at_a_time("it"):
         entered.append("though another hangs")
-    monkeypatch.setattr(locks.tempfile, "tempdir", str(tmp_path / "missing"))
-    with locks.alone("it"):
+    monkeypatch.setattr(atomic.tempfile, "tempdir", str(tmp_path / "missing"))
+    with atomic.one_process_at_a_time("it"):
         entered.append("though there is no folder")
     assert len(entered) == 2

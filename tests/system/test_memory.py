@@ -15,14 +15,14 @@ import acegames as ace
 from acegames.cli import app
 from acegames.files import tables
 from acegames.files.formats import exporting
-from acegames.system.memory import within_memory
+from acegames.system.machine import memory_guard
 
 FAILS = "Unable to allocate 35.5 GiB for an array"
 MAKERS = ("zeros", "empty", "full", "array", "asarray", "arange", "concatenate", "column_stack", "tile")
 
 
 def test_a_block_and_a_function():
-    @within_memory("counting", "fewer take less")
+    @memory_guard("counting", "fewer take less")
     def count(n):
         if n < 0:
             raise MemoryError
@@ -31,12 +31,12 @@ def test_a_block_and_a_function():
         return n
 
     assert count(3) == 3 and count.__name__ == "count"
-    with pytest.raises(ace.TooLarge, match=r"not have enough memory for counting; fewer take less$") as told:
+    with pytest.raises(ace.TooLarge, match=r"not have enough memory for counting; fewer take less$") as caught:
         count(-1)
-    assert isinstance(told.value.__cause__, MemoryError)
+    assert isinstance(caught.value.__cause__, MemoryError)
     with pytest.raises(ace.TooLarge, match=r"for counting \(Unable to allocate 35\.5 GiB"):
         count(0)
-    with pytest.raises(ace.TooLarge, match=r"^as it was$"), within_memory("counting", ""):
+    with pytest.raises(ace.TooLarge, match=r"^as it was$"), memory_guard("counting", ""):
         raise ace.TooLarge("as it was")
 
 
@@ -93,11 +93,11 @@ def test_no_public_function_lets_a_memory_error_out(entry, there, monkeypatch):
     for name in MAKERS:
         monkeypatch.setattr(np, name, fail)
     try:
-        with pytest.raises(ace.TooLarge, match="not have enough memory for") as told:
+        with pytest.raises(ace.TooLarge, match="not have enough memory for") as caught:
             CALLS[entry](*there)
     finally:
         monkeypatch.undo()
-    assert failed and isinstance(told.value.__cause__, MemoryError)
+    assert failed and isinstance(caught.value.__cause__, MemoryError)
     assert not list(there[2].glob(".acegames-*")), "nothing unfinished is left"
 
 
@@ -128,8 +128,8 @@ def test_the_program_says_it_in_json_too(said, monkeypatch):
 
     monkeypatch.setattr(ace, "estimate", fail)
     result = CliRunner().invoke(app, ["check", "intersection", "--json"])
-    told = json.loads(result.stdout)
-    assert result.exit_code == told["exit_code"] == 5 and told["error"] == "TooLarge"
+    caught = json.loads(result.stdout)
+    assert result.exit_code == caught["exit_code"] == 5 and caught["error"] == "TooLarge"
 
 
 LIMITED = """

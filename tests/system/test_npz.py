@@ -58,9 +58,9 @@ def refused(path, kinds=KIND):
 
 
 def test_round_trip(path):
-    kind, found, arrays = read_archive(path, [KIND, "other"])
+    kind, head, arrays = read_archive(path, [KIND, "other"])
     assert kind == KIND
-    assert found == {"format": KIND, "version": 1, **HEADER}
+    assert head == {"format": KIND, "version": 1, **HEADER}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
@@ -69,8 +69,8 @@ def test_round_trip(path):
 
 
 def test_numpy_opens_it(path):
-    with np.load(path) as found:
-        assert np.array_equal(found["game/row_ptr"], ARRAYS["game/row_ptr"])
+    with np.load(path) as head:
+        assert np.array_equal(head["game/row_ptr"], ARRAYS["game/row_ptr"])
 
 
 def test_same_content_same_bytes(path, tmp_path):
@@ -83,9 +83,9 @@ def test_fortran_and_big_endian_arrays(tmp_path):
     array = np.asfortranarray(np.arange(6, dtype=">i4").reshape(2, 3))
     path = tmp_path / "x.npz"
     rewrite(path, [("header.json", header()), ("x.npy", npy(array))])
-    found = read_archive(path, KIND)[2]["x"]
-    assert np.array_equal(found, array)
-    assert found.dtype == np.dtype("i4")
+    head = read_archive(path, KIND)[2]["x"]
+    assert np.array_equal(head, array)
+    assert head.dtype == np.dtype("i4")
 
 
 def test_truncation(path, tmp_path):
@@ -106,11 +106,11 @@ def test_byte_flips_are_refused_or_harmless(path, tmp_path):
         damaged[position] ^= 1 << int(rng.integers(8))
         flipped.write_bytes(damaged)
         try:
-            kind, found, arrays = read_archive(flipped, KIND)
+            kind, head, arrays = read_archive(flipped, KIND)
         except BadFile:
             refusals += 1
         else:
-            assert (kind, found["labels"]) == (KIND, HEADER["labels"])
+            assert (kind, head["labels"]) == (KIND, HEADER["labels"])
             assert all(np.array_equal(arrays[name], array) for name, array in ARRAYS.items())
     assert refusals > len(whole) / 2
 
@@ -215,8 +215,8 @@ def test_duplicate_member(tmp_path):
 def test_text_arrays_only_in_plain_files(tmp_path):
     path = tmp_path / "plain.npz"
     np.savez(path, names=np.array(["a", "b"]))
-    kind, found, arrays = read_archive(path, (KIND, PLAIN))
-    assert (kind, found, arrays["names"].tolist()) == (PLAIN, {"bytes": path.stat().st_size}, ["a", "b"])
+    kind, head, arrays = read_archive(path, (KIND, PLAIN))
+    assert (kind, head, arrays["names"].tolist()) == (PLAIN, {"bytes": path.stat().st_size}, ["a", "b"])
     bad = np.array([0x110000], dtype="<u4").view("<U1")
     np.savez(path, names=bad)
     assert "not text" in refused(path, PLAIN)

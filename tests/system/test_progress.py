@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.files.tables import write_policy
-from acegames.system.progress import Progress, Teller
+from acegames.system.progress import Progress, ProgressReporter
 
 GAMES = {"small": lambda: ace.catalog.get("intersection"), "large": lambda: random_game(6, 10, 30)}
 
@@ -39,13 +39,13 @@ WORK = {
 @pytest.mark.parametrize("work", WORK)
 def test_every_step_is_told_from_its_beginning_to_its_end(work, solution, tmp_path):
     steps, call = WORK[work]
-    told = []
-    call(solution, tmp_path, told.append)
-    assert list(dict.fromkeys(state.step for state in told)) == steps
-    for state in told:
+    reports = []
+    call(solution, tmp_path, reports.append)
+    assert list(dict.fromkeys(state.step for state in reports)) == steps
+    for state in reports:
         assert 0 < state.layers_done <= state.layers and 0 < state.pairs_done <= state.pairs and state.seconds >= 0
     for step in steps:
-        mine = [state for state in told if state.step == step]
+        mine = [state for state in reports if state.step == step]
         assert (mine[-1].layers_done, mine[-1].pairs_done) == (mine[-1].layers, mine[-1].pairs)
         for _, run in groupby(mine, key=lambda state: (state.layers, state.pairs)):
             done = [state.pairs_done for state in run]
@@ -71,16 +71,16 @@ def test_what_cannot_be_called_is_refused_first(work, solution, tmp_path):
 
 
 def test_a_layer_that_takes_long_is_told_of_now_and_then(monkeypatch):
-    told = []
+    reports = []
     monkeypatch.setattr("acegames.system.progress.PAUSE", 0.0)
-    teller = Teller(told.append, "working", 2, 5)
+    teller = ProgressReporter(reports.append, "working", 2, 5)
     teller.pair()
     teller.layer(2)
     monkeypatch.setattr("acegames.system.progress.PAUSE", 1e9)
     teller.pair()
     teller.layer(1)
-    assert [(state.layers_done, state.pairs_done) for state in told] == [(0, 1), (1, 3), (2, 5)]
-    assert isinstance(told[0], Progress) and told[0].step == "working"
+    assert [(state.layers_done, state.pairs_done) for state in reports] == [(0, 1), (1, 3), (2, 5)]
+    assert isinstance(reports[0], Progress) and reports[0].step == "working"
 
 
 def never(*_, **__):
@@ -144,9 +144,9 @@ def test_a_report_finds_minimal_budgets_once(tmp_path, monkeypatch):
 
     built, begin = [], Frontier.__init__
 
-    def count(self, *given):
+    def count(self, *args):
         built.append(self)
-        begin(self, *given)
+        begin(self, *args)
 
     solution = ace.solve(GAMES["large"]())
     assert len(solution.game.constraints) == 2

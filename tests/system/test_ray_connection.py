@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from acegames.system import ray_connection
+from acegames.system import ray_cluster
 
 
 class Taking:
@@ -25,13 +25,13 @@ class Taking:
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_the_end_of_the_program_stays_its_own(elsewhere, monkeypatch):
     ray, before = Taking(), signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(ray_connection, "optional", lambda *_: ray)
+    monkeypatch.setattr(ray_cluster, "optional", lambda *_: ray)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if elsewhere:
-        thread = threading.Thread(target=ray_connection.connect, args=("auto",))
+        thread = threading.Thread(target=ray_cluster.connect, args=("auto",))
         thread.start()
         thread.join()
     else:
-        ray_connection.connect("auto")
+        ray_cluster.connect("auto")
     assert ray.connected
     assert signal.getsignal(signal.SIGTERM) is before

@@ -20,22 +20,22 @@ pytestmark = pytest.mark.slow
 
 
 def on_ray(one, **options):
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
-    return OnRay(one.address, **options)
+    return RayTasks(one.address, **options)
 
 
 def layers(tasks, depth, width, size, seconds=0.0, at=lambda step: None):
     """A graph of so many layers; each block is made of two of the layer before. The first numbers of the last layer, and those told."""
-    told = []
+    numbers = []
     shared = tasks.share(np.zeros(1))
-    layer = [tasks.run(jobs.large, shared, (size, 0.0), told=told.append)[0] for _ in range(width)]
+    layer = [tasks.run(jobs.large, shared, (size, 0.0), on_done=numbers.append)[0] for _ in range(width)]
     for step in range(1, depth):
         at(step)
         pairs = [[layer[k], layer[(k + 1) % width]] for k in range(width)]
-        layer = [tasks.run(jobs.large, shared, (size, seconds), pair, told=told.append)[0] for pair in pairs]
+        layer = [tasks.run(jobs.large, shared, (size, seconds), pair, on_done=numbers.append)[0] for pair in pairs]
     tasks.finish()
-    return [float(block.fetch()[0]) for block in layer], len(told)
+    return [float(block.fetch()[0]) for block in layer], len(numbers)
 
 
 def test_a_node_goes_and_another_comes(start_cluster):
@@ -50,9 +50,9 @@ def test_a_node_goes_and_another_comes(start_cluster):
         seen.append(tasks.workers)
 
     with on_ray(one) as tasks:
-        found, told = layers(tasks, 40, 6, 40_000, 0.02, change)
-    assert found == [2.0**40 - 1] * 6
-    assert told == 240
+        result, numbers = layers(tasks, 40, 6, 40_000, 0.02, change)
+    assert result == [2.0**40 - 1] * 6
+    assert numbers == 240
     assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
 
 
@@ -60,7 +60,7 @@ def test_a_node_goes_and_another_comes(start_cluster):
 def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that_make_them_again(
     start_cluster, seconds
 ):
-    one, told = start_cluster(2), []
+    one, numbers = start_cluster(2), []
     with on_ray(one) as tasks:
         shared = tasks.share(np.zeros(1))
         blocks = []
@@ -75,12 +75,12 @@ def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that
         one.remove_node(lost, allow_graceful=False)
         time.sleep(seconds)
         for _ in range(2):
-            tasks.run(jobs.fetching, shared, {"blocks": blocks}, told=told.append, at=left / 8)
+            tasks.run(jobs.fetching, shared, {"blocks": blocks}, on_done=numbers.append, at=left / 8)
         end = time.monotonic() + 90
-        while len(told) < 2:
+        while len(numbers) < 2:
             assert time.monotonic() < end, "it stands still"
             tasks.wait()
-    assert told == [8 * 2.0 * 40_000] * 2
+    assert numbers == [8 * 2.0 * 40_000] * 2
 
 
 def test_blocks_that_do_not_fit_into_memory_are_spilled(start_cluster):
@@ -166,7 +166,7 @@ def until(holds, seconds=30):
 def test_memory_that_runs_out_is_an_error_that_says_so(start_cluster, monkeypatch):
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.01")
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "100")
-    monkeypatch.setattr("acegames.system.ray_connection.OOM_RETRIES", 1)
+    monkeypatch.setattr("acegames.system.ray_cluster.OOM_RETRIES", 1)
     tasks = on_ray(start_cluster(1), retries=1)
     with pytest.raises(ace.ClusterError, match=r"ran out of memory.*start the same again"), tasks:  # noqa: PT012
         tasks.run(jobs.wait, tasks.share(0), 20.0)

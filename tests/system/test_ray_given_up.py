@@ -11,15 +11,15 @@ import weakref
 import pytest
 
 import two_nodes as jobs
-from acegames.system.ray_queue import Asked, Queue
+from acegames.system.ray_tasks import RayTask, TaskQueue
 from acegames.system.ray_worker import RayBlock
 
 
 def test_who_waits_for_tasks_that_another_thread_gives_up_goes_on(two_nodes):
     """As the thread does that explores beside a solve: a block whose task was never sent must not be waited for."""
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
-    tasks, ended, asked = OnRay(two_nodes), [], threading.Event()
+    tasks, ended, asked = RayTasks(two_nodes), [], threading.Event()
     apart = tasks.apart()
 
     def work():
@@ -48,7 +48,7 @@ class Ref:
 @pytest.mark.parametrize("width", [8, 16, 20])
 def test_the_queue_keeps_no_blocks_of_tasks_that_were_sent(width):
     """Layers of which each block is needed by the next one alone: blocks that nobody can ask for any more are let go."""
-    rng, queue, running, before, number, refs = random.Random(0), Queue(), [], [], 0, []
+    rng, queue, running, before, number, refs = random.Random(0), TaskQueue(), [], [], 0, []
 
     def send():
         while len(running) < 4 and (task := queue.ready()) is not None:
@@ -68,7 +68,7 @@ def test_the_queue_keeps_no_blocks_of_tasks_that_were_sent(width):
             while len(queue) + len(running) >= 16:
                 end_one()
             here.append(RayBlock(made=False))
-            queue.add(Asked(number, None, before[max(p - 1, 0) : p + 2], (), here[-1:], None, None))
+            queue.add(RayTask(number, None, before[max(p - 1, 0) : p + 2], (), here[-1:], None, None))
             number += 1
             send()
         before = here
@@ -130,13 +130,13 @@ def test_giving_up_short_tasks_does_not_end_the_process(two_nodes, seed):
 
 @pytest.mark.slow
 def test_ready_tasks_run_while_others_wait_for_a_slow_one(start_cluster):
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
-    with OnRay(start_cluster(2).address) as tasks:
+    with RayTasks(start_cluster(2).address) as tasks:
         shared, order = tasks.share(0), []
-        (slow,) = tasks.run(jobs.wait, shared, 10.0, told=lambda _: order.append("slow"))
+        (slow,) = tasks.run(jobs.wait, shared, 10.0, on_done=lambda _: order.append("slow"))
         for _ in range(3):
             tasks.run(jobs.wait, shared, 0.01, [slow])
-        tasks.run(jobs.wait, shared, 0.01, told=lambda _: order.append("ready"))
+        tasks.run(jobs.wait, shared, 0.01, on_done=lambda _: order.append("ready"))
         tasks.finish()
     assert order[0] == "ready"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from acegames.system.ray_nodes import AHEAD, FRESH, MOVED, Nodes
-from acegames.system.ray_worker import Place
+from acegames.system.ray_cluster import AHEAD, FRESH, MOVED, ClusterNodes
+from acegames.system.ray_worker import BlockPlace
 
 
 class Listed:
@@ -19,23 +19,23 @@ class Listed:
 
 
 def test_tasks_of_a_place_go_to_the_node_whose_share_it_is():
-    nodes = Nodes(Listed(c=1, a=1, b=2))  # in the order of their names: a quarter, a half, a quarter
+    nodes = ClusterNodes(Listed(c=1, a=1, b=2))  # in the order of their names: a quarter, a half, a quarter
     assert [nodes.choose([], at) for at in (0.0, 0.24, 0.25, 0.5, 0.74, 0.75, 1.0)] == ["a", "a", *"bbb", "c", "c"]
 
 
 def test_wherever_blocks_lie():
-    nodes, there = Nodes(Listed(a=1, b=1)), Place("a", 10**9)
+    nodes, there = ClusterNodes(Listed(a=1, b=1)), BlockPlace("a", 10**9)
     assert (nodes.choose([there]), nodes.choose([there], 0.9)) == ("a", "b")
 
 
 def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
-    nodes, chosen, ends = Nodes(Listed(a=1, b=2)), "", {}
+    nodes, chosen, ends = ClusterNodes(Listed(a=1, b=2)), "", {}
     while nodes.room():
-        chosen += nodes.choose([Place("a", 10**9)], 0.9)
+        chosen += nodes.choose([BlockPlace("a", 10**9)], 0.9)
         ends[chosen[-1]] = nodes.asked(chosen[-1], 100.0)
     assert chosen[:3] == "bba" and chosen.count("a") == AHEAD and chosen.count("b") == 2 * AHEAD
     nodes.ended("a", ends["a"])
-    assert nodes.room() and nodes.choose([Place("b", 10**9)], 0.9) == "a"
+    assert nodes.room() and nodes.choose([BlockPlace("b", 10**9)], 0.9) == "a"
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
     ],
 )
 def test_where_all_are_busy_a_task_goes_to_where_it_can_begin_first(of_a, of_b, size, chosen):
-    nodes = Nodes(Listed(a=1, b=1))
+    nodes = ClusterNodes(Listed(a=1, b=1))
     nodes.asked("a", of_a)
     nodes.asked("b", of_b)
-    assert nodes.choose([Place("b", size)], 0.1 if chosen == "b" else 0.9) == chosen
+    assert nodes.choose([BlockPlace("b", size)], 0.1 if chosen == "b" else 0.9) == chosen
 
 
 def test_a_node_is_free_for_one_more_when_enough_of_its_tasks_have_ended():
-    nodes = Nodes(Listed(a=2, b=1))
+    nodes = ClusterNodes(Listed(a=2, b=1))
     first = nodes.asked("a", 1.0)
     nodes.asked("a", 5.0)
     nodes.asked("b", 3.0)
@@ -71,16 +71,16 @@ def test_a_node_is_free_for_one_more_when_enough_of_its_tasks_have_ended():
 @pytest.mark.parametrize(("cpus", "chosen"), [(1, "b"), (16, "a")])
 def test_the_network_of_a_node_is_shared_by_its_processors(cpus, chosen):
     """What waits for bytes at every processor of a node waits longer than what waits at one."""
-    nodes = Nodes(Listed(a=cpus, b=cpus))
+    nodes = ClusterNodes(Listed(a=cpus, b=cpus))
     for _ in range(cpus):
         nodes.asked("a", 3.0)
         nodes.asked("b", 1.0)
-    assert nodes.choose([Place("a", int(MOVED))]) == chosen
+    assert nodes.choose([BlockPlace("a", int(MOVED))]) == chosen
 
 
 def test_a_node_that_was_gone_begins_anew():
     listed = Listed(a=1, b=1)
-    nodes = Nodes(listed)
+    nodes = ClusterNodes(listed)
     end = nodes.asked("a", 1.0)
     for cpus in ({"b": 1}, {"a": 1, "b": 1}):
         listed.cpus, nodes._seen = cpus, -FRESH
@@ -90,4 +90,4 @@ def test_a_node_that_was_gone_begins_anew():
 
 
 def test_no_node():
-    assert Nodes(Listed()).room() and Nodes(Listed()).choose([], 0.5) is None
+    assert ClusterNodes(Listed()).room() and ClusterNodes(Listed()).choose([], 0.5) is None

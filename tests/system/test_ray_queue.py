@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from acegames.system.ray_queue import Asked, Queue
+from acegames.system.ray_tasks import RayTask, TaskQueue
 from acegames.system.ray_worker import RayBlock
 
 
 def asked(number, *needs, inside=(), made=1):
-    return Asked(number, None, list(needs), list(inside), [RayBlock(made=False) for _ in range(made)], None, None)
+    return RayTask(number, None, list(needs), list(inside), [RayBlock(made=False) for _ in range(made)], None, None)
 
 
 def send(queue):
@@ -23,7 +23,7 @@ def send(queue):
 
 
 def test_tasks_are_sent_when_their_blocks_are_made_those_asked_for_first_before_others():
-    queue, tasks = Queue(), [asked(0)]
+    queue, tasks = TaskQueue(), [asked(0)]
     tasks += [asked(1, *tasks[0].made), asked(2), asked(3, *tasks[0].made)]
     for task in tasks:
         queue.add(task)
@@ -35,7 +35,7 @@ def test_tasks_are_sent_when_their_blocks_are_made_those_asked_for_first_before_
 
 
 def test_tasks_that_file_what_others_made_come_first():
-    queue, first = Queue(), asked(0)
+    queue, first = TaskQueue(), asked(0)
     tasks = [first, asked(1), asked(2), asked(3, inside=first.made, made=0), asked(4), asked(5, made=0)]
     for task in tasks:
         queue.add(task)
@@ -45,7 +45,7 @@ def test_tasks_that_file_what_others_made_come_first():
 
 
 def test_a_task_waits_until_the_blocks_that_it_fetches_itself_are_made():
-    queue, first = Queue(), asked(0)
+    queue, first = TaskQueue(), asked(0)
     queue.add(first)
     queue.add(second := asked(1, inside=first.made))
     assert (send(queue), send(queue)) == (first, None)
@@ -54,7 +54,7 @@ def test_a_task_waits_until_the_blocks_that_it_fetches_itself_are_made():
 
 
 def test_a_task_that_fetches_lost_blocks_is_put_off_until_they_are_there_again():
-    queue, block = Queue(), RayBlock(0)
+    queue, block = TaskQueue(), RayBlock(0)
     queue.add(first := asked(0, block, inside=[block]))
     queue.add(second := asked(1))
     queue.put_off(first)
@@ -64,14 +64,14 @@ def test_a_task_that_fetches_lost_blocks_is_put_off_until_they_are_there_again()
     queue.look(lambda task: True)
     assert (send(queue), len(queue)) == (first, 0)
     queue.again(first)  # it did not get them
-    assert (send(queue), len(queue), first.given, first.inside) == (None, 1, [block], [block])
+    assert (send(queue), len(queue), first.inputs, first.inside) == (None, 1, [block], [block])
     queue.look(lambda task: True)
     assert (send(queue), len(queue)) == (first, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_task_is_sent_once_and_never_before_those_it_needs_have_ended(seed):
-    rng, queue, tasks, running, order = random.Random(seed), Queue(), [], [], []
+    rng, queue, tasks, running, order = random.Random(seed), TaskQueue(), [], [], []
     while len(tasks) < 60 or queue or running:
         turn = rng.random()
         if turn < 0.4 and len(tasks) < 60:
@@ -83,11 +83,11 @@ def test_every_task_is_sent_once_and_never_before_those_it_needs_have_ended(seed
         else:
             unsent = [x for x in tasks if x.number not in order]
             assert len(queue) == len(unsent)
-            ready = [x for x in unsent if all(y.made for y in x.given)]
+            ready = [x for x in unsent if all(y.made for y in x.inputs)]
             assert queue.ready() is (ready or [None])[0]
             task = send(queue)
             if task is not None:
                 running.append(task)
                 order.append(task.number)
     assert sorted(order) == list(range(60))
-    assert not any(x.given or x.unmade for x in tasks)
+    assert not any(x.inputs or x.unmade for x in tasks)

@@ -11,14 +11,14 @@ import pytest
 
 import acegames as ace
 import two_nodes as jobs
-from acegames.system.tasks import Here
+from serial_tasks import SerialTasks
 
 
 @pytest.fixture
 def on_ray(two_nodes):
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
-    return lambda **options: OnRay(two_nodes, **options)
+    return lambda **options: RayTasks(two_nodes, **options)
 
 
 def failure(tasks, function, what):
@@ -39,15 +39,15 @@ def until_idle(begun):
 
 
 def a_graph_makes_the_right_blocks(tasks):
-    told = []
+    numbers = []
     with tasks:
         shared = tasks.share(np.arange(4.0))
         layer = [tasks.put(np.full(4, float(k))) for k in range(3)]
         for step in range(3):
             pairs = [[layer[k], layer[(k + 1) % 3]] for k in range(3)]
-            layer = [tasks.run(jobs.add, shared, step, pair, told=told.append)[0] for pair in pairs]
-        low, high = tasks.run(jobs.split, shared, None, layer[:1], made=2, told=told.append)
-        (inside,) = tasks.run(jobs.fetching, shared, {"blocks": [low, high]}, told=told.append)
+            layer = [tasks.run(jobs.add, shared, step, pair, on_done=numbers.append)[0] for pair in pairs]
+        low, high = tasks.run(jobs.split, shared, None, layer[:1], made=2, on_done=numbers.append)
+        (inside,) = tasks.run(jobs.fetching, shared, {"blocks": [low, high]}, on_done=numbers.append)
         tasks.finish()
     rows = np.array([np.full(4, float(k)) for k in range(3)])
     sums = []
@@ -56,7 +56,7 @@ def a_graph_makes_the_right_blocks(tasks):
         sums += list(rows.sum(axis=1))
     np.testing.assert_array_equal(low.fetch(), rows[0][:2])
     np.testing.assert_array_equal(inside.fetch(), rows[0][:2] + rows[0][2:])
-    assert sorted(told) == sorted([*sums, 4, float(inside.fetch().sum())])
+    assert sorted(numbers) == sorted([*sums, 4, float(inside.fetch().sum())])
 
 
 def an_error_is_raised_as_it_was_raised_in_the_task(tasks):
@@ -71,7 +71,7 @@ CONTRACT = [a_graph_makes_the_right_blocks, an_error_is_raised_as_it_was_raised_
 
 @pytest.mark.parametrize("check", CONTRACT)
 def test_here(check):
-    check(Here())
+    check(SerialTasks())
 
 
 @pytest.mark.parametrize("check", CONTRACT)
@@ -85,8 +85,8 @@ def test_what_is_shared_is_loaded_once_by_each_worker_and_blocks_are_read_only(o
         shared, other = tasks.share(np.arange(5)), tasks.share(np.arange(6))
         (block,) = tasks.run(jobs.add, shared, np.zeros(5))
         for _ in range(6):
-            tasks.run(jobs.look, shared, None, [block], made=0, told=seen.append)
-            tasks.run(jobs.look, other, None, made=0, told=seen.append)
+            tasks.run(jobs.look, shared, None, [block], made=0, on_done=seen.append)
+            tasks.run(jobs.look, other, None, made=0, on_done=seen.append)
         tasks.finish()
     assert len(seen) == 12
     assert len({(x["pid"], x["shared"]) for x in seen}) == 2 * len({x["pid"] for x in seen})
@@ -114,18 +114,18 @@ def test_blocks_come_to_this_process_before_it_fetches_them(on_ray):
 
 def test_no_more_tasks_are_under_way_than_allowed_and_each_is_told_once(on_ray):
     with on_ray(in_flight=5) as tasks:
-        told, most = [], 0
+        numbers, most = [], 0
         shared = tasks.share(np.zeros(1))
         blocks = [tasks.put(np.ones(1))]
         for k in range(60):
-            blocks += tasks.run(jobs.add, shared, float(k), blocks[-1:] if k % 3 else (), told=told.append)
-            most = max(most, k + 1 - len(told))
-        assert len(told) >= 55  # before `finish`
+            blocks += tasks.run(jobs.add, shared, float(k), blocks[-1:] if k % 3 else (), on_done=numbers.append)
+            most = max(most, k + 1 - len(numbers))
+        assert len(numbers) >= 55  # before `finish`
         tasks.finish()
     assert most == 5
     steps = np.arange(60.0)
     starts = steps - steps % 3
-    assert sorted(told) == sorted(sum(np.arange(start, k + 1)) for start, k in zip(starts, steps, strict=True))
+    assert sorted(numbers) == sorted(sum(np.arange(start, k + 1)) for start, k in zip(starts, steps, strict=True))
 
 
 def test_an_error_gives_up_the_other_tasks(on_ray):
@@ -166,15 +166,15 @@ def test_a_function_that_makes_another_number_of_blocks_is_named(on_ray):
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_made_up_for_and_told_of_once(on_ray, tmp_path):
-    told = []
+    numbers = []
     with on_ray() as tasks:
         shared = tasks.share(np.zeros(1))
         before = [tasks.run(jobs.add, shared, 1.0)[0] for _ in range(4)]
-        (block,) = tasks.run(jobs.end_once, shared, (str(tmp_path / "ran"), 7), before, told=told.append)
-        after = [tasks.run(jobs.add, shared, 2.0, [block], told=told.append)[0] for _ in range(4)]
+        (block,) = tasks.run(jobs.end_once, shared, (str(tmp_path / "ran"), 7), before, on_done=numbers.append)
+        after = [tasks.run(jobs.add, shared, 2.0, [block], on_done=numbers.append)[0] for _ in range(4)]
         tasks.finish()
     assert [x.fetch().tolist() for x in after] == [[9.0]] * 4
-    assert sorted(told) == [7, 9.0, 9.0, 9.0, 9.0]
+    assert sorted(numbers) == [7, 9.0, 9.0, 9.0, 9.0]
     assert tasks.stats.again == 1
 
 
@@ -189,12 +189,12 @@ def test_a_process_that_ends_each_time_is_an_error(on_ray, tmp_path, retries, of
 
 
 def test_a_connection_is_used_for_its_own_address_alone(on_ray, two_nodes):
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
-    assert on_ray().workers == OnRay("auto").workers == OnRay(None).workers == 2
+    assert on_ray().workers == RayTasks("auto").workers == RayTasks(None).workers == 2
     port = int(two_nodes.rpartition(":")[2])
     with pytest.raises(ace.ClusterError, match=rf"is connected with the Ray cluster at {two_nodes}, not with"):
-        OnRay(f"127.0.0.1:{port - 1}")
+        RayTasks(f"127.0.0.1:{port - 1}")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ def test_a_connection_is_used_for_its_own_address_alone(on_ray, two_nodes):
 )
 def test_wrong_options_are_refused(options, message):
     pytest.importorskip("ray", reason=jobs.MISSING)
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
     with pytest.raises(ace.InvalidOption, match=message):
-        OnRay(**options)
+        RayTasks(**options)
 
 
 @pytest.mark.slow

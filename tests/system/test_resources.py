@@ -60,18 +60,18 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_memory_stays_within_the_estimate(shape):
-    found = measured(shape)
-    assert found["grown"] > 5 * 2**20, "too small to tell"
-    assert found["grown"] <= found["memory"] - estimates.FIXED_BYTES, found
+    result = measured(shape)
+    assert result["grown"] > 5 * 2**20, "too small to tell"
+    assert result["grown"] <= result["memory"] - estimates.FIXED_BYTES, result
 
 
 @LINUX
 @pytest.mark.parametrize("shape", ["dense", pytest.param("wide", marks=pytest.mark.slow)])
 def test_memory_of_one_shape(shape):
-    found = measured(shape)
-    assert found["grown"] > 5 * 2**20, "too small to tell"
-    assert found["grown"] <= found["memory"] - estimates.FIXED_BYTES, found
-    assert found["peak"] <= found["memory"], found
+    result = measured(shape)
+    assert result["grown"] > 5 * 2**20, "too small to tell"
+    assert result["grown"] <= result["memory"] - estimates.FIXED_BYTES, result
+    assert result["peak"] <= result["memory"], result
 
 
 # -- limits
@@ -115,8 +115,8 @@ def test_lists_where_boxes_do_not_fit(monkeypatch):
     assert planned.dense and planned.memory > limited.memory
     with pytest.raises(ace.TooLarge):
         ace.solve(scattered(), engine=ace.LocalEngine(memory=limited.memory, dense=True))
-    found = ace.solve(scattered(), engine=limited)
-    assert found.stats.pairs == wanted.stats.pairs and found.values.tobytes() == wanted.values.tobytes()
+    result = ace.solve(scattered(), engine=limited)
+    assert result.stats.pairs == wanted.stats.pairs and result.values.tobytes() == wanted.values.tobytes()
 
 
 # -- interrupts

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

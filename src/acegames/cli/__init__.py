@@ -22,11 +22,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import acegames as ace
-from acegames.cli import checking, judging, looking, showing, solving
 from acegames.cli import options as opt
-from acegames.cli.given import unfolded
+from acegames.cli import verbs_files, verbs_safety, verbs_solving
+from acegames.cli.game_options import unfolded
+from acegames.cli.phrases import in_option_words
 from acegames.cli.screen import Answer, err, escape, out, speaking, widen
-from acegames.cli.wording import in_option_words
 from acegames.errors import AceError, Infeasible, NoEquilibrium, TooLarge
 from acegames.system.limits import MESSAGE
 
@@ -36,19 +36,19 @@ EXIT_CODES: dict[type[Exception], int] = {Infeasible: 3, NoEquilibrium: 4, TooLa
 INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 
 EXAMPLES: dict[Callable[..., Answer], str] = {
-    checking.check: "acegames check my_game.yaml",
-    showing.show: "acegames show intersection --state ice",
-    checking.frontier: "acegames frontier knapsack --curve --points 12",
-    checking.reduce: "acegames reduce intersection -o reduced.yaml",
-    solving.solve: "acegames solve intersection --concept ce --objective egalitarian -o solution.ace",
-    solving.bracket: "acegames bracket drones --epsilon 0.5",
-    judging.verify: "acegames verify solution.ace",
-    judging.prove: "acegames prove solution.ace -o solution.proof --checker ace_check.py",
-    judging.simulate: "acegames simulate solution.ace --episodes 10000 --seed 1",
-    looking.export: "acegames export solution.ace -o policy.csv",
-    looking.report: "acegames report solution.ace -o report.html",
-    looking.catalog: "acegames catalog intersection -o intersection.yaml",
-    looking.bench: "acegames bench",
+    verbs_safety.check: "acegames check my_game.yaml",
+    verbs_files.show: "acegames show intersection --state ice",
+    verbs_safety.frontier: "acegames frontier knapsack --curve --points 12",
+    verbs_safety.reduce: "acegames reduce intersection -o reduced.yaml",
+    verbs_solving.solve: "acegames solve intersection --concept ce --objective egalitarian -o solution.ace",
+    verbs_solving.bracket: "acegames bracket drones --epsilon 0.5",
+    verbs_solving.verify: "acegames verify solution.ace",
+    verbs_solving.prove: "acegames prove solution.ace -o solution.proof --checker ace_check.py",
+    verbs_solving.simulate: "acegames simulate solution.ace --episodes 10000 --seed 1",
+    verbs_files.export: "acegames export solution.ace -o policy.csv",
+    verbs_files.report: "acegames report solution.ace -o report.html",
+    verbs_files.catalog: "acegames catalog intersection -o intersection.yaml",
+    verbs_files.bench: "acegames bench",
 }
 """Every verb, in the order of the help, with an example."""
 
@@ -122,7 +122,7 @@ def usage(command: Any) -> list[str]:
     return [*words, "[OPTIONS]"]
 
 
-class _Program(TyperGroup):
+class _CommandGroup(TyperGroup):
     """The verbs. Wrong words, such as an unknown option, are told in JSON too under --json."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -136,7 +136,7 @@ class _Program(TyperGroup):
             options["standalone_mode"] = False
             sys.exit(super().main(args, prog_name, **options))
         except USAGE_ERROR as error:
-            from acegames.cli.answers import print_json
+            from acegames.cli.json_answers import print_json
 
             fields = {"error": "UsageError", "message": error.format_message(), "place": None, "minimal_budgets": None}
             print_json(words[0] if words[0] in self.commands else None, error.exit_code, fields)
@@ -165,7 +165,7 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
                 answer = call(*args, **kwargs)
             code = answer.code
             if as_json:
-                from acegames.cli.answers import print_json
+                from acegames.cli.json_answers import print_json
 
                 print_json(function.__name__, code, answer.data)
         except (KeyboardInterrupt, _Terminated) as stop:
@@ -211,7 +211,7 @@ def _failed(error: Exception, verb: str, as_json: bool) -> int:
     if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file
         message = f"{message[: MESSAGE - 100]} ... {message[-90:]}"
     if as_json:
-        from acegames.cli.answers import error_data, print_json
+        from acegames.cli.json_answers import error_data, print_json
 
         with contextlib.suppress(OSError):
             print_json(verb, code, error_data(error, message))
@@ -221,7 +221,7 @@ def _failed(error: Exception, verb: str, as_json: bool) -> int:
 
 app = typer.Typer(
     name="acegames",
-    cls=_Program,
+    cls=_CommandGroup,
     help="Equilibria of Markov games whose hard budgets hold at every moment, with probability one.",
     no_args_is_help=True,
     add_completion=True,
@@ -232,7 +232,6 @@ app = typer.Typer(
 )
 for _function, _example in EXAMPLES.items():
     app.command(cls=_Verb, epilog=f"Example:  {_example}")(program_verb(_function))
-app.command(cls=_Verb, hidden=True)(program_verb(judging.certify))
 
 
 @app.callback(invoke_without_command=True)

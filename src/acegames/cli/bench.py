@@ -20,7 +20,7 @@ LARGE = ((14, 100, 330),)  # the same, for a GPU
 def random_game(
     states: int, horizon: int, budget: int, *, actions: int = 3, constraints: int = 2, largest: int = 5, seed: int = 0
 ) -> MarkovGame:
-    """Return two players with random sparse transitions, rewards and integer costs; (0, 0) is free."""
+    """Return a game of two players, random and sparse, with integer costs; (0, 0) is free."""
     rng = np.random.default_rng(seed)
     shape = (states, actions, actions)
     transition = rng.dirichlet(np.ones(states), size=shape)
@@ -45,7 +45,9 @@ def measure(game: MarkovGame, engine: Engine | None = None) -> dict[str, Any]:
 
 
 def measurements(engine: Engine | None = None, *, large: bool = False) -> list[dict[str, Any]]:
-    """Return games of growing size; the first two, unmeasured, warm up the compiled code."""
+    """Return measurements of games of growing size; the first two, unmeasured, warm up the compiled
+    code.
+    """
     for size in ((2, 2, 2), SIZES[:2][-1]):  # small and large games are verified by kernels of their own
         measure(random_game(*size), engine)
     if large:

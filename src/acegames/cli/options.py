@@ -1,6 +1,6 @@
 """Options and arguments that verbs share: their help, and words in, objects out.
 
-What takes long to load is imported inside the functions: `completion` says why.
+What takes long to load is imported inside the functions: `game_options` says why.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 import acegames as ace
-from acegames.cli.completion import concepts, games, objectives, offered, solutions
-from acegames.cli.given import NOTHING as NOTHING
-from acegames.cli.given import Given as Given
-from acegames.cli.given import Param as Param
-from acegames.cli.given import whole as whole
+from acegames.cli.game_options import NOTHING as NOTHING
+from acegames.cli.game_options import GameOptions as GameOptions
+from acegames.cli.game_options import Param as Param
+from acegames.cli.game_options import concepts, games, objectives, offered, solutions
+from acegames.cli.game_options import whole as whole
+from acegames.cli.phrases import counted, memory_text
 from acegames.cli.screen import warning_in_words, working
-from acegames.cli.words import counted, room
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.errors import BadFile, InvalidOption, TooLarge
-from acegames.system import atomic, endings
+from acegames.system import atomic, limits
 
 if TYPE_CHECKING:
     from acegames.engines import Engine
@@ -123,7 +123,7 @@ def instead_of_part(words: list[str], *, takes_cost: bool) -> str:
     none.
     """
     budget = re.search(r"\n--budgets?[=\n](?!-)([^\n]+=[^\n]+)", "\n".join(["", *words]))
-    if takes_cost and any(Path(word).suffix.lower() in endings.MODELS for word in words):
+    if takes_cost and any(Path(word).suffix.lower() in limits.MODELS for word in words):
         said = budget[1] if budget else "NAME=BUDGET"
         return f"; of a model, --cost {said} bounds the total of a reward structure."
     return f", which is part of the game (-p sets it for a catalog game). {CHANGE}."
@@ -134,14 +134,14 @@ def output(text: str, metavar: str = "FILE") -> Any:
     return Option("-o", "--output", metavar=metavar, help=text)
 
 
-def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
-    """Return a file if there is one of that name, else a catalog game, with parameters where given."""
-    path, param, option = Path(name), given.param, given.of_model()
+def read_game(name: str, typed: GameOptions = NOTHING) -> ace.MarkovGame:
+    """Return the game in a file of that name, else a catalog game, with its parameters."""
+    path, param, option = Path(name), typed.param, typed.of_model()
     if path.is_file():
         options = {}
-        if path.suffix.lower() in endings.MODELS:
-            options = given.options_of_model()
-        elif (param or option) and (instead := endings.transitions_instead(path)):
+        if path.suffix.lower() in limits.MODELS:
+            options = typed.options_of_model()
+        elif (param or option) and (instead := limits.transitions_instead(path)):
             raise InvalidOption(f"{name}: {instead}")
         elif param or option:
             said, whose = (
@@ -155,9 +155,9 @@ def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
     if option is not None and name in ace.catalog.names():
         raise InvalidOption(f"{option}: goes with a model of PRISM or Storm, {name} is a catalog game")
     if name in ace.catalog.names():
-        from acegames.cli.parameters import build
+        from acegames.cli.game_options import build_catalog_game
 
-        return build(name, given.param or ())
+        return build_catalog_game(name, typed.param or ())
     if path.is_dir():
         raise IsADirectoryError(f"{name}: a folder, not a file")
     if path.exists():
@@ -171,14 +171,14 @@ def read_game(name: str, given: Given = NOTHING) -> ace.MarkovGame:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """ ", did you mean ...?" for a word that is nearly a known one; else nothing."""
+    """Return " (did you mean ...?)" for a word that is nearly a known one; else nothing."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _games_beside(path: Path) -> list[str]:
     """Return those that may hold a game."""
-    return [name for name in _beside(path) if Path(name).suffix.lower() in endings.GAMES]
+    return [name for name in _beside(path) if Path(name).suffix.lower() in limits.GAMES]
 
 
 def _beside(path: Path) -> list[str]:
@@ -189,23 +189,23 @@ def _beside(path: Path) -> list[str]:
 
 
 def read_policy(
-    file: Path, against: str | None, given: Given = NOTHING
+    file: Path, against: str | None, typed: GameOptions = NOTHING
 ) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
-    """Game, policy and solution of a file; with --game that game, the policy, no solution."""
+    """Return game, policy and solution of a file; with --game that game, the policy and None."""
     if against is None:
-        refuse_param(given)
+        refuse_param(typed)
         solution = read_solution(file)
         return solution.game, solution.policy, solution
     refuse_game(file)
-    return read_game(against, given), ace.Policy.load(file), None
+    return read_game(against, typed), ace.Policy.load(file), None
 
 
-def refuse_param(given: Given) -> None:
+def refuse_param(typed: GameOptions) -> None:
     """Raise InvalidOption where parameters are given, but no game that could have them."""
-    if given.param:
-        raise InvalidOption(f"-p {given.param[0]}: goes with --game and the name of a catalog game")
-    if given.of_model() is not None:
-        raise InvalidOption(f"{given.of_model()}: goes with --game and a model of PRISM or Storm")
+    if typed.param:
+        raise InvalidOption(f"-p {typed.param[0]}: goes with --game and the name of a catalog game")
+    if typed.of_model() is not None:
+        raise InvalidOption(f"{typed.of_model()}: goes with --game and a model of PRISM or Storm")
 
 
 def read_solution(file: Path) -> ace.Solution:
@@ -228,9 +228,9 @@ def refuse_game(file: Path) -> None:
 
     if not file.exists() and str(file) not in ace.catalog.names():
         raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
-    if file.is_file() and (found := _code(file)):
+    if file.is_file() and (exported := _code(file)):
         raise InvalidOption(
-            f"{file}: {found}, not a solution or a policy file; give the solution that it was exported from"
+            f"{file}: {exported}, not a solution or a policy file; give the solution that it was exported from"
         )
     if file.is_file() and _is_policy_table(file):
         raise InvalidOption(
@@ -251,16 +251,16 @@ def _code(file: Path) -> str | None:
     """Return what a file is that only policies are exported to, such as a C header; else None."""
     from acegames.files.formats import POLICY, format_of
 
-    found = format_of(file)
-    return found.words if found is not None and found.kind == POLICY else None
+    file_format = format_of(file)
+    return file_format.words if file_format is not None and file_format.kind == POLICY else None
 
 
 def _is_policy_table(file: Path) -> bool:
     """Return whether a table is that of a policy; a game has its head in a file beside it (CSV)."""
     from acegames.files.formats import format_of
 
-    found = format_of(file)
-    return found is not None and found.export_policy is not None and not Path(f"{file}.json").exists()
+    file_format = format_of(file)
+    return file_format is not None and file_format.export_policy is not None and not Path(f"{file}.json").exists()
 
 
 def _is_proof(file: Path) -> bool:
@@ -303,7 +303,7 @@ def wanted_concept(
     floor: float | None = None,
     backend: str | None = None,
 ) -> Concept:
-    """Return the concept that is asked for; what is not said is taken from the solution in a file."""
+    """Return the concept that is asked for; the rest is taken from the solution in a file."""
     stored: Concept | None = None
     if Path(name).is_file():
         with contextlib.suppress(BadFile):
@@ -312,14 +312,14 @@ def wanted_concept(
     asked = read_concept(
         usual if kind is None else kind, "welfare" if objective is None else objective, game, floor, backend
     )
-    kept: dict[str, Any] = {}
+    unsaid: dict[str, Any] = {}
     if stored is not None and objective is None:
-        kept["objective"] = stored.objective
+        unsaid["objective"] = stored.objective
     if isinstance(stored, Correlated) and type(asked) is type(stored) and floor is None:
-        kept["floor"] = stored.floor
+        unsaid["floor"] = stored.floor
     if isinstance(stored, ace.Nash) and type(asked) is type(stored) and backend is None:
-        kept["backend"] = stored.backend
-    return replace(asked, **kept)
+        unsaid["backend"] = stored.backend
+    return replace(asked, **unsaid)
 
 
 def _objective_of(text: str, players: dict[str, Any]) -> Any:
@@ -348,15 +348,15 @@ def read_engine(
         *others, last = known
         raise InvalidOption(f"--engine {name}: must be {', '.join(others)} or {last}{nearest(name, known)}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes("--memory", memory)}
-    given: dict[str, Any] = {option: limit for option, limit in limits.items() if limit is not None}
+    chosen: dict[str, Any] = {option: limit for option, limit in limits.items() if limit is not None}
     if address is None and name == "gpu":
-        return ace.GPUEngine(host=ace.LocalEngine(**given))
-    if given and name not in ("local", "gpu"):
-        raise InvalidOption(f"--{next(iter(given))}: goes with --engine local, {NO_LIMITS[name]}")
+        return ace.GPUEngine(host=ace.LocalEngine(**chosen))
+    if chosen and name not in ("local", "gpu"):
+        raise InvalidOption(f"--{next(iter(chosen))}: goes with --engine local, {NO_LIMITS[name]}")
     if address is not None and name != "ray":
         raise InvalidOption(f"--address {address}: goes with --engine ray")
     engines: dict[str, Any] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine, "ray": ace.RayEngine}
-    engine: Engine = engines[name](**given, **({} if address is None else {"address": address}))
+    engine: Engine = engines[name](**chosen, **({} if address is None else {"address": address}))
     return engine
 
 
@@ -403,15 +403,15 @@ def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False)
     needed = needs.memory - (needs.policy if on_disk else 0)
     if needed / (1 if needs.counted else SAMPLED) <= allowed:
         return None
-    limit = f"{room(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
+    limit = f"{memory_text(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
     least = None if memory is not None else needs.on_cluster(1).least_nodes
-    elsewhere = (
+    on_cluster = (
         "" if least is None else f", and about {counted(least, 'machine')} like this one would do (--engine ray)"
     )
     return (
-        f"solving {size_words(needs)} needs about {room(needed)} of memory, but only {limit}; "
+        f"solving {size_words(needs)} needs about {memory_text(needed)} of memory, but only {limit}; "
         "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "
-        f"a solve with --no-values or --checkpoint needs less, and --memory allows more{elsewhere}"
+        f"a solve with --no-values or --checkpoint needs less, and --memory allows more{on_cluster}"
     )
 
 
@@ -432,9 +432,9 @@ def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
     pairs = [part.rpartition("=") for part in text.split(",")]
     if len({name.strip() for name, *_ in pairs}) < len(pairs):
         raise InvalidOption(f"--epsilon {text}: a constraint is named twice")
-    given = {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
-    named = {*given, *map(negated, given)}  # one serves both sides of `between`
-    return given | {c: 0 for c in game.constraints if c not in named}
+    amounts = {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
+    named = {*amounts, *map(negated, amounts)}  # one serves both sides of `between`
+    return amounts | {c: 0 for c in game.constraints if c not in named}
 
 
 def discounted(

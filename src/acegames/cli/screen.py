@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.system.bars import EXPLORING, saying_when_it_compiles, terminal_bar
+from acegames.system.progress import EXPLORING, saying_when_it_compiles, terminal_bar
 
 WIDE = 100_000  # columns where nobody looks at lines: none is wrapped, so that programs find what they look for
 UNREAD = 141  # 128 and the number of SIGPIPE, as shells have it
@@ -72,10 +72,10 @@ def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
 @contextmanager
 def warning_in_words() -> Iterator[None]:
     """Print warnings about games as sentences on standard error, unless --quiet silences notes."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ace.GameWarning)
         yield
-    for warning in told:
+    for warning in caught:
         if not issubclass(warning.category, ace.GameWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         elif logging.getLogger("acegames").isEnabledFor(logging.WARNING):
@@ -140,16 +140,16 @@ def show_table(
     if spare < 0:
         _show_cells(heads, lines)
         return
-    found = Table()
+    table = Table()
     for k in sorted(range(len(heads)), key=lambda k: k not in text):  # these get what room there is first
         more = min(spare, most[k] - least[k])
         least[k], spare = least[k] + more, spare - more
     for k, head in enumerate(heads):
         side: Any = "left" if k in text or k >= len(heads) - last else "right"
-        found.add_column(Text(one_line(head)), justify=side, width=least[k], overflow="fold")
+        table.add_column(Text(one_line(head)), justify=side, width=least[k], overflow="fold")
     for line in lines:
-        found.add_row(*map(Text, line))
-    out.print(found)
+        table.add_row(*map(Text, line))
+    out.print(table)
 
 
 def least_width(heads: Sequence[Any], rows: Iterable[Sequence[str]]) -> int:
@@ -165,11 +165,11 @@ def _widths(
     heads: Sequence[Any], lines: list[list[str]], text: Collection[int], parts: Callable[[str], list[str]]
 ) -> list[int]:
     """Return the width of each column if heads and `text` are broken into these parts."""
-    found = []
+    widths = []
     for k, head in enumerate(heads):
         cells = [part for line in lines for part in (parts(line[k]) if k in text else [line[k]])]
-        found.append(max(map(cell_len, (*parts(one_line(head)), *cells)), default=1))
-    return found
+        widths.append(max(map(cell_len, (*parts(one_line(head)), *cells)), default=1))
+    return widths
 
 
 def _show_cells(heads: Sequence[Any], lines: list[list[str]]) -> None:

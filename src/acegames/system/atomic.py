@@ -6,19 +6,22 @@ file is locked while its process lives, so that the next writer can remove what 
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import getpass
 import hashlib
 import os
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
 from acegames.errors import InvalidOption
-from acegames.system.locks import try_lock
 
 Path = str | os.PathLike[str]
 
@@ -154,8 +157,8 @@ def _replaceable(path: str, known: os.stat_result) -> bool:
     """Return whether this is an ordinary file that has a name; one that is open may have been
     deleted.
     """
-    found = _stat(path)
-    return stat.S_ISREG(known.st_mode) and found is not None and os.path.samestat(found, known)
+    there = _stat(path)
+    return stat.S_ISREG(known.st_mode) and there is not None and os.path.samestat(there, known)
 
 
 def _create(beginning: str, like: os.stat_result | None) -> tuple[str, int]:
@@ -209,3 +212,70 @@ def _remove_if_abandoned(path: str) -> None:
         os.close(handle)
     if abandoned and os.name != "posix":
         os.unlink(path)
+
+
+# -- locks --
+# Locks on open files. The system lets go of them when a process ends, however it ends.
+
+
+LONGEST_WAIT = 60.0  # seconds for another process, which may hang
+HELD = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
+
+
+def try_lock(handle: int) -> bool | None:
+    """Lock an open file; False where another handle has it, None where there are no locks."""
+    try:
+        _lock(handle)
+    except OSError as error:
+        return False if error.errno in HELD else None
+    return True
+
+
+@contextlib.contextmanager
+def one_process_at_a_time(what: str) -> Iterator[None]:
+    """Wait until none of this user's processes on this machine is in here for the same, then go on.
+
+    Where files cannot be locked, and after LONGEST_WAIT, it goes on as well: this is for what is
+    nearly always right without.
+    """
+    handle = None
+    with contextlib.suppress(OSError, KeyError, ImportError):  # the last two: a user without a name
+        path = os.path.join(tempfile.gettempdir(), f"acegames-{getpass.getuser()}-{what}.lock")
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        until = time.monotonic() + LONGEST_WAIT
+        while handle is not None and try_lock(handle) is False and time.monotonic() < until:
+            time.sleep(0.02)
+        yield
+    finally:
+        if handle is not None:
+            with contextlib.suppress(OSError):  # closing is not enough where a child has the file open
+                _unlock(handle)
+            os.close(handle)
+
+
+if sys.platform == "win32":
+
+    def _lock(handle: int) -> None:
+        import msvcrt
+
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+    def _unlock(handle: int) -> None:
+        import msvcrt
+
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
+else:
+
+    def _lock(handle: int) -> None:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(handle: int) -> None:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_UN)

@@ -1,7 +1,7 @@
 """Records of arrays whose types name their axes, as in `utility: Annotated[Floats, "rows 2N G"]`.
 
-An array whose axes are not named has one. What a record says of its arrays is enough to make room
-for them, in memory or on a GPU, to know how many bytes that takes, and to compile what is given
+An array whose axes are not named has one. What a record says of its arrays is enough to allocate
+them, in memory or on a GPU, to know how many bytes that takes, and to compile what is given
 such records before there are any.
 """
 
@@ -18,16 +18,16 @@ Record = TypeVar("Record")
 
 @cache
 def _arrays(record: Any) -> dict[str, tuple[tuple[str, ...], np.dtype[Any]] | type]:
-    """Axes and kind of numbers of each field; of one that is no array, its type."""
-    found = dict[str, Any]()
+    """Return the axes and the kind of numbers of each field; of one that is no array, its type."""
+    fields = dict[str, Any]()
     for name, hint in get_type_hints(record, include_extras=True).items():
         kind, axes = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, "n")
         kind = _meant(kind)
         if get_origin(kind) is np.ndarray:
-            found[name] = tuple(axes.split()), np.dtype(get_args(get_args(kind)[1])[0])
+            fields[name] = tuple(axes.split()), np.dtype(get_args(get_args(kind)[1])[0])
         else:
-            found[name] = kind
-    return found
+            fields[name] = kind
+    return fields
 
 
 def _meant(kind: Any) -> Any:
@@ -40,22 +40,24 @@ def _meant(kind: Any) -> Any:
 
 
 def _shapes(record: type, lengths: Mapping[str, int]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Of a record that has arrays only; an axis may be a number."""
-    found = list[tuple[tuple[int, ...], np.dtype[Any]]]()
+    """Return shape and kind of each field of a record that has arrays only; an axis may be a
+    number.
+    """
+    shapes = list[tuple[tuple[int, ...], np.dtype[Any]]]()
     for said in _arrays(record).values():
         assert isinstance(said, tuple)
         axes, dtype = said
-        found.append((tuple(int(x) if x.isdigit() else lengths[x] for x in axes), dtype))
-    return found
+        shapes.append((tuple(int(x) if x.isdigit() else lengths[x] for x in axes), dtype))
+    return shapes
 
 
-def room(record: type[Record], lengths: Mapping[str, int], make: Callable[..., Any] = np.empty) -> Record:
-    """Return arrays for a record whose axes are this long, made from shape and kind."""
+def allocate(record: type[Record], lengths: Mapping[str, int], make: Callable[..., Any] = np.empty) -> Record:
+    """Return a record of arrays whose axes are this long; `make` makes each from shape and kind."""
     return record(*(make(*said) for said in _shapes(record, lengths)))
 
 
-def room_bytes(record: type, lengths: Mapping[str, int]) -> int:
-    """Return bytes that `room` takes."""
+def allocated_bytes(record: type, lengths: Mapping[str, int]) -> int:
+    """Return how many bytes `allocate` takes."""
     return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in _shapes(record, lengths))
 
 

@@ -72,10 +72,10 @@ def _load_without_scipy() -> None:
 
 def _look_for_scipy() -> None:
     try:
-        found = find_spec("scipy.linalg")
+        spec = find_spec("scipy.linalg")
     except ValueError as error:  # something stands in for it
         raise ImportError from error
-    if found is None:
+    if spec is None:
         raise ImportError
 
 
@@ -114,11 +114,12 @@ def inner(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """The same, put into its callers: where passing many arrays would take longer than the work."""
+    """Compile a function that only kernels call, into its callers: where passing many arrays would
+    take longer than the work."""
     return _for_kernels(function, **UNCOUNTED, forceinline=True)
 
 
-def making(function: F) -> F:
+def allocates(function: F) -> F:
     """Compile a function that makes arrays for a kernel, or returns some to it."""
     return _for_kernels(function)
 
@@ -131,29 +132,29 @@ def _for_kernels(function: F, **options: Any) -> F:
     return cast(F, compiled(function))
 
 
-def compile_elsewhere(compiled: Any, code: str) -> None:
+def compile_in_subprocess(compiled: Any, code: str) -> None:
     """Have another process run this code, which compiles a kernel, unless it is kept already.
 
     This process waits for it where it needs the kernel, and compiles by itself if that process
     fails.
     """
-    kept = getattr(compiled, "_cache", None)
-    if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
+    cache = getattr(compiled, "_cache", None)
+    if not isinstance(cache, KernelCache) or cache.cache_path is None or cache.holds_any():
         return
-    if processors() < 2 or not can_run_elsewhere():
+    if processors() < 2 or not can_start_python():
         return
     with contextlib.suppress(OSError):
-        kept.coming = _GoesOn(**running_elsewhere(code))
+        cache.compiling_process = _GoesOn(**python_process(code))
 
 
-def can_run_elsewhere() -> bool:
+def can_start_python() -> bool:
     """Return whether there is a Python to run code in; that of a frozen program is the program
     itself.
     """
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
-def running_elsewhere(code: str) -> dict[str, Any]:
+def python_process(code: str) -> dict[str, Any]:
     """Return what starts a silent process that runs code of these sources."""
     source = str(Path(numerics.__file__).parents[1])
     silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
@@ -202,7 +203,7 @@ class _GoesOn(subprocess.Popen[bytes]):
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
-    coming: subprocess.Popen[bytes] | None = None  # the process that compiles it now
+    compiling_process: subprocess.Popen[bytes] | None = None  # the process that compiles it now
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -210,20 +211,20 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def holds_any(self) -> bool:
-        """Return whether the kernel has been compiled from these sources, for whatever arguments."""
+        """Return whether the kernel was compiled from these sources, for whatever arguments."""
         return bool(self._cache_file._load_index())
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
-        found = self._read_overload(signature, target)
-        if found is None:
+        overload = self._read_overload(signature, target)
+        if overload is None:
             check_wanted(repr(self))
-        if found is None and self.coming is not None:
+        if overload is None and self.compiling_process is not None:
             with compiling():
-                self.coming.wait()
-            self.coming = None
-            found = self._read_overload(signature, target)
-        return found
+                self.compiling_process.wait()
+            self.compiling_process = None
+            overload = self._read_overload(signature, target)
+        return overload
 
     def _read_overload(self, signature: Any, target: Any) -> Any:
         try:
@@ -245,7 +246,7 @@ class NoCache(NullCache):  # type: ignore[misc]
     """Of a kernel that cannot be kept."""
 
     def load_overload(self, signature: Any, target: Any) -> None:
-        """Nothing is kept."""
+        """Return nothing, as nothing is kept; raise NotCompiled where nothing shall be compiled."""
         check_wanted(repr(self))
 
 

@@ -1,12 +1,18 @@
-"""Says when this process compiles kernels, or waits for one that another process compiles."""
+"""What this process knows of compiling: whether it goes on, how long it took, and a notice before.
+
+Waiting for a kernel that another process compiles counts as compiling.
+"""
 
 from __future__ import annotations
 
 import gc
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
 
 _watchers: list[Callable[[bool], None]] = []
 _seconds = 0.0
@@ -17,7 +23,7 @@ SELDOM = 30_000  # new objects after which garbage is looked for, instead of 700
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Put around what compiles.
+    """Mark what compiles: watchers are told, and its seconds are counted.
 
     Cyclic garbage is looked for more seldom meanwhile. Numba makes millions of objects that are in
     use until the end, and looking through them takes a tenth of the time to compile.
@@ -61,7 +67,7 @@ def seconds_compiling() -> float:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Put around what loads kernels that were compiled before."""
+    """Count the seconds in which kernels that were compiled before are loaded."""
     global _seconds_loading
     started = time.perf_counter()
     try:
@@ -89,7 +95,7 @@ _only_kept = ContextVar("_only_kept", default=False)
 
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Within this, on this thread, a kernel that is not compiled yet raises NotCompiled."""
+    """Let a kernel that is not compiled yet raise NotCompiled, within this and on this thread."""
     before = _only_kept.set(True)
     try:
         yield
@@ -101,3 +107,30 @@ def check_wanted(kernel: str) -> None:
     """Raise NotCompiled where nothing shall be compiled."""
     if _only_kept.get():
         raise NotCompiled(kernel)
+
+
+log = logging.getLogger("acegames")
+
+
+@cache
+def compile_notice(
+    module: str = "acegames.kernels.boxes",
+    main: str = "forward_bounds",
+    what: str = "numerical kernels",
+    seconds: int = 15,
+) -> None:
+    """Log a warning (shown on standard error unless logging is set up otherwise) if the first call
+    has to compile.
+
+    `main` is a kernel of the module that every call needs.
+    """
+    kernel_cache = getattr(import_module(module), main)._cache
+    if kernel_cache.cache_path is None:
+        log.warning(
+            f"acegames: compiling its {what}, which takes about {seconds} seconds of an idle machine in every process, because neither the "
+            "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
+        )
+    elif not (hasattr(kernel_cache, "holds_any") and kernel_cache.holds_any()):
+        log.warning(
+            f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds of an idle machine"
+        )

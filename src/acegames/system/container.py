@@ -3,7 +3,7 @@
 A file is one block, or in a checkpoint several, each beginning at a multiple of 64 bytes:
 
     64 bytes   MAGIC, the lengths of header and data, and the digest of all that precedes the data
-    header     JSON: {"format": kind, "version": 3, "arrays": [[name, type, *shape], ...], ...}
+    header     JSON: {"format": kind, "version": 1, "arrays": [[name, type, *shape], ...], ...}
     checksums  the CRC-32 of each page (2^20 bytes) of the data
     data       the arrays, little-endian, one after another, each at a multiple of 8 bytes
 
@@ -15,7 +15,7 @@ When damage is found: header and checksums are checked when a file is opened. Da
 when an array on it is first used. So a damaged byte gives BadFile before anything is made of it.
 A mapped file may be replaced or deleted while it is in use, but must not be written over.
 
-`read_archive` also reads games, and what earlier versions wrote: see `npz`.
+`read_archive` also reads games: see `npz`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,8 @@ from numpy.typing import NDArray
 
 from acegames.errors import AceError, BadFile, InvalidGame, MissingExtra, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.headers import Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import HEADER
-from acegames.system.npz import read_npz
-
-BLOCK_VERSION = 4
-"""The newest version of solutions and policies: archives of `npz` in 1, other records in 2."""
-
-WITHOUT_RESERVOIRS = 3
-"""The version of those in which all budgets are plain and counted, and no outcome pays on its own;
-an older acegames reads them."""
+from acegames.system.npz import Arrays, array_types, check_kind, check_version, header_bytes, read_header, read_npz
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20
@@ -59,11 +51,10 @@ def write_archive(
     kind: str,
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    version: int = WITHOUT_RESERVOIRS,
 ) -> None:
     """Write one block of this kind at exactly `path`, whole or not at all."""
     with writing(path) as file:
-        write_block(file, kind, header, arrays, version)
+        write_block(file, kind, header, arrays)
 
 
 def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str, Any], Mapping[str, NDArray[Any]]]:
@@ -80,13 +71,13 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
             return read_npz(file, wanted)
         block = read_block(file, 0, os.fspath(path))
         check_kind(block.kind, wanted)
-        check_version(block.header.get("version"), BLOCK_VERSION)
+        check_version(block.header.get("version"))
         block.load(file)
         return block.kind, block.header, block
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Name the file in what is said to be wrong with its content; no memory for it is TooLarge."""
     name = os.fspath(path)
     try:
@@ -103,7 +94,7 @@ def damage_of(path: Path) -> Iterator[None]:
 
     Errors of opening a file (missing, a folder, no permission) pass through.
     """
-    with naming(path):
+    with naming_file(path):
         try:
             yield
         except (BadFile, MemoryError, MissingExtra, TooLarge):
@@ -125,10 +116,9 @@ def write_block(
     kind: str,
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    version: int = WITHOUT_RESERVOIRS,
 ) -> None:
     """Write a block where the file stands, which must be a multiple of 64."""
-    content = header_bytes(kind, version, {"arrays": described(arrays), **header})
+    content = header_bytes(kind, {"arrays": array_types(arrays), **header})
     length, begin = sum(_padded(array.nbytes, 8) for array in arrays.values()), file.tell()
     file.write(bytes(_before_data(len(content), length)))
     rest = content + np.fromiter(_write_pages(file, arrays), "<u4").tobytes()
@@ -150,8 +140,8 @@ def fill_block(
 
     `fill` is given arrays of these shapes and types. They may be larger than memory.
     """
-    told = [[name, dtype.newbyteorder("<").str, *shape] for name, (shape, dtype) in shapes.items()]
-    content = header_bytes(kind, WITHOUT_RESERVOIRS, {"arrays": told, **header})
+    described = [[name, dtype.newbyteorder("<").str, *shape] for name, (shape, dtype) in shapes.items()]
+    content = header_bytes(kind, {"arrays": described, **header})
     length = sum(_padded(math.prod(shape) * dtype.itemsize, 8) for shape, dtype in shapes.values())
     begin = _before_data(len(content), length)
     file.truncate(begin + _padded(length, 64))
@@ -159,7 +149,7 @@ def fill_block(
         os.posix_fallocate(file.fileno(), 0, begin + _padded(length, 64))
     mapped = mmap.mmap(file.fileno(), 0)
     data = np.frombuffer(mapped, np.uint8, length, begin)
-    places = _places(told, length).items()
+    places = _places(described, length).items()
     fill({name: data[first:end].view(dtype).reshape(shape) for name, (dtype, shape, first, end) in places})
     pages = [zlib.crc32(little_bytes(data[at : at + PAGE])) for at in range(0, length, PAGE)]
     mapped.flush()
@@ -176,29 +166,29 @@ def little_bytes(array: NDArray[Any]) -> memoryview:
 
 def _write_pages(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> Iterator[int]:
     """Write the arrays; yield the checksum of each page."""
-    checksum, room = 0, PAGE
+    checksum, free = 0, PAGE
     for array in arrays.values():
         for piece in (little_bytes(array), memoryview(bytes(-array.nbytes % 8))):
             at = 0
             while at < len(piece):
-                part = piece[at : at + room]
+                part = piece[at : at + free]
                 checksum = zlib.crc32(part, checksum)
-                at, room = at + file.write(part), room - len(part)
-                if not room:
+                at, free = at + file.write(part), free - len(part)
+                if not free:
                     yield checksum
-                    checksum, room = 0, PAGE
-    if room < PAGE:
+                    checksum, free = 0, PAGE
+    if free < PAGE:
         yield checksum
 
 
-def _before_data(told: int, length: int) -> int:
-    """Return bytes of a block before its data, which has this length; the header has `told` bytes."""
-    return _padded(HEAD.size + told + 4 * -(-length // PAGE), 64)
+def _before_data(header_length: int, length: int) -> int:
+    """Return the bytes of a block before its data, from the lengths of header and data."""
+    return _padded(HEAD.size + header_length + 4 * -(-length // PAGE), 64)
 
 
-def _digest(told: int, length: int, rest: bytes) -> bytes:
+def _digest(header_length: int, length: int, rest: bytes) -> bytes:
     """Return the digest of the lengths, the header and the checksums."""
-    return hashlib.blake2b(struct.pack("<QQ", told, length) + rest, digest_size=32).digest()
+    return hashlib.blake2b(struct.pack("<QQ", header_length, length) + rest, digest_size=32).digest()
 
 
 def _padded(size: int, to: int) -> int:
@@ -208,23 +198,25 @@ def _padded(size: int, to: int) -> int:
 # -- reading a block
 
 
-def read_block(file: IO[bytes], at: int, path: str) -> Block:
+def read_block(file: IO[bytes], at: int, path: str) -> StoredBlock:
     """Read and check the beginning of the block at this place; BadFile where there is none."""
     file.seek(at)
     head, size = file.read(HEAD.size), os.fstat(file.fileno()).st_size
     if at % 64 or len(head) < HEAD.size or not head.startswith(MAGIC):
         raise BadFile("not an acegames file, or damaged or truncated")
-    _, told, length, digest = HEAD.unpack(head)
-    begin = at + _before_data(told, length)
-    if told > HEADER or begin + _padded(length, 64) > size:
-        raise BadFile(f"truncated, or damaged: it declares {told} + {length} bytes, in a file of {size}")
-    rest = file.read(told + 4 * -(-length // PAGE))
-    if _digest(told, length, rest) != digest:
+    _, header_length, length, digest = HEAD.unpack(head)
+    begin = at + _before_data(header_length, length)
+    if header_length > HEADER or begin + _padded(length, 64) > size:
+        raise BadFile(f"truncated, or damaged: it declares {header_length} + {length} bytes, in a file of {size}")
+    rest = file.read(header_length + 4 * -(-length // PAGE))
+    if _digest(header_length, length, rest) != digest:
         raise BadFile("damaged: its header does not have the digest that was stored")
-    return Block(path, read_header(rest[:told]), np.frombuffer(rest[told:], "<u4"), begin, length)
+    return StoredBlock(
+        path, read_header(rest[:header_length]), np.frombuffer(rest[header_length:], "<u4"), begin, length
+    )
 
 
-class Block(Mapping[str, NDArray[Any]]):
+class StoredBlock(Mapping[str, NDArray[Any]]):
     """A header, and arrays by name, which are checked when they are first asked for."""
 
     mapped = False  # whether the data stays in the file
@@ -280,21 +272,21 @@ class Block(Mapping[str, NDArray[Any]]):
         self._unchecked.discard(k)
 
 
-def _places(told: Any, length: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
-    """Type, shape, first byte and end of each array that a header describes."""
-    found: dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]] = {}
+def _places(described: Any, length: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
+    """Return type, shape, first byte and end of each array that a header describes."""
+    places: dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]] = {}
     at = 0
-    for name, kind, *shape in told:
+    for name, kind, *shape in described:
         sizes = all(type(n) is int and n >= 0 for n in shape)
-        if not isinstance(name, str) or name in found or not TYPE.fullmatch(kind) or not sizes:
+        if not isinstance(name, str) or name in places or not TYPE.fullmatch(kind) or not sizes:
             raise BadFile(f"an array is described as {[name, kind, *shape]!r:.200}")
         dtype = np.dtype(kind)
         end = at + math.prod(shape) * dtype.itemsize
-        found[name] = (dtype, tuple(shape), at, end)
+        places[name] = (dtype, tuple(shape), at, end)
         at = _padded(end, 8)
     if at != length:
         raise BadFile(f"its header describes arrays of {at} bytes, the data has {length}")
-    return found
+    return places
 
 
 def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -302,7 +294,7 @@ def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return bool(getattr(arrays, "mapped", False))
 
 
-class Below(Mapping[str, NDArray[Any]]):
+class PrefixedArrays(Mapping[str, NDArray[Any]]):
     """Those of some arrays whose names have a prefix, under their names without it."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> None:

@@ -22,7 +22,7 @@ from acegames.system.extras import check_installed, optional
 from acegames.system.machine import bytes_said
 
 if TYPE_CHECKING:
-    from acegames.system.cuda_code import Recipe
+    from acegames.system.cuda_code import KernelSpec
 
 OLDEST = (7, 5)  # compute capability that the compiler still knows
 CUDA = 13  # that drivers must know
@@ -36,7 +36,7 @@ GROWING = 4  # rooms that grow become larger than needed by one in so many
 RESERVED = 512 * 2**20  # bytes of a card that are left to the driver and to kernels' own memory
 
 
-class Memory:
+class DeviceMemory:
     """Bytes on a card, given back when nothing refers to them any more."""
 
     def __init__(self, card: Card, count: int) -> None:
@@ -51,7 +51,7 @@ class Memory:
 class DeviceArray:
     """An array on a card: a row or rows of it can be taken, and other shapes, as in numpy."""
 
-    def __init__(self, memory: Memory, pointer: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, memory: DeviceMemory, pointer: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.memory, self.pointer, self.shape, self.dtype = memory, pointer, shape, np.dtype(dtype)
         strides, stride = list[int](), self.dtype.itemsize
         for n in reversed(shape):
@@ -72,11 +72,11 @@ class DeviceArray:
         return DeviceArray(self.memory, self.pointer + begin * self._row, shape, self.dtype)
 
     def reshape(self, *shape: int) -> DeviceArray:
-        """The same numbers in another shape."""
+        """Return these numbers in another shape."""
         return DeviceArray(self.memory, self.pointer, shape, self.dtype)
 
     def view(self, dtype: Any) -> DeviceArray:
-        """The same bytes as numbers of another kind; of one axis."""
+        """Return these bytes as numbers of another kind, along one axis."""
         return DeviceArray(self.memory, self.pointer, (self.nbytes // np.dtype(dtype).itemsize,), dtype)
 
 
@@ -109,7 +109,7 @@ class Card:
 
     def _called(self, answer: Any) -> Any:
         """Return what a call of the driver gives; TooLarge where memory runs out."""
-        error, *found = answer
+        error, *values = answer
         if error != self.driver.CUresult.CUDA_SUCCESS:
             if error == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
                 raise TooLarge(
@@ -118,7 +118,7 @@ class Card:
                 )
             words = self.driver.cuGetErrorString(error)[1]
             raise RuntimeError(f"the GPU's driver says: {words.decode() if words else error}")
-        return found[0] if len(found) == 1 else found
+        return values[0] if len(values) == 1 else values
 
     def enter(self) -> None:
         """Make this card the one that the calling thread talks to."""
@@ -148,7 +148,7 @@ class Card:
     def empty(self, shape: Sequence[int] | int, dtype: Any) -> DeviceArray:
         """Return an array with anything in it."""
         shape = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
-        memory = Memory(self, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
+        memory = DeviceMemory(self, int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize)
         return DeviceArray(memory, memory.pointer, shape, dtype)
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
@@ -182,32 +182,32 @@ class Card:
 
     # -- kernels ----------------------------------------------------------------------------------
 
-    def prepare(self, recipe: Recipe, given: Any) -> None:
+    def prepare(self, spec: KernelSpec, arguments: Any) -> None:
         """Compile or load a kernel before it is needed."""
-        if recipe not in self._kernels:
+        if spec not in self._kernels:
             from acegames.system.cuda_code import cubin  # not before: the driver starts beside numba
 
-            name, code = cubin(recipe, given, self.capability)
+            name, code = cubin(spec, arguments, self.capability)
             module = self._called(self.driver.cuModuleLoadData(code))
             kernel = self._called(self.driver.cuModuleGetFunction(module, name.encode()))
             most = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            if recipe.shared_bytes > 48 * 1024:
-                self._called(self.driver.cuFuncSetAttribute(kernel, most, recipe.shared_bytes))
-            words = len(_flat(given, []))
+            if spec.shared_bytes > 48 * 1024:
+                self._called(self.driver.cuFuncSetAttribute(kernel, most, spec.shared_bytes))
+            words = len(_flat(arguments, []))
             block = (ctypes.c_int64 * words)()
             first = ctypes.addressof(block)
-            self._kernels[recipe] = kernel, block, (ctypes.c_void_p * words)(*(first + 8 * k for k in range(words)))
+            self._kernels[spec] = kernel, block, (ctypes.c_void_p * words)(*(first + 8 * k for k in range(words)))
 
-    def launch(self, recipe: Recipe, blocks: int, given: Any) -> None:
+    def launch(self, spec: KernelSpec, blocks: int, arguments: Any) -> None:
         """Begin a kernel."""
         if blocks <= 0:
             return
-        self.prepare(recipe, given)
-        kernel, block, pointers = self._kernels[recipe]
-        block[:] = _flat(given, [])
-        size = (blocks, 1, 1, recipe.threads, 1, 1)
+        self.prepare(spec, arguments)
+        kernel, block, pointers = self._kernels[spec]
+        block[:] = _flat(arguments, [])
+        size = (blocks, 1, 1, spec.threads, 1, 1)
         at = ctypes.addressof(pointers)
-        self._called(self.driver.cuLaunchKernel(kernel, *size, recipe.shared_bytes, self.stream, at, 0))
+        self._called(self.driver.cuLaunchKernel(kernel, *size, spec.shared_bytes, self.stream, at, 0))
 
     # -- the way back -----------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Card:
         return receive
 
     def _copy_back(self, there: DeviceArray, here: NDArray[Any]) -> None:
-        """Through two pinned buffers in turn: one is filled while the other is emptied."""
+        """Copy through two pinned buffers in turn: one is filled while the other is emptied."""
         into = here.reshape(-1).view(np.uint8)
         pending: tuple[NDArray[np.uint8], int] | None = None
         for begin in range(0, there.nbytes, PINNED):
@@ -252,7 +252,7 @@ class Card:
             self._copy(into[there.nbytes - pending[1] :], pending[0][: pending[1]])
 
     def _copy(self, into: NDArray[np.uint8], pinned: NDArray[np.uint8]) -> None:
-        """On several threads, because memory that is used for the first time comes slowly."""
+        """Copy on several threads, because memory that is used for the first time comes slowly."""
         if len(into) < SHARED_COPY:
             into[:] = pinned
             return
@@ -270,14 +270,14 @@ class Card:
         return [np.ctypeslib.as_array((ctypes.c_uint8 * PINNED).from_address(at)) for at in buffers]
 
 
-class Rooms:
+class DeviceBuffers:
     """Arrays on a card that are used again and again; they grow where they must."""
 
     def __init__(self, card: Any) -> None:
         self.card, self._held = card, dict[str, Any]()
 
     def take(self, name: str, shape: tuple[int, ...] | int, dtype: Any) -> Any:
-        """Room for an array; whoever took it before under this name has it no more."""
+        """Return an array; whoever took it before under this name has it no more."""
         held, shape = self._held.get(name), (shape,) if isinstance(shape, int) else shape
         count = int(np.prod(shape, dtype=np.int64))
         if held is None or len(held) < count:
@@ -286,9 +286,9 @@ class Rooms:
         return held[:count].reshape(*shape)
 
 
-def _flat(given: tuple[Any, ...], words: list[int]) -> list[int]:
-    """Return the words of a kernel's arguments, as numba-cuda passes arrays, numbers and records."""
-    for x in given:
+def _flat(arguments: tuple[Any, ...], words: list[int]) -> list[int]:
+    """Return the words of arguments, as numba-cuda passes arrays, numbers and records."""
+    for x in arguments:
         if type(x) is DeviceArray:
             words += x.words
         elif isinstance(x, tuple):

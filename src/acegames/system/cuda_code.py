@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -25,9 +28,10 @@ from numba import types
 
 from acegames.errors import MissingExtra
 from acegames.system.atomic import write_parts
-from acegames.system.compiled import KernelCache, sources_stamp, whole_file
+from acegames.system.compiled import KernelCache, can_start_python, python_process, sources_stamp, whole_file
 from acegames.system.compiling import compiling
 from acegames.system.extras import optional
+from acegames.system.machine import processors
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
 METADATA = 1_000_000  # numbers of LLVM's metadata from here on are free
@@ -35,30 +39,30 @@ SHARED, CONSTANT = 3, 4  # address spaces: what the threads of a block share, an
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
-    """A kernel: what its threads do, and the room that they need. Arrays stand for their shapes."""
+class KernelSpec:
+    """A kernel: what its threads do, and the memory they need. Arrays stand for their shapes."""
 
     name: str
     phases: tuple[Any, ...]  # one to three
     threads: int  # of a block
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
-    beside: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
-    loops: tuple[tuple[str, str], ...] = ()  # modules whose loops are unrolled ("full"), or are not ("disable")
-    known: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants, which the compiler may look into
-    single: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
+    shared_fields: tuple[str, ...] = ()  # fields of `own` that lie in shared memory, number beside number
+    unroll: tuple[tuple[str, str], ...] = ()  # modules whose loops are unrolled ("full"), or are not ("disable")
+    constants: tuple[str, ...] = ()  # fields of `shared` and `own` that are constants, which the compiler may look into
+    scalar_types: tuple[tuple[Any, Any], ...] = ()  # classes of numba types that are one number on a GPU, and which
 
     @cached_property
     def shared_bytes(self) -> int:
         """Shared memory of a block."""
-        together = [x.nbytes for field, x in _arrays(self.shared) if field not in self.known]
-        together += [self.threads * x.nbytes for field, x in _arrays(self.own) if field in self.beside]
+        together = [x.nbytes for field, x in _arrays(self.shared) if field not in self.constants]
+        together += [self.threads * x.nbytes for field, x in _arrays(self.own) if field in self.shared_fields]
         return sum(map(_aligned, together))
 
     @property
     def stack_bytes(self) -> int:
         """Memory of its own that a thread needs at least."""
-        return sum(x.nbytes for field, x in _arrays(self.own) if field not in (*self.beside, *self.known))
+        return sum(x.nbytes for field, x in _arrays(self.own) if field not in (*self.shared_fields, *self.constants))
 
 
 def _arrays(pattern: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -92,45 +96,45 @@ def kind_of(x: Any, layouts: dict[str, str] | None = None, name: str = "") -> An
 # -- kernels that are kept ------------------------------------------------------------------------
 
 
-def cubin(recipe: Recipe, given: Any, capability: tuple[int, int]) -> tuple[str, bytes]:
+def cubin(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> tuple[str, bytes]:
     """Return the name and the machine code of a kernel, compiled or from the disk."""
-    file = _kept_in(recipe, given, capability)
+    file = _kept_in(spec, arguments, capability)
     code = None
     if file is not None:
         with contextlib.suppress(OSError, ValueError):
             code = whole_file(str(file))
     if code is None:
-        code = link(compile_ltoir(recipe, given, capability), capability)
+        code = link(compile_ltoir(spec, arguments, capability), capability)
         if file is not None:
             with contextlib.suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_parts(file, [code, hashlib.sha256(code).digest()])
-    found = re.search(rb"\.text\.([\w$]+)", code)
-    assert found is not None
-    return found[1].decode(), code
+    section = re.search(rb"\.text\.([\w$]+)", code)
+    assert section is not None
+    return section[1].decode(), code
 
 
-def is_kept(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bool:
+def is_kept(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> bool:
     """Return whether a kernel need not be compiled, or could not be kept."""
-    file = _kept_in(recipe, given, capability)
+    file = _kept_in(spec, arguments, capability)
     return file is None or file.exists()
 
 
-def _kept_in(recipe: Recipe, given: Any, capability: tuple[int, int]) -> Path | None:
+def _kept_in(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> Path | None:
     """Return the file of a kernel; None where none can be kept."""
-    phases = [phase.py_func for phase in recipe.phases]
+    phases = [phase.py_func for phase in spec.phases]
     try:
         folder = Path(KernelCache(phases[0]).cache_path)
     except Exception:  # numba has moved what this rests on, or knows no such folder
         return None
-    made_of = [*map(sources_stamp, (*phases, _assembled)), recipe.name, *_versions()]
-    made_of += [repr(kind_of(given)), repr(capability)]
-    made_of += [repr((recipe.threads, recipe.beside, recipe.known, recipe.loops))]
-    for room in (recipe.shared, recipe.own):
-        made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(room)] + [repr(_numbers(room))]
-        made_of += [repr(x.tolist()) for name, x in _arrays(room) if name in recipe.known]
+    made_of = [*map(sources_stamp, (*phases, _assembled)), spec.name, *_versions()]
+    made_of += [repr(kind_of(arguments)), repr(capability)]
+    made_of += [repr((spec.threads, spec.shared_fields, spec.constants, spec.unroll))]
+    for arrays in (spec.shared, spec.own):
+        made_of += [repr((name, x.shape, x.dtype)) for name, x in _arrays(arrays)] + [repr(_numbers(arrays))]
+        made_of += [repr(x.tolist()) for name, x in _arrays(arrays) if name in spec.constants]
     key = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
-    return folder / f"gpu-{recipe.name}-{key[:40]}.cubin"
+    return folder / f"gpu-{spec.name}-{key[:40]}.cubin"
 
 
 def _numbers(pattern: Any) -> Any:
@@ -142,7 +146,7 @@ def _numbers(pattern: Any) -> Any:
 
 @cache
 def _versions() -> list[str]:
-    """Return those of all that compiles."""
+    """Return the versions of all that compiles."""
     try:
         linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu").version()
     except RuntimeError as error:  # its library is in a package of its own
@@ -153,19 +157,19 @@ def _versions() -> list[str]:
 # -- compiling ------------------------------------------------------------------------------------
 
 
-def compile_ltoir(recipe: Recipe, given: Any, capability: tuple[int, int]) -> bytes:
+def compile_ltoir(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> bytes:
     """Return the code of a kernel before it is linked."""
-    with compiling(), _compiling_for(capability, recipe.loops) as cuda:
-        for kind, number in recipe.single:
+    with compiling(), _compiling_for(capability, spec.unroll) as cuda:
+        for kind, number in spec.scalar_types:
             _make_single(kind, number)
-        function = _assembled(cuda, recipe)
-        signature = types.void(kind_of(given))
+        function = _assembled(cuda, spec)
+        signature = types.void(kind_of(arguments))
         how = {"device": False, "abi": "numba", "cc": capability, "output": "ltoir", "opt": True}
-        return bytes(cuda.compile(function, signature, launch_bounds=recipe.threads, **how)[0])
+        return bytes(cuda.compile(function, signature, launch_bounds=spec.threads, **how)[0])
 
 
 def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> bytes:
-    """Machine code, or what it is made from, without fused multiplications and additions."""
+    """Return machine code, or what it is made from, without fused multiplications and additions."""
     linker = optional("cuda.bindings.nvjitlink", "GPU engines", "gpu")
     options = [
         "-arch=sm_{}{}".format(*capability),
@@ -193,7 +197,7 @@ def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> byte
 
 @contextlib.contextmanager
 def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ...] = ()) -> Iterator[Any]:
-    """numba-cuda, made to compile for a card, whether it is there or not.
+    """Give numba-cuda, made to compile for a card, whether it is there or not.
 
     It asks the present card for its capability where a kernel calls what is compiled for the
     processor too, and numpy for `row_stack`, which newer releases do not have. It has no word for
@@ -208,7 +212,7 @@ def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ..
         from numba.cuda import dispatcher
         from numba.cuda.cudadrv import nvvm
 
-        asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _Card(capability)
+        asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _AbsentCard(capability)
         compiled = nvvm.compile_ir
         if loops:
             nvvm.compile_ir = lambda codes, **how: compiled([_unrolling(code, loops) for code in codes], **how)
@@ -222,34 +226,34 @@ def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ..
 
 
 def _unrolling(code: str, loops: tuple[tuple[str, str], ...]) -> str:
-    """LLVM's code that says which loops are to be unrolled.
+    """Return LLVM's code that says which loops are to be unrolled.
 
     Numba's blocks have the numbers of what they are made from: a jump to none that is larger goes
     back to the head of a loop.
     """
     hows = {"_ZN" + "".join(f"{len(name)}{name}" for name in module.split(".")): how for module, how in loops}
-    lines, found, block, ours = list[str](), list[str](), 0, ""
+    lines, metadata, block, ours = list[str](), list[str](), 0, ""
     for line in code.splitlines():
         if line.startswith("define"):
             ours = next((how for module, how in hows.items() if module in line), "")
         begins, jumps = re.match(r'"?B(\d+)[\w.]*"?:', line), re.fullmatch(r'\s+br label %"B(\d+)"', line)
         block = int(begins[1]) if begins else block
         if ours and jumps and int(jumps[1]) <= block:
-            k = METADATA + 2 * len(found)
-            found.append(f'!{k} = distinct !{{!{k}, !{k + 1}}}\n!{k + 1} = !{{!"llvm.loop.unroll.{ours}"}}')
+            k = METADATA + 2 * len(metadata)
+            metadata.append(f'!{k} = distinct !{{!{k}, !{k + 1}}}\n!{k + 1} = !{{!"llvm.loop.unroll.{ours}"}}')
             line += f", !llvm.loop !{k}"
         lines.append(line)
-    return "\n".join(lines + found)
+    return "\n".join(lines + metadata)
 
 
 @dataclass(frozen=True)
-class _Card:
+class _AbsentCard:
     compute_capability: tuple[int, int]
 
 
 @cache
 def _make_single(kind: Any, number: Any) -> None:
-    """Types of this class are one such number on a GPU."""
+    """Let numba types of this class be one such number on a GPU."""
     from numba.cuda.datamodel import PrimitiveModel
     from numba.cuda.models import register_model
 
@@ -260,58 +264,58 @@ def _make_single(kind: Any, number: Any) -> None:
     register_model(kind)(Single)
 
 
-def _assembled(cuda: Any, recipe: Recipe) -> Any:
+def _assembled(cuda: Any, spec: KernelSpec) -> Any:
     """Return the function that runs the phases, with a barrier between them."""
-    places = _Places(recipe)
-    make_shared, make_own = places.maker(recipe.shared, shared=True), places.maker(recipe.own, shared=False)
-    first, second, third = (*recipe.phases, None, None)[:3]
-    threads, whole = recipe.threads, types.int64
+    places = _Places(spec)
+    make_shared, make_own = places.maker(spec.shared, shared=True), places.maker(spec.own, shared=False)
+    first, second, third = (*spec.phases, None, None)[:3]
+    threads, whole = spec.threads, types.int64
 
-    def one(given):  # type: ignore[no-untyped-def]
+    def one(arguments):  # type: ignore[no-untyped-def]
         thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
-        first(thread, block, threads, blocks, make_shared(), make_own(), given)
+        first(thread, block, threads, blocks, make_shared(), make_own(), arguments)
 
-    def two(given):  # type: ignore[no-untyped-def]
-        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
-        shared, own = make_shared(), make_own()
-        first(thread, block, threads, blocks, shared, own, given)
-        cuda.syncthreads()
-        second(thread, block, threads, blocks, shared, own, given)
-
-    def three(given):  # type: ignore[no-untyped-def]
+    def two(arguments):  # type: ignore[no-untyped-def]
         thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
         shared, own = make_shared(), make_own()
-        first(thread, block, threads, blocks, shared, own, given)
+        first(thread, block, threads, blocks, shared, own, arguments)
         cuda.syncthreads()
-        second(thread, block, threads, blocks, shared, own, given)
-        cuda.syncthreads()
-        third(thread, block, threads, blocks, shared, own, given)
+        second(thread, block, threads, blocks, shared, own, arguments)
 
-    return (one, two, three)[len(recipe.phases) - 1]
+    def three(arguments):  # type: ignore[no-untyped-def]
+        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
+        shared, own = make_shared(), make_own()
+        first(thread, block, threads, blocks, shared, own, arguments)
+        cuda.syncthreads()
+        second(thread, block, threads, blocks, shared, own, arguments)
+        cuda.syncthreads()
+        third(thread, block, threads, blocks, shared, own, arguments)
+
+    return (one, two, three)[len(spec.phases) - 1]
 
 
 class _Places:
     """Where the arrays of a kernel lie: shared ones end to end, others in each thread's memory."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe, self.used = recipe, 0
+    def __init__(self, spec: KernelSpec) -> None:
+        self.spec, self.used = spec, 0
 
     def maker(self, pattern: Any, *, shared: bool) -> Any:
         """Return a function for kernels that makes arrays like those of the pattern."""
         from numba.cuda.extending import intrinsic
 
-        beside = {name for name, _ in _arrays(pattern) if not shared and name in self.recipe.beside}
-        kind = kind_of(pattern, dict.fromkeys(beside, "A"))
+        interleaved = {name for name, _ in _arrays(pattern) if not shared and name in self.spec.shared_fields}
+        kind = kind_of(pattern, dict.fromkeys(interleaved, "A"))
         offsets = dict[str, int]()
         for name, x in _arrays(pattern):
-            if name not in self.recipe.known and (shared or name in beside):
+            if name not in self.spec.constants and (shared or name in interleaved):
                 offsets[name] = self.used
-                self.used += _aligned(x.nbytes * (1 if shared else self.recipe.threads))
+                self.used += _aligned(x.nbytes * (1 if shared else self.spec.threads))
 
         @intrinsic
         def make(context):  # type: ignore[no-untyped-def]
             def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
-                emitting = _Emitting(context, builder, offsets, beside, self.recipe.known, self.recipe.threads)
+                emitting = _Emitting(context, builder, offsets, interleaved, self.spec.constants, self.spec.threads)
                 return emitting.value("", pattern, kind)
 
             return kind(), emit
@@ -326,8 +330,8 @@ class _Emitting:
     context: Any
     builder: Any
     offsets: dict[str, int]  # of arrays in shared memory
-    beside: set[str]
-    known: tuple[str, ...]
+    shared_fields: set[str]
+    constants: tuple[str, ...]
     threads: int
 
     def value(self, name: str, pattern: Any, kind: Any) -> Any:
@@ -348,10 +352,10 @@ class _Emitting:
 
         item = self.context.get_data_type(kind.dtype)
         many, strides = 1, pattern.strides
-        if name in self.known:
+        if name in self.constants:
             data = self._constant(pattern, item)
         elif name in self.offsets:
-            many = self.threads if name in self.beside else 1
+            many = self.threads if name in self.shared_fields else 1
             data = self._shared(self.offsets[name], pattern.itemsize if many > 1 else 0)
         else:
             data = cgutils.alloca_once(self.builder, ir.ArrayType(item, max(pattern.size, 1)))
@@ -376,7 +380,7 @@ class _Emitting:
         return self.builder.addrspacecast(memory, ir.PointerType(table.type), "generic")
 
     def _shared(self, offset: int, each: int) -> Any:
-        """Return a place in shared memory; `each` thread has its own, this far from the one before."""
+        """Return a place in shared memory; each thread's is `each` bytes from the one before."""
         from numba.cuda import nvvmutils
 
         byte, module = ir.IntType(8), self.builder.module
@@ -391,3 +395,45 @@ class _Emitting:
             thread = self.builder.zext(nvvmutils.SRegBuilder(self.builder).tid("x"), ir.IntType(64))
             place = self.builder.add(place, self.builder.mul(thread, ir.IntType(64)(each)))
         return self.builder.gep(at, [place])
+
+
+# -- compiling several kernels at once ------------------------------------------------------------
+
+
+NO_CODE = (0, 0)  # compute capability of a card that runs the processor's code: one that tests stand in for
+MOST = 4  # processes: the longest takes about as long as all others together on the remaining ones
+
+
+@cache  # what is kept, or was tried, is not looked for again: that takes a tenth of a second
+def compile_together(
+    spec_of: Callable[[str, Any], KernelSpec],
+    arguments_of: Callable[[str], Any],
+    names: tuple[str, ...],
+    shape: Any,
+    capability: tuple[int, int],
+) -> None:
+    """Compile those of the kernels, the longest first, that are not kept on disk.
+
+    `spec_of` makes a kernel for a shape, and `arguments_of` what it takes; both are of one module,
+    which knows the shape's class. What fails here is compiled again where it is needed, and fails
+    there, with its error.
+    """
+    if capability == NO_CODE or not can_start_python():
+        return
+    missing = [name for name in names if not is_kept(spec_of(name, shape), arguments_of(name), capability)]
+    together = min(MOST, processors(), len(missing))
+    if together > 1:
+        begin = f"from {__name__} import compile_one; from {spec_of.__module__} import *; "
+        begin += f"compile_one({spec_of.__name__}, {arguments_of.__name__}, "
+        with compiling(), ThreadPoolExecutor(together) as pool:
+            list(pool.map(lambda name: _run_quietly(f"{begin}{name!r}, {shape!r}, {capability!r})"), missing))
+
+
+def _run_quietly(code: str) -> None:
+    with suppress(OSError):
+        subprocess.run(**python_process(code), check=False)
+
+
+def compile_one(spec_of: Any, arguments_of: Any, name: str, shape: Any, capability: tuple[int, int]) -> None:
+    """Compile a kernel, and keep it."""
+    cubin(spec_of(name, shape), arguments_of(name), capability)

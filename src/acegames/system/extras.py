@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from acegames.errors import MissingExtra
-from acegames.system.locks import alone
+from acegames.system.atomic import one_process_at_a_time
 
 # Packages that compile when they are imported for the first time. Two processes that do so at once
 # leave machine code of both in numba's cache, which aborts every process that imports it later.
@@ -44,7 +44,7 @@ def optional(module: str, what: str, extra: str) -> Any:
     """
     package = module.partition(".")[0]
     try:
-        with alone(package) if package in COMPILING and package not in sys.modules else nullcontext():
+        with one_process_at_a_time(package) if package in COMPILING and package not in sys.modules else nullcontext():
             import_module(package)
         return import_module(module)
     except ModuleNotFoundError as error:

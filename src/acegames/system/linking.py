@@ -24,7 +24,7 @@ from numba.core.typed_passes import NativeLowering
 from acegames.system.compiling import compiling
 
 
-class Compared(Flags):  # type: ignore[misc]
+class ComparableFlags(Flags):  # type: ignore[misc]
     """Flags that are equal where the same values are set.
 
     Numba compares all that could be set, some ten times per operation of the source: a tenth of the
@@ -35,7 +35,7 @@ class Compared(Flags):  # type: ignore[misc]
     _values: dict[str, Any]  # numba's: what is set
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Compared) and self._values == other._values)
+        return self is other or (isinstance(other, ComparableFlags) and self._values == other._values)
 
     def __hash__(self) -> int:
         return hash(frozenset(self._values))
@@ -45,7 +45,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The LLVM code of one function, for linking into others."""
 
     def _optimize_final_module(self) -> None:
-        """Nothing: the kernel is optimised as a whole."""
+        """Optimise nothing: the kernel is optimised as a whole."""
 
     def _finalize_final_module(self) -> None:
         """Make no machine code."""
@@ -60,7 +60,7 @@ class LinkedLowering(NativeLowering):  # type: ignore[misc]
     _name = "acegames_linked_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """As numba's, without the machine code; what Python would call is an empty shell."""
+        """Lower to LLVM code without machine code; what Python would call is an empty shell."""
         try:
             return self._link(state)
         except (AttributeError, TypeError) as error:  # numba has moved what this rests on
@@ -76,11 +76,11 @@ class LinkedLowering(NativeLowering):  # type: ignore[misc]
         state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-        found = state.cr
-        name = found.fndesc.qualname.split(".")[-1]
-        shell = _dynfunc.make_function(found.fndesc.lookup_module(), name, "", 0, found.env, (state.library,))
-        state.targetctx.insert_user_function(shell, found.fndesc, [state.library])
-        state.cr = found._replace(cfunc=shell)
+        result = state.cr
+        name = result.fndesc.qualname.split(".")[-1]
+        shell = _dynfunc.make_function(result.fndesc.lookup_module(), name, "", 0, result.env, (state.library,))
+        state.targetctx.insert_user_function(shell, result.fndesc, [state.library])
+        state.cr = result._replace(cfunc=shell)
         return True
 
 
@@ -90,10 +90,10 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
     ) -> None:
-        super().__init__(typing, target, library, args, returned, Compared(flags), local)
+        super().__init__(typing, target, library, args, returned, ComparableFlags(flags), local)
 
     def compile_extra(self, function: Any) -> Any:
-        """As numba's; it is known meanwhile that this process compiles."""
+        """Compile; it is known meanwhile that this process does."""
         with compiling():
             return super().compile_extra(function)
 
@@ -103,10 +103,10 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
 
 class LinkedCompiler(KernelCompiler):
-    """The same, up to LLVM code."""
+    """Numba's pipeline up to LLVM code."""
 
     def define_pipelines(self) -> list[Any]:
-        """The same steps, but for the last but one."""
+        """Return the pipeline whose lowering stops at LLVM code."""
         whole = DefaultPassBuilder.define_nopython_pipeline(self.state)
         linked = PassManager("linked")
         for step, words in whole.passes:

@@ -1,11 +1,14 @@
-"""What the machine has: memory that can still be used, and processors."""
+"""What the machine has: memory and processors, and `TooLarge` where memory runs out."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import sys
 import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from acegames.errors import TooLarge
 
@@ -15,7 +18,7 @@ _asked: tuple[float, int] | None = None  # when the system was asked last, and w
 
 
 def available_memory() -> int:
-    """Return bytes that can be used without swapping, limits of containers respected."""
+    """Return the bytes that can be used without swapping, limits of containers respected."""
     global _asked
     now = time.monotonic()
     if _asked is None or now - _asked[0] > STALE:
@@ -25,7 +28,7 @@ def available_memory() -> int:
 
 def _free_memory() -> int:
     kilobytes = _number("/proc/meminfo", "MemAvailable:")
-    free = _told_memory() if kilobytes is None else 1024 * kilobytes
+    free = _reported_memory() if kilobytes is None else 1024 * kilobytes
     limit, used = _number(f"{CGROUP}max"), _number(f"{CGROUP}current")
     if limit is None or used is None:
         return free
@@ -58,15 +61,15 @@ def seconds_said(seconds: float) -> str:
 
 
 def processors() -> int:
-    """Processors that this process may use."""
+    """Return how many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
 
 
-def _told_memory() -> int:
-    """As the system tells it where there is no /proc: macOS, Windows; Linux without one."""
+def _reported_memory() -> int:
+    """Return free memory where there is no /proc: macOS, Windows; Linux without one."""
     try:
         import psutil
     except ImportError:  # only Linux does without: all of it, then
@@ -87,7 +90,7 @@ def _number(path: str, key: str = "") -> int | None:
 
 
 def memory_used() -> int:
-    """Return largest memory that this process has held so far, in bytes."""
+    """Return the largest memory that this process has held so far, in bytes."""
     try:
         import resource
     except ImportError:  # Windows
@@ -96,3 +99,40 @@ def memory_used() -> int:
         return int(psutil.Process().memory_info().peak_wset)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class memory_guard:  # noqa: N801, it is read as a function
+    """Turn a MemoryError into TooLarge; around a block, or as a decorator of a function.
+
+    (A decorator of `contextlib` would show its own lines in every traceback.)
+
+    Args:
+        step: what is being done, such as "verifying the policy".
+        remedy: a clause on what takes less memory.
+    """
+
+    def __init__(self, step: str, remedy: str) -> None:
+        self.step, self.remedy = step, remedy
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, MemoryError):
+            asked = f" ({error})" if str(error) else ""  # numpy says how much it asked for
+            raise TooLarge(f"the machine does not have enough memory for {self.step}{asked}; {self.remedy}") from error
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a function."""
+
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            __tracebackhide__ = True
+            with self:
+                return function(*args, **kwargs)
+
+        return called

@@ -1,18 +1,20 @@
-"""Zip archives of `.npy` members, as `numpy.savez` makes them: games, and files of version 1.
+"""Headers of files, and zip archives of `.npy` members, as `numpy.savez` makes them, for games.
 
-`numpy.load` opens what is written here. A member `header.json` ({"format": kind, "version": 1,
-"members": [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is
-pickled. Members may be compressed, as by `numpy.savez_compressed` and in version 1; what they
-unfold to is then bounded by the size of the file (see `limits`).
+A header is JSON that says the kind of a file, its version and what it holds. `numpy.load` opens an
+archive that is written here. A member `header.json` ({"format": kind, "version": 1, "members":
+[names of the arrays], ...}) tells our archives from plain numpy files. Nothing is pickled. Members
+may be compressed, as by `numpy.savez_compressed`; what they unfold to is then bounded by the size
+of the file (see `limits`).
 """
 
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -20,9 +22,75 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.headers import FIRST, Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
 from acegames.system.machine import available_memory
+
+Arrays = dict[str, NDArray[Any]]
+
+VERSION = 1
+"""The version of every file; it rises when an earlier acegames could not read one, or misread it.
+"""
+
+
+def array_types(arrays: Mapping[str, NDArray[Any]]) -> list[list[Any]]:
+    """Return [name, type, *shape] of each array, as headers state them."""
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"array {name!r} has entries of type {array.dtype}, a file holds numbers and bools only")
+    return [[name, array.dtype.newbyteorder("<").str, *array.shape] for name, array in arrays.items()]
+
+
+def header_bytes(kind: str, header: Mapping[str, Any], where: str = "") -> bytes:
+    """Return a header of this kind; BadFile where it is too large to be read back."""
+    content = json.dumps({"format": kind, "version": VERSION, **header}, allow_nan=False).encode()
+    if len(content) > HEADER:
+        raise BadFile(f"{where}the labels take {len(content)} bytes, the limit is {HEADER}")
+    return content
+
+
+def read_header(content: bytes) -> dict[str, Any]:
+    """Parse a header, which must name its format."""
+    try:
+        header = strict_json(content)
+    except (ValueError, RecursionError) as error:
+        raise BadFile(f"the header is not valid JSON ({error})") from None
+    if not isinstance(header, dict) or not isinstance(header.get("format"), str):
+        raise BadFile("the header names no format, not an acegames file")
+    return header
+
+
+def check_kind(kind: str, wanted: Sequence[str]) -> None:
+    """Raise BadFile unless a file of this kind is wanted."""
+    if kind not in wanted:
+        raise BadFile(f"holds {kind!r}, expected {' or '.join(map(repr, wanted))}")
+
+
+def check_version(version: Any) -> None:
+    """Raise BadFile unless this version of a format is understood."""
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise BadFile(f"version is {version!r}, must be {VERSION}")
+    if version > VERSION:
+        raise BadFile(f"written in version {version} of the format, this acegames understands {VERSION}; upgrade it")
+
+
+def strict_json(text: str | bytes, **hooks: Any) -> Any:
+    """Parse JSON; ValueError for keys that occur twice, and for NaN and Infinity."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                raise ValueError(f"the key {key!r} occurs twice in one object")
+            result[key] = value
+        return result
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word} is not a JSON number")
+
+    return json.loads(text, object_pairs_hook=once, parse_constant=refuse, **hooks)
+
+
+# -- zip archives
 
 PLAIN = "npz"
 """The kind of a file made by `numpy.savez`: arrays without our header."""
@@ -31,12 +99,10 @@ MEMBER = "header.json"
 ALWAYS_FREE = 2**26  # bytes that are assumed to be free
 
 
-def write_npz(
-    path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], version: int = FIRST
-) -> None:
+def write_npz(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write an archive of this kind at exactly `path`, whole or not at all, uncompressed."""
-    described(arrays)  # they are numbers
-    content = header_bytes(kind, version, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
+    array_types(arrays)  # they are numbers
+    content = header_bytes(kind, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
     with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member(MEMBER), content)
         for name, array in arrays.items():
@@ -56,7 +122,7 @@ def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, A
     """Return (kind, header, arrays) of an archive; the header of a plain file is its size."""
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
-        room = _Room(archive, size)
+        bounds = _SizeBounds(archive, size)
         kind: str = PLAIN
         header: dict[str, Any] = {"bytes": size}
         if MEMBER in archive.NameToInfo:
@@ -70,13 +136,13 @@ def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, A
         names = [info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename != MEMBER]
         if kind != PLAIN:
             check_version(header.get("version"))
-            told = header.pop("members", [])
-            if not isinstance(told, list) or sorted(names) != sorted(map(str, told)):
+            members = header.pop("members", [])
+            if not isinstance(members, list) or sorted(names) != sorted(map(str, members)):
                 raise BadFile("its arrays are not those that its header names, some are missing or foreign")
-        return kind, header, {name: _read_array(archive, name, room, texts=kind == PLAIN) for name in names}
+        return kind, header, {name: _read_array(archive, name, bounds, texts=kind == PLAIN) for name in names}
 
 
-class _Room:
+class _SizeBounds:
     """Bounds what the members of an archive may take once they are read.
 
     Members that are stored uncompressed are bounded by the file itself and not counted.
@@ -121,7 +187,7 @@ class _Room:
         )
 
 
-def _read_array(archive: zipfile.ZipFile, name: str, room: _Room, *, texts: bool) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, name: str, bounds: _SizeBounds, *, texts: bool) -> NDArray[Any]:
     """Read one member; its size was checked, so that its content may be read at once."""
     info = archive.NameToInfo[f"{name}.npy"]
     content = archive.read(info)
@@ -137,7 +203,7 @@ def _read_array(archive: zipfile.ZipFile, name: str, room: _Room, *, texts: bool
     declared, held = math.prod(shape) * dtype.itemsize, len(content) - stream.tell()
     if min(shape, default=0) < 0 or declared != held:
         raise BadFile(f"member {info.filename!r} declares shape {shape} of {dtype} but holds {held} bytes")
-    room.take(info, shape, dtype)
+    bounds.take(info, shape, dtype)
     data = np.frombuffer(content, np.uint8)[stream.tell() :]
     if text and (data.view(f"{dtype.str[0]}u4") > 0x10FFFF).any():
         raise BadFile(f"member {info.filename!r} holds what is not text")

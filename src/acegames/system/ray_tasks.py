@@ -12,20 +12,27 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 from acegames.errors import InvalidOption
-from acegames.system.agreement import of_this_process
 from acegames.system.machine import bytes_said
-from acegames.system.ray_connection import connect
-from acegames.system.ray_errors import original
-from acegames.system.ray_nodes import Nodes
-from acegames.system.ray_queue import Asked, Queue
-from acegames.system.ray_worker import Call, Measured, Place, RayBlock, RayShared, perform, size_of
-from acegames.system.tasks import Block, Shared, Told
+from acegames.system.ray_cluster import ClusterNodes, connect
+from acegames.system.ray_worker import (
+    BlockPlace,
+    Measured,
+    RayBlock,
+    RayShared,
+    TaskCall,
+    original,
+    own_fingerprint,
+    perform,
+    size_of,
+)
+from acegames.system.tasks import Block, OnDone, Shared
 
 log = logging.getLogger("acegames")
 
@@ -65,12 +72,12 @@ class UnderWay(NamedTuple):
     """A task that was sent and has not ended."""
 
     ref: Any  # of its numbers
-    given: list[Place]
-    task: Asked
+    places: list[BlockPlace]
+    task: RayTask
     end: float  # when it should end
 
 
-class OnRay:
+class RayTasks:
     """Runs tasks on a Ray cluster.
 
     The connection stays when the work is done; `ray.shutdown()` ends it.
@@ -91,14 +98,14 @@ class OnRay:
         _at_least(0, "retries", retries)
         if in_flight is not None:
             _at_least(1, "in_flight", in_flight)
-        self._address, self._over, self._apart = address, False, list[OnRay]()
+        self._address, self._over, self._apart = address, False, list[RayTasks]()
         self._ray = connect(address)
         self._retries, self._limit = retries, in_flight
-        self._nodes = Nodes(self._ray)
+        self._nodes = ClusterNodes(self._ray)
         self._lonely = False  # whether it was said that there are no processors
         self._remote = self._ray.remote(num_cpus=1, max_retries=retries, retry_exceptions=False)(perform)
         self._ways: dict[tuple[str | None, int], Any] = {}
-        self._queue, self._asked = Queue(), 0
+        self._queue, self._asked = TaskQueue(), 0
         self._under_way: dict[Future[Any], UnderWay] = {}
         self._took: dict[Callable[..., Any], float] = {}  # seconds of a task with work 1, of late
         self._ended: SimpleQueue[Future[Any] | None] = SimpleQueue()  # None: look around
@@ -122,18 +129,18 @@ class OnRay:
             self._give_up()
 
     def apart(self) -> Self | None:
-        """The same cluster for another thread."""
-        found = type(self)(self._address, retries=self._retries, in_flight=self._limit)
-        self._apart.append(found)
-        return found
+        """Return tasks on this cluster for another thread."""
+        other = type(self)(self._address, retries=self._retries, in_flight=self._limit)
+        self._apart.append(other)
+        return other
 
     def share(self, content: Any) -> Shared:
-        """Lay it down once. Each worker loads it when a task needs it there, and keeps it."""
-        return RayShared(of_this_process(), uuid4().hex, self._ray.put(content))
+        """Lay something down once; each worker loads it when a task needs it, and keeps it."""
+        return RayShared(own_fingerprint(), uuid4().hex, self._ray.put(content))
 
     def put(self, content: Any) -> Block:
         """Lay a block down, on the node of this process."""
-        place = Place(self._ray.get_runtime_context().get_node_id(), size_of(content))
+        place = BlockPlace(self._ray.get_runtime_context().get_node_id(), size_of(content))
         return RayBlock(self._ray.put(content), place)
 
     def run(
@@ -144,7 +151,7 @@ class OnRay:
         blocks: Sequence[Any] = (),
         *,
         made: int = 1,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
         at: float | None = None,
         work: float = 1.0,
     ) -> list[Block]:
@@ -153,12 +160,12 @@ class OnRay:
         Raises:
             ClusterError: the cluster lost more than it could make up for, or versions differ.
         """
-        self._tell()
+        self._report()
         while len(self._queue) + len(self._under_way) >= self.in_flight:
             self._wait()
         handles = [RayBlock(made=False, go_on=self._wait) for _ in range(made)]
-        call, inside = Call(shared, function, what, made, len(blocks)), list(_blocks_in(what))
-        self._queue.add(Asked(self._asked, call, blocks, inside, handles, told, at, work))
+        call, inside = TaskCall(shared, function, what, made, len(blocks)), list(_blocks_in(what))
+        self._queue.add(RayTask(self._asked, call, blocks, inside, handles, on_done, at, work))
         self._asked += 1
         self._send()
         return list(handles)
@@ -169,7 +176,7 @@ class OnRay:
             self._wait()
 
     def finish(self) -> None:
-        """Wait until every task that was asked for has ended, and its numbers are told."""
+        """Wait until every task that was asked for has ended, and its numbers are reported."""
         while self._queue or self._under_way:
             self._wait()
 
@@ -183,9 +190,9 @@ class OnRay:
         done, machines = self.total, self.nodes
         said = f"in {done.tasks:,} task{'s' * (done.tasks != 1)} on {machines} machine{'s' * (machines != 1)}"
         more = {"moved between nodes": done.bytes_moved, "spilled to disk": done.bytes_spilled}
-        told = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
-        told += [f"{done.again:,} run again"] * bool(done.again)
-        return f"{said} ({', '.join(told)})" if told else said
+        notes = [f"{bytes_said(size)} {how}" for how, size in more.items() if size]
+        notes += [f"{done.again:,} run again"] * bool(done.again)
+        return f"{said} ({', '.join(notes)})" if notes else said
 
     def interrupt(self) -> None:
         """Make the thread that waits for tasks here give them all up."""
@@ -204,7 +211,7 @@ class OnRay:
         for apart in self._apart:
             apart.interrupt()
         left = [task.ref for task in self._under_way.values()]
-        self._under_way, self._queue = {}, Queue()
+        self._under_way, self._queue = {}, TaskQueue()
         for turn in range(INTERRUPTS):
             if not left:
                 return
@@ -223,26 +230,27 @@ class OnRay:
 
     def _send(self) -> None:
         """Send tasks to the nodes that have room for them."""
-        while self._nodes.room() and (task := self._queue.ready()) is not None:
+        while self._nodes.has_room() and (task := self._queue.ready()) is not None:
             if self._there(task):
                 self._send_one(task)
             else:
                 self._queue.put_off(task)
 
-    def _there(self, task: Asked) -> bool:
-        """Return whether the blocks that a task fetches itself are somewhere, as far as Ray knows
-        now: not those that were lost with their node and are being made again.
+    def _there(self, task: RayTask) -> bool:
+        """Return whether the blocks that a task fetches itself are somewhere, as far as Ray knows.
+
+        Not those that were lost with their node and are being made again.
         """
         refs = list({block.ref for block in task.inside})
         return not refs or not self._ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[1]
 
-    def _send_one(self, task: Asked) -> None:
-        places, made = [block.place for block in task.given], len(task.made)
+    def _send_one(self, task: RayTask) -> None:
+        places, made = [block.place for block in task.inputs], len(task.made)
         task.node = self._nodes.choose(places, task.at)
         first = {block.numbers for block in task.inside if block.numbers is not None}
-        refs = self._way(task.node, made).remote(task.call, *(block.ref for block in task.given), *first)
-        *found, numbers = refs if made else [refs]
-        for block, ref in zip(task.made, found, strict=True):
+        refs = self._way(task.node, made).remote(task.call, *(block.ref for block in task.inputs), *first)
+        *block_refs, numbers = refs if made else [refs]
+        for block, ref in zip(task.made, block_refs, strict=True):
             block.ref, block.numbers, block.place.node = ref, numbers, task.node
         self._queue.sent(task)
         end = self._nodes.asked(task.node, task.work * self._took.get(task.call.function, 0.0))
@@ -251,7 +259,7 @@ class OnRay:
         future.add_done_callback(self._ended.put)  # by a thread of Ray
 
     def _way(self, node: str | None, made: int) -> Any:
-        """Ray's function for tasks at a node, where one is chosen, that make so many blocks."""
+        """Return Ray's function for tasks that make so many blocks, at a node if one is chosen."""
         if (node, made) not in self._ways:
             options: dict[str, Any] = {"num_returns": made + 1}
             if node is not None:
@@ -261,16 +269,16 @@ class OnRay:
         return self._ways[node, made]
 
     def _wait(self) -> None:
-        """Wait until a task has ended or some time has passed, and tell of those that have."""
+        """Wait until a task has ended or some time has passed, and report those that have."""
         with suppress(Empty):
             self._take(self._ended.get(timeout=PATIENCE))
         if not self._nodes.cpus and not self._lonely:
             self._lonely = True
             log.warning("acegames: the Ray cluster has no processors yet; waiting for nodes to join it")
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
-        """Tell of the tasks that have ended by now, and see now and then which nodes there are.
+    def _report(self) -> None:
+        """Report the tasks that have ended by now, and see now and then which nodes there are.
 
         Raises:
             GivenUp: another thread gave up all tasks.
@@ -285,7 +293,7 @@ class OnRay:
         self._send()
 
     def _take(self, future: Future[Any] | None) -> None:
-        """A task has ended.
+        """Take note of a task that has ended.
 
         Raises: what it raised; all others are given up.
         """
@@ -305,8 +313,8 @@ class OnRay:
         numbers, measured = result
         self._count(ended, measured)
         self._queue.ended(ended.task)
-        if ended.task.told is not None:
-            ended.task.told(numbers)
+        if ended.task.on_done is not None:
+            ended.task.on_done(numbers)
 
     def _count(self, ended: UnderWay, measured: Measured) -> None:
         """Keep what a task says of itself."""
@@ -322,7 +330,7 @@ class OnRay:
             fetching=self.stats.fetching + measured.fetching,
             bytes_in=self.stats.bytes_in + measured.bytes_in,
             bytes_out=self.stats.bytes_out + sum(measured.bytes_out),
-            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in ended.given if x.node != measured.node),
+            bytes_moved=self.stats.bytes_moved + sum(x.size or 0 for x in ended.places if x.node != measured.node),
             bytes_spilled=sum(self._on_disk.values()),
         )
 
@@ -346,3 +354,99 @@ def _at_least(least: int, name: str, value: Any) -> None:
     """See that an option is a number that is large enough."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidOption(f"{name}: {value!r} is no whole number of at least {least}")
+
+
+# -- tasks that were asked for and are not yet sent to a node
+
+
+@dataclass(eq=False)
+class RayTask:
+    """A task that was asked for."""
+
+    number: int  # how many were asked for before it
+    call: TaskCall
+    inputs: Sequence[RayBlock]
+    inside: Sequence[RayBlock]  # which it fetches itself
+    made: list[RayBlock]
+    on_done: OnDone | None
+    at: float | None
+    work: float = 1.0
+    node: str | None = None  # that it was sent to
+    unmade: int = 0  # how many of its blocks are not made
+
+
+class TaskQueue:
+    """Tasks in the order in which they are sent.
+
+    A task is sent when its blocks are made and a node has room. Who sends it before binds it to a
+    node that may be busy when its blocks are there, while others are idle. Tasks that make no
+    blocks come first, as they store what others made, which can be let go then; and those asked for
+    earlier. A task that fetches blocks itself is put off while some of them are lost.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0  # of all tasks here
+        self._ready: list[tuple[bool, int, RayTask]] = []  # a heap: all blocks are made
+        self._put_off: list[RayTask] = []  # they were, but some are lost
+
+    def __len__(self) -> int:
+        return self._number
+
+    def add(self, task: RayTask) -> None:
+        """Add a task that waits to be sent."""
+        self._number += 1
+        for block in (*task.inputs, *task.inside):
+            if not block.made:
+                block.awaited.append(task)
+                task.unmade += 1
+        if not task.unmade:
+            self._push(task)
+
+    def ready(self) -> RayTask | None:
+        """Return the first task all of whose blocks are made."""
+        return self._ready[0][-1] if self._ready else None
+
+    def sent(self, task: RayTask) -> None:
+        """Remove the first task, which was sent: it keeps only blocks that it makes, or may fetch
+        again.
+        """
+        self._pop(task)
+        self._number -= 1
+        if not task.inside:
+            task.inputs = ()
+
+    def put_off(self, task: RayTask) -> None:
+        """Put off the first task, which cannot be sent now."""
+        self._pop(task)
+        self._put_off.append(task)
+
+    def again(self, task: RayTask) -> None:
+        """Put off a task that was sent and ended without what it fetches."""
+        self._number += 1
+        self._put_off.append(task)
+
+    def look(self, there: Callable[[RayTask], bool]) -> None:
+        """See which tasks that were put off can be sent now."""
+        waiting, self._put_off = self._put_off, []
+        for task in waiting:
+            if there(task):
+                self._push(task)
+            else:
+                self._put_off.append(task)
+
+    def _push(self, task: RayTask) -> None:
+        heappush(self._ready, (bool(task.made), task.number, task))
+
+    def _pop(self, task: RayTask) -> None:
+        *_, first = heappop(self._ready)
+        assert first is task
+
+    def ended(self, task: RayTask) -> None:
+        """Note that a task has ended and its blocks are made."""
+        for block in task.made:
+            block.made = True
+            awaited, block.awaited = block.awaited, []
+            for other in awaited:
+                other.unmade -= 1
+                if not other.unmade:
+                    self._push(other)

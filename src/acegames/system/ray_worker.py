@@ -9,20 +9,24 @@ not know that it needs them to make the task's blocks again, and waits for them 
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter, time
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.errors import ClusterError
-from acegames.system.agreement import Agreement, of_this_process
+from acegames.errors import AceError, ClusterError
 from acegames.system.extras import optional
-from acegames.system.ray_errors import AGAIN, original
+from acegames.version import __version__
 
 KEPT = 2
 """How many shared contents a worker keeps. Some solves alternate between two."""
@@ -39,7 +43,7 @@ MOST_PATIENCE = 1800.0
 """Seconds after which it is not tried again."""
 
 _kept: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
-_agreed: set[Agreement] = set()  # compared with this process before
+_agreed: set[Fingerprint] = set()  # compared with this process before
 
 
 @dataclass
@@ -81,7 +85,7 @@ class Measured(NamedTuple):
 
 
 @dataclass
-class Place:
+class BlockPlace:
     """What is known about a block: the node that made it, or is asked to, and its size."""
 
     node: str | None = None
@@ -97,7 +101,7 @@ class RayBlock:
     """
 
     ref: Any = None  # None until its task is sent to a node
-    place: Place = field(default_factory=Place)
+    place: BlockPlace = field(default_factory=BlockPlace)
     numbers: Any = None  # a reference to those of its task
     made: bool = True
     awaited: list[Any] = field(default_factory=list)  # tasks that wait until it is made
@@ -135,7 +139,7 @@ class RayBlock:
 class RayShared:
     """A handle on what many tasks use. A process that receives one compares versions first."""
 
-    agreement: Agreement
+    agreement: Fingerprint
     key: str
     ref: Any
 
@@ -154,7 +158,7 @@ class RayShared:
         return content
 
 
-def _received(agreement: Agreement, key: str, ref: Any) -> RayShared:
+def _received(agreement: Fingerprint, key: str, ref: Any) -> RayShared:
     """Return a handle that arrived. It comes first in a call, before anything that depends on
     versions.
 
@@ -162,7 +166,7 @@ def _received(agreement: Agreement, key: str, ref: Any) -> RayShared:
         ClusterError: this process has other versions than the one that it comes from.
     """
     if agreement not in _agreed:
-        differences = agreement.differences(of_this_process())
+        differences = agreement.differences(own_fingerprint())
         if differences:
             raise ClusterError(
                 f"node {socket.gethostname()} ({_ray().util.get_node_ip_address()}) has {'; '.join(differences)}: "
@@ -172,7 +176,7 @@ def _received(agreement: Agreement, key: str, ref: Any) -> RayShared:
     return RayShared(agreement, key, ref)
 
 
-class Call(NamedTuple):
+class TaskCall(NamedTuple):
     """A task, as it is sent. What is shared stands first: see `_received`."""
 
     shared: RayShared
@@ -182,31 +186,33 @@ class Call(NamedTuple):
     blocks: int
     patience: float = PATIENCE  # seconds
 
-    def again(self) -> Call:
-        """The same with more patience."""
+    def again(self) -> TaskCall:
+        """Return the task with more patience."""
         return self._replace(patience=min(2 * self.patience, MOST_PATIENCE))
 
 
-def perform(call: Call, *given: Any) -> Any:
-    """Run a task here. The last of what it returns is a pair: its numbers and `Measured`. It is
-    None, and nothing is made, if a block that the task fetches did not arrive in time.
+def perform(call: TaskCall, *inputs: Any) -> Any:
+    """Run a task here.
+
+    The last of what it returns is a pair: its numbers and `Measured`. It is None, and nothing is
+    made, if a block that the task fetches did not arrive in time.
 
     Args:
         call: the task.
-        given: its blocks, then numbers of tasks that had to end before it.
+        inputs: its blocks, then numbers of tasks that had to end before it.
     """
     shared, function, what, made, count, _patience.seconds = call
-    blocks = given[:count]
+    blocks = inputs[:count]
     _fetching.seconds, _fetching.bytes = 0.0, 0
     began, begun = time(), perf_counter()
     content = shared.content()
     loaded = perf_counter()
     try:
-        *found, numbers = function(content, what, *blocks)
+        *results, numbers = function(content, what, *blocks)
     except Late:
         return (None,) * (made + 1) if made else None
-    if len(found) != made:
-        raise RuntimeError(f"{function.__qualname__} made {len(found)} blocks, but {made} were asked for")
+    if len(results) != made:
+        raise RuntimeError(f"{function.__qualname__} made {len(results)} blocks, but {made} were asked for")
     ended = perf_counter()
     context, worker = _ray().get_runtime_context(), _ray()._private.worker.global_worker
     measured = Measured(
@@ -216,14 +222,14 @@ def perform(call: Call, *given: Any) -> Any:
         ended - loaded - _fetching.seconds,
         loaded - begun + _fetching.seconds,
         _fetching.bytes + sum(map(size_of, blocks)),
-        tuple(map(size_of, found)),
+        tuple(map(size_of, results)),
         spilled(),
     )
-    return (*found, (numbers, measured)) if made else (numbers, measured)
+    return (*results, (numbers, measured)) if made else (numbers, measured)
 
 
 def size_of(content: Any) -> int:
-    """About how many bytes something takes: its arrays and texts, and those inside it."""
+    """Return about how many bytes something takes: its arrays and texts, and those inside it."""
     if isinstance(content, np.ndarray | np.generic):
         return int(content.nbytes)
     if isinstance(content, bytes | str):
@@ -249,7 +255,7 @@ _spilled = Spilled()
 
 
 def spilled() -> int:
-    """Return bytes that the node's object store has on disk, looked up once a second at most."""
+    """Return the bytes that the node's object store has on disk, seen once a second at most."""
     if perf_counter() - _spilled.seen > 1.0:
         node = _ray()._private.worker.global_worker.node
         folder = Path(getattr(node, "_fallback_directory", None) or node.get_session_dir_path())
@@ -267,3 +273,130 @@ def _in_a_task(ray: Any) -> bool:
 
 def _ray() -> Any:
     return optional("ray", "clusters", "cluster")
+
+
+# -- what Ray raises, in the words of acegames
+
+
+AGAIN = "start the same again; with a checkpoint, what is stored is not computed again"
+
+
+def original(error: BaseException, ray: Any, retries: int | None = None) -> BaseException:
+    """Return what a task raised, as it was raised there, or a ClusterError where the cluster
+    failed.
+
+    Args:
+        error: what Ray raised in its place.
+        ray: the module.
+        retries: how often tasks may be run again, where it is known.
+    """
+    kinds = ray.exceptions
+    said = None
+    while True:
+        if isinstance(error, kinds.RayTaskError):
+            said, error = str(error), error.cause
+        elif isinstance(error, kinds.RaySystemError) and isinstance(error.client_exc, BaseException):
+            said, error = str(error), error.client_exc
+        else:
+            break
+    if isinstance(error, kinds.RayError):
+        return ClusterError(_sentence(error, kinds, retries))
+    if isinstance(error, ImportError | AttributeError) and said and "ray_worker.perform" not in said:
+        return ClusterError(
+            f"a node could not load the code of a task ({error}): install the same acegames on all nodes"
+        )
+    if said and not isinstance(error, AceError):
+        error.add_note(f"In a task on the cluster:\n{said}")
+    return error
+
+
+def _sentence(error: Any, kinds: Any, retries: int | None) -> str:
+    """Return what happened to the cluster, and what to do."""
+    often = "several times" if retries is None else f"{retries + 1} times" if retries else "once"
+    if isinstance(error, kinds.OutOfMemoryError):
+        return (
+            f"a node ran out of memory and its tasks were ended ({_first(error)}): use nodes with more memory, "
+            f"fewer CPUs of each (ray start --num-cpus), or smaller blocks; {AGAIN}"
+        )
+    if isinstance(error, kinds.ObjectStoreFullError | kinds.OutOfDiskError):
+        return (
+            f"the object store of a node is full, and so is the disk that it spills to ({_first(error)}): give it more "
+            f"(ray start --object-store-memory, or more disk), or use more nodes; {AGAIN}"
+        )
+    if isinstance(error, kinds.ObjectLostError):
+        return (
+            f"a block was lost with its node and could not be made again, although tasks may run {often}: "
+            f"see why nodes end (memory, most often); {AGAIN}"
+        )
+    if isinstance(error, kinds.WorkerCrashedError | kinds.NodeDiedError | kinds.LocalRayletDiedError):
+        return (
+            f"a task ran {often}, and its process or its node ended each time: most often memory is short; use nodes with "
+            f"more memory, or fewer CPUs of each (ray start --num-cpus); {AGAIN}"
+        )
+    if isinstance(error, kinds.TaskCancelledError):
+        return f"a task was cancelled from outside; {AGAIN}"
+    return f"the cluster failed: {type(error).__name__}: {_first(error)}; {AGAIN}"
+
+
+def _first(error: BaseException) -> str:
+    """Return the first line of a message, without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip().rstrip(".")
+
+
+# -- what processes that work together must have in common, so that they make the same bits
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Versions of everything that has a hand in answers, and the kind of machine."""
+
+    acegames: str
+    sources: str  # a digest of all modules of acegames
+    numpy: str
+    numba: str
+    llvmlite: str
+    python: str
+    machine: str
+
+    def differences(self, other: Fingerprint) -> list[str]:
+        """Return what differs, as "numpy 2.1.0 instead of 2.0.0": what `other` has comes first."""
+        mine, theirs = asdict(self), asdict(other)
+        unequal = [x for x in mine if mine[x] != theirs[x]]
+        if "acegames" in unequal:  # other sources are no news then
+            unequal.remove("sources")
+        return [f"{WORDS.get(x, x)} {theirs[x]} instead of {mine[x]}" for x in unequal]
+
+
+WORDS = {"sources": "sources of acegames with the digest", "python": "Python", "machine": "a machine of the kind"}
+
+
+@cache
+def own_fingerprint() -> Fingerprint:
+    """Return the fingerprint of this process; the sources are read once."""
+    return Fingerprint(
+        acegames=__version__,
+        sources=sources_digest(Path(__file__).parents[1]),
+        numpy=_version("numpy"),
+        numba=_version("numba"),
+        llvmlite=_version("llvmlite"),
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        machine=f"{platform.machine()}, {sys.byteorder} endian",
+    )
+
+
+def sources_digest(folder: Path) -> str:
+    """Return a short digest of all modules in a folder, with their names."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py"), key=lambda x: x.relative_to(folder).as_posix()):
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        total.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+def _version(package: str) -> str:
+    """Return the version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a bundle without metadata
+        return str(getattr(__import__(package), "__version__", "unknown"))

@@ -1,27 +1,30 @@
-"""Work as tasks that may run elsewhere: pure functions of what they are given.
+"""Work shared out: as tasks that may run on other machines, or among the threads of this process.
 
-A task is a function of a module, called as `function(shared, what, *blocks)`. It returns a tuple:
-the blocks that it made, then a small record of numbers.
+A task is a pure function of a module, called as `function(shared, what, *blocks)`. It returns a
+tuple: the blocks that it made, then a small record of numbers.
 
     shared  what many tasks use, given out once (`share`) and kept by whoever runs them
     what    a small record that says which piece of the work this is
     blocks  what other tasks made, or `put` laid down. Whoever asks for the task holds handles
             (`Block`) and never needs the content; a task begins when its blocks are there.
 
-The numbers come back to the one who asked for the task (`told`), so that it knows how far the work
-is and can cut what comes next. What is made does not depend on where tasks run, or in which order.
+The numbers come back to the one who asked for the task (`on_done`), so that it knows how far the
+work is and can cut what comes next. What is made does not depend on where tasks run, or in which
+order.
 
-`Here` runs each task at once, in this process. `acegames.system.ray_tasks` runs them on a cluster.
+`acegames.system.ray_tasks` runs them on a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-Told = Callable[[Any], None]
+OnDone = Callable[[Any], None]
 
 
 class Block(Protocol):
@@ -61,34 +64,36 @@ class Tasks(Protocol):
         blocks: Sequence[Block] = (),
         *,
         made: int = 1,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
         at: float | None = None,
         work: float = 1.0,
     ) -> list[Block]:
-        """Ask for a task that makes so many blocks; the handles on them, at once.
+        """Ask for a task that makes so many blocks; return the handles on them at once.
 
         Tasks of about the same place `at` (0 .. 1) run on the same machine, if it can be, so that
         little moves; `work` (above 0) says how much this is, compared with others of the same
-        function. It may wait until fewer tasks are under way. `told` is called with the numbers of
-        tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
+        function. It may wait until fewer tasks are under way. `on_done` is called with the numbers
+        of tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
 
         Raises: what a task raised, as it was raised there.
         """
 
     def wait(self) -> None:
-        """Wait until one more task has ended, and its numbers are told, if any is under way; it may
+        """Wait until one more task has ended and its numbers are reported, if any is under way, or
         return before.
         """
 
     def finish(self) -> None:
-        """Wait until every task that was asked for has ended, and its numbers are told."""
+        """Wait until every task that was asked for has ended, and its numbers are reported."""
 
     def bring(self, blocks: Sequence[Block]) -> None:
         """Let blocks come to this process together, before it fetches each; does not wait."""
 
     def apart(self) -> Self | None:
-        """The same place for another thread of this process, which asks for tasks of its own; None
-        where there is no such thing. What is done there counts here.
+        """Return this place for another thread, which asks for tasks of its own; None if there is
+        none.
+
+        What is done there counts here.
         """
 
     def interrupt(self) -> None:
@@ -98,72 +103,107 @@ class Tasks(Protocol):
         """Return what was done so far, in words: "in 324 tasks on 2 machines"."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Something in this process: a block, or what is shared."""
-
-    content: Any
-
-    def fetch(self) -> Any:
-        """Return the content."""
-        return self.content
+# -- threads: kernels release the interpreter's lock, so threads are enough on one machine
 
 
-class Here:
-    """Runs each task in this process when it is asked for."""
+P = TypeVar("P")
+R = TypeVar("R")
 
-    workers = 1
-    nodes = 1
+
+class Team:
+    """The calling thread and others that help it, begun when there is first work for them.
+
+    One thread shares out work at a time, and none from within a piece of work.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._helpers: list[Thread] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
+        self._tasks.put(None)  # each helper that ends passes it on
+        for helper in self._helpers:
+            with suppress(RuntimeError):  # it could not be started, or that was interrupted
+                helper.join()
 
-    def share(self, content: Any) -> Shared:
-        """It stays here."""
-        return Held(content)
+    def each(self, function: Callable[[P], R], pieces: Sequence[P]) -> list[R]:
+        """Call the function on each piece, begun in their order, so long ones should come first.
 
-    def put(self, content: Any) -> Block:
-        """It stays here, too."""
-        return Held(content)
+        Of several errors the one of the first piece is raised; pieces that have not begun by then
+        are dropped.
+        """
+        helping = min(self.threads, len(pieces)) - 1
+        if helping <= 0:
+            return [function(piece) for piece in pieces]
+        shared = _SharedPieces(function, pieces)
+        self._begin(shared, helping)
+        shared.work()
+        return self._finish(shared, helping + 1)
 
-    def run(
-        self,
-        function: Callable[..., tuple[Any, ...]],
-        shared: Any,
-        what: Any,
-        blocks: Sequence[Block] = (),
-        *,
-        made: int = 1,
-        told: Told | None = None,
-        at: float | None = None,
-        work: float = 1.0,
-    ) -> list[Block]:
-        """Call the function."""
-        *found, numbers = function(shared.content, what, *(block.fetch() for block in blocks))
-        assert len(found) == made
-        if told is not None:
-            told(numbers)
-        return [Held(content) for content in found]
+    def later(self, function: Callable[[], R]) -> Callable[[], R]:
+        """Begin this on another thread; the answer waits for its result.
 
-    def wait(self) -> None:
-        """Nothing is under way."""
+        Without other threads it is begun when the result is asked for.
+        """
+        if self.threads == 1:
+            return function
+        shared = _SharedPieces(lambda called: called(), [function])
+        self._begin(shared, 1)
+        return lambda: self._finish(shared, 1)[0]
 
-    def finish(self) -> None:
-        """Nothing is under way."""
+    def _begin(self, shared: _SharedPieces[Any, Any], helping: int) -> None:
+        while len(self._helpers) < min(helping + 1, self.threads - 1):  # one may be busy with later work
+            self._helpers.append(Thread(target=self._help, daemon=True))
+            self._helpers[-1].start()
+        for _ in range(helping):
+            self._tasks.put(shared.work)
 
-    def bring(self, blocks: Sequence[Block]) -> None:
-        """They are here."""
+    def _finish(self, shared: _SharedPieces[Any, R], workers: int) -> list[R]:
+        """Take over what nobody has begun, and wait for the others."""
+        with suppress(Empty):
+            while True:
+                _done(self._tasks.get_nowait())
+        for _ in range(workers):
+            shared.left.get()
+        for error in shared.errors:
+            if error is not None:
+                raise error
+        return shared.results
 
-    def apart(self) -> Self | None:
-        """Tasks run one after the other."""
-        return None
+    def _help(self) -> None:
+        while _done(self._tasks.get()):
+            pass
+        self._tasks.put(None)
 
-    def interrupt(self) -> None:
-        """No other thread uses this."""
 
-    def account(self) -> str:
-        """Nothing is worth telling."""
-        return ""
+def _done(task: Callable[[], None] | None) -> bool:
+    """Do a task, and hold on to nothing of it while waiting for the next; None: there is none."""
+    if task is not None:
+        task()
+    return task is not None
+
+
+class _SharedPieces(Generic[P, R]):
+    """Pieces of work that several threads take from. A thread that finds none says so to `left`."""
+
+    def __init__(self, function: Callable[[P], R], pieces: Sequence[P]) -> None:
+        self.function, self.pieces = function, pieces
+        self.results: list[Any] = [None] * len(pieces)
+        self.errors: list[BaseException | None] = [None] * len(pieces)
+        self.left: SimpleQueue[None] = SimpleQueue()
+        self._next = iter(range(len(pieces)))
+
+    def work(self) -> None:
+        """Take pieces until there are no more."""
+        for k in self._next:  # taking a number is one step under the interpreter's lock
+            try:
+                self.results[k] = self.function(self.pieces[k])
+            except BaseException as error:
+                self.errors[k] = error
+                for _ in self._next:  # nothing is begun any more
+                    pass
+        self.left.put(None)

@@ -20,6 +20,7 @@ from acegames.model.budgets import Holds, has_schedule, own_budget
 if TYPE_CHECKING:
     from acegames.engines.cluster_forecast import ClusterNeeds
 
+
 FORMAT, VERSION = "acegames-answer", 1
 
 
@@ -30,10 +31,10 @@ def print_json(verb: str | None, exit_code: int, fields: dict[str, Any]) -> None
 
 
 def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
-    """{label: value} with text as keys; where two labels look alike, as Python writes them."""
+    """Return {label: value} with text as keys; labels that look alike are as Python writes them."""
     known = list(labels)
-    alike = len({str(x) for x in known}) < len(known)
-    return dict(zip(map(repr if alike else str, known), values, strict=True))
+    ambiguous = len({str(x) for x in known}) < len(known)
+    return dict(zip(map(repr if ambiguous else str, known), values, strict=True))
 
 
 def error_data(error: Exception, message: str) -> dict[str, Any]:
@@ -118,11 +119,11 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
     """Return a certificate."""
     players, constraints = certificate.players, certificate.constraints
 
-    def places(found: Sequence[Any]) -> dict[str, Any]:
-        return by_label(players, (None if x is None else _place(constraints, *x) for x in found))
+    def places(situations: Sequence[Any]) -> dict[str, Any]:
+        return by_label(players, (None if x is None else _place(constraints, *x) for x in situations))
 
-    found = certificate.witness
-    history = [] if found is None else [_step(step, players, constraints) for step in found.history]
+    witness = certificate.witness
+    history = [] if witness is None else [_step(step, players, constraints) for step in witness.history]
     return {
         "ok": certificate.ok,
         "concept": concept_data(certificate.concept),
@@ -141,7 +142,7 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
         "covers": certificate.covers,
         "situations": certificate.pairs,
         "problems": certificate.problems,
-        "witness": None if found is None else {"reason": found.reason, "history": history},
+        "witness": None if witness is None else {"reason": witness.reason, "history": history},
     }
 
 
@@ -171,17 +172,17 @@ def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
         for budget, values, feasible, minimal in zip(*columns, strict=True)
     ]
     varied = list(map(str, curve.constraint))
-    found = {"constraints": varied, "concept": concept_data(curve.concept), "points": points}
-    return {**found, "steps": curve.steps, "thinned": curve.thinned}
+    data = {"constraints": varied, "concept": concept_data(curve.concept), "points": points}
+    return {**data, "steps": curve.steps, "thinned": curve.thinned}
 
 
 def simulation_data(game: ace.MarkovGame, rollouts: ace.Rollouts) -> dict[str, Any]:
-    """Episodes that were played."""
-    found, constraints = rollouts.summary(), game.constraints
+    """Return the episodes that were played."""
+    summary, constraints = rollouts.summary(), game.constraints
     return {
-        "episodes": found["episodes"],
-        "mean_return": by_label(game.players, found["mean"]),
-        "standard_error": by_label(game.players, found["std_error"]),
+        "episodes": summary["episodes"],
+        "mean_return": by_label(game.players, summary["mean"]),
+        "standard_error": by_label(game.players, summary["std_error"]),
         "largest_spending": by_label(constraints, rollouts.spent.max(axis=(0, 1))),
         "largest_spending_at_end": by_label(constraints, rollouts.spent[:, -1].max(axis=0)),
         "violations": rollouts.violations,
@@ -207,7 +208,7 @@ def proof_data(game: ace.MarkovGame, proof: ace.Proof) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no tuples as keys, no Fractions and no infinity, which are text; unknown is null."""
+    """Return a value as JSON has it: Fractions and infinity as text, what is unknown as null."""
     if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     if isinstance(value, dict):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 import acegames as ace
-from acegames.cli import cluster
 from acegames.cli import options as opt
+from acegames.cli.phrases import counted, duration, memory_text
 from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
-from acegames.cli.words import counted, duration, room
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
+
+if TYPE_CHECKING:
+    from acegames.engines.cluster_forecast import ClusterNeeds
+
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 MANY_SITUATIONS = 2**31  # from which on they are not counted, where the verdict is known without
@@ -24,15 +27,15 @@ SOON = 60.0  # seconds of a solve below which the time to compile is worth a wor
 
 def check(
     game: opt.Game,
-    given: opt.Given = opt.NOTHING,
+    typed: opt.GameOptions = opt.NOTHING,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
     memory: opt.Memory = None,
     values: opt.Values = True,
-    nodes: cluster.Nodes = None,
-    node_cores: cluster.NodeCores = None,
-    node_memory: cluster.NodeMemory = None,
+    nodes: Nodes = None,
+    node_cores: NodeCores = None,
+    node_memory: NodeMemory = None,
 ) -> Answer:
     """Check a game for errors, and say whether it can be played safely and what a solve would take,
     on this machine or on a cluster.
@@ -40,12 +43,12 @@ def check(
     Exit code 3 if no policy keeps every budget, 5 if the game is too large (with --nodes: both for
     the nodes and for this machine).
     """
-    from acegames.cli.answers import cluster_data, estimate_data, game_data
-    from acegames.cli.tables import show_game
+    from acegames.cli.game_tables import show_game
+    from acegames.cli.json_answers import cluster_data, estimate_data, game_data
     from acegames.model.budgets import costless, costless_sentence
 
-    cluster.check_asked(nodes, node_cores, node_memory, memory)
-    model = opt.read_game(game, given)
+    check_asked(nodes, node_cores, node_memory, memory)
+    model = opt.read_game(game, typed)
     rounded, how = _rounded(model, epsilon, relative, rounding)
     facts: dict[str, Any] = {"game": game_data(model), "costs": COSTS[how]}
     facts |= {"feasible": None, "sure": False, "why": None, "situations": None, "estimate": None, "cluster": None}
@@ -53,7 +56,7 @@ def check(
     try:
         with working("estimating the size"):
             needs = ace.estimate(rounded, keep_values=values)
-        there = cluster.on_cluster(needs, nodes, node_cores, node_memory)
+        there = on_cluster(needs, nodes, node_cores, node_memory)
         if nodes is None:
             opt.refuse_too_large(needs, memory)
         feasible, situations = _found(rounded, needs)
@@ -72,7 +75,7 @@ def check(
         out.print(_size_words(needs, situations))
         out.print(_effort_words(needs))
         if there is not None:
-            out.print(cluster.cluster_words(there, needs, asked=nodes is not None))
+            out.print(cluster_words(there, needs, asked=nodes is not None))
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
     facts |= {"situations": situations, "estimate": estimate_data(needs)}
@@ -89,16 +92,16 @@ def _found(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int 
     if needs.counted and _too_many_to_count(game):
         return needs.pairs > 0, None
     try:
-        found = with_bar(lambda bar: ace.feasibility(game, progress=bar), "checking")
+        feasibility = with_bar(lambda bar: ace.feasibility(game, progress=bar), "checking")
     except TooLarge:
         if needs.counted:
             return needs.pairs > 0, None
         raise
-    return found.feasible, found.pairs
+    return feasibility.feasible, feasibility.pairs
 
 
 def _told(game: ace.MarkovGame, how: str | None, feasible: bool | None) -> dict[str, Any]:
-    """Print the verdict; the facts about it."""
+    """Print the verdict; return the facts about it."""
     if feasible is None:
         out.print(f"[yellow]{UNDECIDED}[/]")
         return {"why": UNDECIDED}
@@ -129,13 +132,15 @@ def _size_words(needs: ace.Estimate, situations: int | None) -> str:
 
 
 def _effort_words(needs: ace.Estimate) -> str:
-    about = f"about {room(needs.memory)}" if needs.memory >= 1e9 else "under 1 GB"
+    about = f"about {memory_text(needs.memory)}" if needs.memory >= 1e9 else "under 1 GB"
     said = f"Solving takes {duration(needs.seconds)} and {about} of memory"
     if not needs.measured and needs.seconds < SOON:
         said += ", plus about a minute, the first time, to compile the solver"
     free = opt.free_memory()
     short = (
-        f"; only {room(free)} is free: try --no-values, solve --checkpoint or --epsilon" if needs.memory > free else ""
+        f"; only {memory_text(free)} is free: try --no-values, solve --checkpoint or --epsilon"
+        if needs.memory > free
+        else ""
     )
     return f"{said}{short}."
 
@@ -143,7 +148,7 @@ def _effort_words(needs: ace.Estimate) -> str:
 def _rounded(
     game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
 ) -> tuple[ace.MarkovGame, str | None]:
-    """Return the game with rounded costs and their direction; the game itself and None where exact."""
+    """Return the game with rounded costs and their direction; where exact, the game and None."""
     from acegames.approximate.within import Within
 
     rounded = Within(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
@@ -175,7 +180,7 @@ VARIED = "With --curve: the constraint whose budget varies; give it twice for a 
 
 def frontier(
     game: opt.Game,
-    given: opt.Given = opt.NOTHING,
+    typed: opt.GameOptions = opt.NOTHING,
     most: Annotated[
         int, Option("--most", parser=opt.whole(1), metavar="N", help="Show at most this many minimal budgets.")
     ] = 20,
@@ -195,17 +200,17 @@ def frontier(
 
     The budget of a reservoir is its capacity.
     """
-    from acegames.cli.answers import budgets_data, curve_data, game_data
-    from acegames.cli.tables import show_curve, show_frontier
+    from acegames.cli.json_answers import budgets_data, curve_data, game_data
+    from acegames.cli.result_tables import show_curve, show_frontier
 
-    as_given = opt.read_game(game, given)
+    as_given = opt.read_game(game, typed)
     model, how = _rounded(as_given, epsilon, relative, rounding, any_budget=True)
     wanted = opt.wanted_concept(game, concept, objective, model)
     worth = _curve(model, wanted, curve, constraint, points)
 
     def find(bar: ace.OnProgress | None) -> tuple[ace.Feasibility, Any]:
-        found = ace.feasibility(model, progress=bar)
-        return found, found.minimal_budgets
+        feasibility = ace.feasibility(model, progress=bar)
+        return feasibility, feasibility.minimal_budgets
 
     own, budgets = with_bar(find, "finding minimal budgets")
     if not model.constraints:
@@ -231,7 +236,7 @@ def frontier(
 def _curve(
     game: ace.MarkovGame, concept: Concept, asked: bool | None, constraint: list[str] | None, points: int
 ) -> ace.BudgetCurve | None:
-    """Return the value of budget where it is asked for, or where nothing is said and it is quick."""
+    """Return the value of budget where it is asked for, or nothing is said and it is quick."""
     if asked is False:
         if constraint:
             raise InvalidOption("--constraint: goes with --curve")
@@ -264,20 +269,20 @@ def _quick_curve(game: ace.MarkovGame) -> bool:
 
 def reduce(
     game: opt.Game,
-    given: opt.Given = opt.NOTHING,
+    typed: opt.GameOptions = opt.NOTHING,
     output: Annotated[Path | None, opt.output("Write the reduced game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """Turn budgets into action masks: write the game without budgets whose joint actions are the
     feasible ones.
     """
-    from acegames.cli.answers import game_data
-    from acegames.cli.tables import show_game
+    from acegames.cli.game_tables import show_game
+    from acegames.cli.json_answers import game_data
     from acegames.files.formats import check_saving
 
     if output is not None:
         opt.check_place(output)
         check_saving(output)
-    model = opt.read_game(game, given)
+    model = opt.read_game(game, typed)
     with working("reducing"):
         reduced = ace.reduce(model).game
     replaced = output is not None and output.is_file()
@@ -290,3 +295,109 @@ def reduce(
     return Answer(
         {"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output, replaced=replaced)}
     )
+
+
+# -- what a solve would take on a cluster
+
+
+LONG = 86_400.0  # seconds of a solve from which on a cluster is mentioned without being asked for
+
+Nodes = Annotated[
+    int | None,
+    Option(
+        "--nodes", parser=opt.whole(1), metavar="N", help="Say what a solve would take on a cluster of so many nodes."
+    ),
+]
+_CORES = "With --nodes: number of processors of each; by default as many as this machine has."
+NodeCores = Annotated[int | None, Option("--node-cores", parser=opt.whole(1), metavar="N", help=_CORES)]
+_MEMORY = "With --nodes: memory of each, such as 64GB; by default what is free on this machine."
+NodeMemory = Annotated[str | None, Option("--node-memory", metavar="SIZE", help=_MEMORY)]
+
+
+def check_asked(nodes: int | None, cores: int | None, node_memory: str | None, memory: str | None) -> None:
+    """Raise InvalidOption for options that do not go together, before the work."""
+    if nodes is None:
+        unfit = {"--node-cores": cores, "--node-memory": node_memory}
+        for option in (option for option, value in unfit.items() if value is not None):
+            raise InvalidOption(f"{option}: goes with --nodes, the number of nodes")
+    elif memory is not None:
+        raise InvalidOption("--memory: is a limit of this machine; with --nodes, --node-memory says what a node has")
+    if node_memory is not None and not opt.read_bytes("--node-memory", node_memory):
+        raise InvalidOption(f"--node-memory {node_memory}: must be more than 0")
+
+
+def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory: str | None) -> ClusterNeeds | None:
+    """Return what a solve would take on the nodes that are asked for; else, where it is too large
+    for this machine, on as many machines like this one as it takes; else None.
+
+    Raises:
+        TooLarge: the nodes that are asked for have too little memory, and so has this machine.
+    """
+    if nodes is None:
+        return _like_this_machine(needs)
+    bytes_each = None if memory is None else opt.read_bytes("--node-memory", memory)
+    there = needs.on_cluster(nodes, cores=cores, memory=bytes_each)
+    here = opt.free_memory()
+    if _too_small(there) and needs.memory > here * (1 if needs.counted else opt.SAMPLED):
+        needed = f"solving {opt.size_words(needs)} needs about {memory_text(there.memory)} of memory on each of {counted(nodes, 'node')}"
+        alone = f"this machine alone needs about {memory_text(needs.memory)} and has {memory_text(here)}"
+        raise TooLarge(f"{needed}, but {short_words(there)}; {alone}")
+    return there
+
+
+def _too_small(there: ClusterNeeds) -> bool:
+    """Return whether nodes have too little memory, even if an estimate by sampling is too large."""
+    return max(there.memory, there.driver) > there.node_memory * (1 if there.counted else opt.SAMPLED)
+
+
+def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
+    """Return a cluster that would do where this machine would not, or would take very long."""
+    if not needs.pairs or (needs.memory <= opt.free_memory() and needs.seconds <= LONG):
+        return None
+    least = needs.on_cluster(1).least_nodes
+    return None if least is None else needs.on_cluster(max(least, math.ceil(needs.seconds / LONG), 2))
+
+
+def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> str:
+    """Return what a solve would take there, in a sentence or two."""
+    kind = (
+        f"{counted(there.nodes, 'node')} with {counted(there.cores, 'processor')} and {memory_text(there.node_memory)}"
+    )
+    if _too_small(there):
+        enough = " This machine alone has enough." if needs.memory <= opt.free_memory() else ""
+        return f"It does not fit on a cluster of {kind} of memory each: {short_words(there)}.{enough}"
+    said = (
+        f"On a cluster of {kind} of memory each it takes {duration(there.seconds)}, {_about(there.memory)} of memory on "
+        f"each node ({_about(there.store)} of it in Ray's object store) and {_about(there.disk)} of disk that all share."
+    )
+    if there.driver >= 1e9:
+        said += f" The process that asks for the tasks takes {_about(there.driver)} of memory."
+    if not there.fits:
+        said += f" By this estimate, {short_words(there)}."
+    if there.seconds >= needs.seconds and needs.memory <= opt.free_memory():
+        said += f" This machine alone is {'faster' if needs.seconds < 0.9 * there.seconds else 'as fast'}."
+    elif there.limit != "work":
+        said += f" More nodes would hardly be faster: {LIMITS[there.limit]}."
+    return said if asked else f"{said} Solve there with --engine ray."
+
+
+def _about(number: int) -> str:
+    return f"about {memory_text(number)}" if number >= 1e9 else "under 1 GB"
+
+
+LIMITS = {
+    "layers": "the layers are solved one after the other",
+    "driver": "one program hands out all tasks",
+}
+"""Why more nodes do not help, by `ClusterNeeds.limit`."""
+
+
+def short_words(there: ClusterNeeds) -> str:
+    """Return what nodes lack."""
+    each = f"a node has {memory_text(there.node_memory)}"
+    if there.driver > there.node_memory:
+        return f"{each}, and {memory_text(there.driver)} are needed where the solve is started"
+    if there.least_nodes is None:
+        own = memory_text(there.running + there.tables + there.program)
+        return f"{each}, and {own} are needed on each however many there are (less with fewer processors)"
+    return f"{each}, so at least {counted(there.least_nodes, 'node')} of this kind are needed"

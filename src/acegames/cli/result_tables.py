@@ -1,26 +1,27 @@
-"""Games, frontiers, curves and solutions, as the program shows them to people."""
+"""Frontiers, curves and solutions, as the program shows them to people."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group
 from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
+from acegames.cli.game_tables import budget_words
+from acegames.cli.phrases import counted, objective_text
 from acegames.cli.screen import escape, filled_bar, least_width, one_line, out, show_table
-from acegames.cli.text_plot import plot_frontier
-from acegames.cli.words import counted, objective_said
+from acegames.model.arrays import Floats, Ints
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain
 from acegames.model.words import (
-    budgets_listed,
-    called,
-    constraint_called,
     number,
     number_beside,
     reservoir_parts,
@@ -34,41 +35,11 @@ BAR, SHORTEST_BAR = 24, 6  # characters of the longest bar of a curve, and fewes
 PARTS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 
 
-def budget_words(game: ace.MarkovGame) -> str:
-    """Return all budgets in one line."""
-    return budgets_listed({constraint_called(c): budget for c, budget in own_budget(game).items()}, _budget)
-
-
-def _budget(budget: Any) -> str:
-    return number(budget) if isinstance(budget, (list, Holds)) or budget < np.inf else "no limit"
-
-
-def _player(label: Any) -> str:
-    return label if isinstance(label, str) else f"player {called(label)}"
-
-
-def show_game(game: ace.MarkovGame, **more: str) -> None:
-    """Print a game as a table with further lines; its digest stands alone, never cut."""
-    facts = {
-        "name": game.name or "(none)",
-        "players": f"{len(game.players)}: {', '.join(map(str, game.players))}",
-        "states": f"{len(game.states):,}",
-        "actions": ", ".join(f"{_player(p)}: {len(x):,}" for p, x in zip(game.players, game.actions, strict=True)),
-        "horizon": counted(game.horizon, "step"),
-        "budget": budget_words(game) or "none",
-    }
-    found = Table(Column(), Column(overflow="fold"), show_header=False)
-    for key, value in {**facts, **more}.items():
-        found.add_row(key, escape(one_line(value)))
-    out.print(found)
-    out.print(f"digest {game.digest}", soft_wrap=True)
-
-
-def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
+def show_frontier(feasibility: ace.Feasibility, most: int, meaning: str) -> None:
     """Print the minimal budgets as a table, and draw them where there are two."""
-    game, budgets = found.game, found.minimal_budgets
-    own = [plain(b) for b in found.frontier.reference]
-    short = "" if found.feasible else ", which does not suffice"
+    game, budgets = feasibility.game, feasibility.minimal_budgets
+    own = [plain(b) for b in feasibility.frontier.reference]
+    short = "" if feasibility.feasible else ", which does not suffice"
     if len(budgets):
         out.print(f"[bold]Minimal budgets[/]: {meaning}")
         rows = ([number_beside(x, b) for x, b in zip(row, own, strict=True)] for row in budgets[:most].tolist())
@@ -81,7 +52,7 @@ def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
         smallest = number_beside(budgets[0].tolist()[0], own[0])
         out.print(f"Smallest capacity that suffices: {smallest} (you have {number(own[0])})")
     out.print(escape(f"The game's own budget: {budget_words(game)}{short}"))
-    _draw_frontier(found)
+    _draw_frontier(feasibility)
     if has_schedule(game):
         out.print(SCHEDULE)
 
@@ -89,38 +60,38 @@ def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
 def _amounts(game: ace.MarkovGame) -> list[str]:
     """Return what a minimal budget of each constraint is an amount of."""
     named = zip(game.constraints, game.reservoirs, strict=True)
-    return [str(label) if kept is None else f"{label} (capacity)" for label, kept in named]
+    return [str(label) if reservoir is None else f"{label} (capacity)" for label, reservoir in named]
 
 
-def _draw_frontier(found: ace.Feasibility) -> None:
+def _draw_frontier(feasibility: ace.Feasibility) -> None:
     """Draw the minimal budgets where just two constraints are bounded."""
-    points = found.minimal_budgets.astype(np.float64)
+    points = feasibility.minimal_budgets.astype(np.float64)
     bounded = np.flatnonzero(np.isfinite(points).all(axis=0))
     if len(bounded) != 2 or not len(points):
         return
-    own = [float(found.frontier.reference[m]) for m in bounded]
-    names = [one_line(_amounts(found.game)[m]) for m in bounded]
+    own = [float(feasibility.frontier.reference[m]) for m in bounded]
+    names = [one_line(_amounts(feasibility.game)[m]) for m in bounded]
     look: dict[str, Any] = {"width": out.width, "ascii_only": out.options.ascii_only}
     out.print()
-    for line in plot_frontier(names, points[:, bounded], own, enough=found.feasible, **look):
+    for line in plot_frontier(names, points[:, bounded], own, enough=feasibility.feasible, **look):
         out.print(line)
 
 
 def show_curve(curve: ace.BudgetCurve) -> None:
-    """Print values by budget, with a bar for their sum where there is room for one."""
+    """Print values by budget, with a bar for their sum where there is space for one."""
     concept = curve.concept
     out.print(
-        f"\n[bold]Value of budget[/]: {concept.words.noun}, objective {escape(objective_said(concept.objective))}"
+        f"\n[bold]Value of budget[/]: {concept.words.noun}, objective {escape(objective_text(concept.objective))}"
     )
     heads, lines = [*curve.heads, ""], curve.lines
-    room = out.width - least_width(heads, [[*line, curve.mark] for line in lines])
-    mark = curve.mark if room >= 0 else "*"
+    spare = out.width - least_width(heads, [[*line, curve.mark] for line in lines])
+    mark = curve.mark if spare >= 0 else "*"
     lines = [[*line, mark * bool(least)] for line, least in zip(lines, curve.is_minimal, strict=True)]
-    if room >= SHORTEST_BAR + 3:  # and the frame
+    if spare >= SHORTEST_BAR + 3:  # and the frame
         total = curve.values.sum(axis=1)
         low, what = _base(total), "sum of values" if len(curve.players) > 1 else "value"
         heads.append(what if low == 0 else f"{what} above {low:.6g}")
-        lines = [[*line, bar] for line, bar in zip(lines, _bars(total, low, min(BAR, room - 3)), strict=True)]
+        lines = [[*line, bar] for line, bar in zip(lines, _bars(total, low, min(BAR, spare - 3)), strict=True)]
     show_table(heads, lines, last=len(heads) - len(curve.heads))
     if mark != curve.mark:
         out.print(f"{mark} {curve.mark} budget")
@@ -142,7 +113,7 @@ def _base(total: Any) -> float:
 
 
 def _bars(total: Any, low: float, width: int) -> list[str]:
-    """Return a bar for each number, to an eighth of a character where the terminal can draw that."""
+    """Return a bar for each number, to an eighth of a character where the terminal can do so."""
     high, steps = float(np.nanmax(total)), 1 if out.options.ascii_only else 8
     drawn = []
     for level in total.tolist():
@@ -163,7 +134,7 @@ def show_summary(solution: ace.Solution, certificate: ace.Certificate | None, to
     """Print a solution; in full the promise if it is approximate, and what a failed check found."""
     name, concept = one_line(solution.game.name), solution.concept
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
-    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(objective_said(concept.objective))}")
+    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(objective_text(concept.objective))}")
     values = _grid("player", "value")
     for player, value in zip(solution.game.players, solution.values, strict=True):
         values.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
@@ -253,3 +224,115 @@ def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: T
 def _grid(*heads: str) -> Table:
     columns = (Column(head, overflow="fold") for head in heads)
     return Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+
+
+# -- a frontier of two budgets drawn with characters
+
+
+COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
+MOST_LABELS = 5  # along an axis, and one at its beginning
+FAR = 2.0  # times the frontier's own extent
+MARKS = {
+    "point": ("●", "o", "bold cyan", "minimal budget"),
+    "enough": ("░", ".", "green", "suffices"),
+    "own": ("◆", "#", "bold magenta", "the game's own budget"),
+    "short": ("✖", "X", "bold red", "own budget, too small"),
+    "": (" ", " ", "", ""),
+}
+"""What a character stands for: itself, its ASCII form, its style, and its words in the legend."""
+FRAME = ("│", "┤", "└", "─"), ("|", "+", "+", "-")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Amounts from `low` to `high` along `cells` characters."""
+
+    low: float
+    high: float
+    cells: int
+    whole: bool  # amounts are whole numbers, and so are the labels
+
+    @staticmethod
+    def over(amounts: Floats, most: int, stretch: int) -> Axis:
+        """Return an axis of at most `most` characters; a unit takes at most `stretch` of them."""
+        low, high = float(amounts.min()), float(amounts.max())
+        if high == low:
+            high = low + 1.0
+        whole = bool((amounts == np.round(amounts)).all())
+        cells = most  # unless every unit has a character of its own
+        if whole and high - low < most:
+            cells = int(high - low) * max(1, min(stretch, (most - 1) // int(high - low))) + 1
+        return Axis(low, high, cells, whole)
+
+    def at(self, amounts: Any) -> Ints:
+        """Return the characters at which amounts lie."""
+        share = (np.asarray(amounts, dtype=np.float64) - self.low) / (self.high - self.low)
+        return np.rint(share * (self.cells - 1)).astype(np.int64)
+
+    def marks(self) -> list[tuple[int, str]]:
+        """Return the characters to be labelled and their labels: multiples of a round number."""
+        span = self.high - self.low
+        step = 10.0 ** math.floor(math.log10(span / MOST_LABELS))
+        step *= next(k for k in (1, 2, 5, 10) if span <= k * step * MOST_LABELS)
+        step = max(1.0, step) if self.whole else step
+        ticks = (k * step for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1))
+        return [(int(self.at(x)), f"{x:.10g}") for x in ticks]
+
+
+def plot_frontier(
+    names: Sequence[str], points: Floats, own: Sequence[float], *, enough: bool, width: int, ascii_only: bool
+) -> list[Text]:
+    """Return lines of a plot of minimal budgets (k, 2); `enough` says whether the own budget is."""
+    ink = {kind: (look[ascii_only], look[2]) for kind, look in MARKS.items()}
+    rise, tick, corner, run = FRAME[ascii_only]
+    low, high = points.min(axis=0), points.max(axis=0)
+    margins = np.where(high > low, FAR * (high - low), np.inf)
+    drawn = np.clip(own, low - margins, high + margins)  # at the edge where it is too far away
+    amounts = np.vstack([points, drawn])
+    up = Axis.over(amounts[:, 1], ROWS, 2)
+    labels: dict[int, str] = {}
+    for row, label in up.marks():
+        if all(abs(row - other) > 1 for other in labels):  # none next to another
+            labels[row] = label
+    margin = max(map(len, labels.values()))
+    along = Axis.over(amounts[:, 0], max(8, min(COLUMNS, width - margin - 3)), 5)
+    kinds = ["point", "enough", "own" if enough else "short"]
+    field = _field(up, along, points, drawn, kinds[-1])
+    lines = [Text(_cut(names[1], width))]
+    for row in reversed(range(up.cells)):
+        side = f"{labels.get(row, ''):>{margin}} {tick if row in labels else rise}"
+        lines.append(Text.assemble(side, *(ink[kind] for kind in field[row])))
+    lines.append(Text(" " * (margin + 1) + corner + run * along.cells))
+    lines.append(Text(_written(along.marks(), margin + 2, width)))
+    name = _cut(names[0], width)
+    lines.append(Text(" " * max(0, margin + 2 + along.cells - cell_len(name)) + name))
+    parts = [Text.assemble(ink[kind], f" {MARKS[kind][3]}") for kind in kinds]
+    parts[-1].append("" if (drawn == own).all() else " (far outside)")
+    legend = Text("   ").join(parts)
+    return lines + ([legend] if legend.cell_len <= width else parts)
+
+
+def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> Any:
+    """Return the mark at each line, from the bottom, and column; empty where budgets do not do."""
+    row, column = up.at(points[:, 1]), along.at(points[:, 0])
+    field = np.full((up.cells, along.cells), "", dtype=object)
+    field[row, column] = "point"
+    reached = np.logical_or.accumulate(np.logical_or.accumulate(field != "", axis=0), axis=1)
+    field[reached & (field == "")] = "enough"
+    field[up.at(own[1]), along.at(own[0])] = mark
+    return field.tolist()
+
+
+def _written(marks: list[tuple[int, str]], margin: int, width: int) -> str:
+    """Return one line with each label under its column, where it does not touch another."""
+    line = [" "] * width
+    for column, label in marks:
+        start = max(0, min(margin + column - len(label) // 2, width - len(label)))
+        if not "".join(line[max(0, start - 1) : start + len(label) + 1]).strip():
+            line[start : start + len(label)] = label
+    return "".join(line).rstrip()
+
+
+def _cut(name: str, width: int) -> str:
+    """Return a name that fits into one line."""
+    return name if cell_len(name) <= width else set_cell_size(name, width - 3) + "..."

@@ -1,4 +1,4 @@
-"""Verbs that show and write things: export, report, catalog, bench."""
+"""Verbs that show and write things: show, export, report, catalog, bench."""
 
 from __future__ import annotations
 
@@ -9,24 +9,49 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.completion import game_names, games, offered
+from acegames.cli.game_options import game_names, games, offered
+from acegames.cli.phrases import counted
 from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
-from acegames.cli.words import counted
 from acegames.errors import InvalidOption
 from acegames.system.machine import bytes_said
 
+STATE = "Show this state; may be given several times. By default all states, as far as --most goes."
+TIME = "Show the tables of this time; 0 by default."
+MOST_ROWS = "Show at most this many joint actions in all."
+
+
+def show(
+    game: opt.Game,
+    typed: opt.GameOptions = opt.NOTHING,
+    state: Annotated[list[str] | None, Option("--state", metavar="S", help=STATE)] = None,
+    t: Annotated[int | None, Option("--t", parser=opt.whole(0), metavar="T", help=TIME)] = None,
+    most: Annotated[int, Option("--most", parser=opt.whole(1), metavar="N", help=MOST_ROWS)] = 40,
+) -> Answer:
+    """Show the game that a file or a catalog name stands for.
+
+    That is what it says after all of its rules: players, horizon, budgets, and for each state the
+    legal joint actions with their rewards, outcomes and costs.
+    """
+    from acegames.cli.game_tables import show_resolved
+
+    return show_resolved(opt.read_game(game, typed), state, t, most)
+
+
+# -- export, report, catalog, bench
+
+
 SOURCE = "A solution or policy file, a game file, or the name of a catalog game."
 WHERE = (
-    "Where to write it: .csv or .parquet for a table, .nfg for Gambit, .h or .py for a policy as a C header or as a "
-    "Python module that needs no packages."
+    "Where to write it: .csv or .parquet for a table, .nfg for Gambit, .h for a policy as a C header that "
+    "needs no library."
 )
 NAME = "With .h: what the names in the header begin with; by default the name of the file."
-DATA = "With .h or .py: write the arrays to a file of their own beside it, which ends in .bin; for large policies."
+DATA = "With .h: write the arrays to a file of their own beside it, which ends in .bin; for large policies."
 OUTSIDE = "With .nfg, which cannot leave joint actions out: the payoff of the infeasible ones."
-AGAINST = "Another solution file to compare with; its concept, budgets and horizon may differ."
+COMPARED = "Another solution file to compare with; its concept, budgets and horizon may differ."
 PICTURES = "A folder of pictures of states, named STATE.svg or STATE.png by the labels of the states."
-MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
-ENGINE = "What solves them: local (this machine's processors) or gpu (an NVIDIA GPU, and a larger game)."
+MOST_SITUATIONS = "Show at most this many situations; by default as many as keep the page below 3 MB."
+BENCH_ENGINE = "What solves them: local (this machine's processors) or gpu (an NVIDIA GPU, and a larger game)."
 EPISODES, SEED = 1000, 0  # of a page, where nothing is said
 PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 
@@ -34,7 +59,7 @@ PAGE_SEED = "Seed of the random numbers; the same seed gives the same page."
 def export(
     source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
     output: Annotated[Path, opt.output(WHERE)],
-    given: opt.Given = opt.NOTHING,
+    typed: opt.GameOptions = opt.NOTHING,
     game: Annotated[bool, Option("--game", help="Write the game of a solution file, not its policy.")] = False,
     outside: Annotated[float | None, Option(metavar="NUMBER", help=OUTSIDE)] = None,
     name: Annotated[str | None, Option("--name", metavar="NAME", help=NAME)] = None,
@@ -42,56 +67,57 @@ def export(
 ) -> Answer:
     """Write a policy or a game for other programs: as a table, as code, or for Gambit.
 
-    Gambit gets a game of one step. Code, in C or Python, plays a policy where there is no acegames.
+    Gambit gets a game of one step. C code plays a policy where there is no acegames.
     """
     from acegames.files import formats
     from acegames.files.standalone.data_file import beside
 
     opt.check_place(output)
     target = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
-    is_game = target.what == formats.GAME or given.param
-    written = opt.read_game(source, given) if is_game else ace.Policy.load(source)
+    is_game = target.what == formats.GAME or typed.param
+    written = opt.read_game(source, typed) if is_game else ace.Policy.load(source)
     lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
     what = target.what
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
-    if data:
-        size = bytes_said(beside(output).stat().st_size)
-        out.print(f"{escape(str(beside(output)))} was written too: it holds the arrays ({size}).", soft_wrap=True)
-    return Answer({"what": what, "lines": lines, "file": str(output), "data": str(beside(output)) if data else None})
+    arrays = beside(output) if data else None
+    if arrays is not None:
+        size = bytes_said(arrays.stat().st_size)
+        out.print(f"{escape(str(arrays))} was written too: it holds the arrays ({size}).", soft_wrap=True)
+    return Answer({"what": what, "lines": lines, "file": str(output), "data": None if arrays is None else str(arrays)})
 
 
 def report(
     file: opt.SolutionFile,
     output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
     game: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
-    given: opt.Given = opt.NOTHING,
-    against: Annotated[Path | None, Option("--against", metavar="FILE", help=AGAINST)] = None,
+    typed: opt.GameOptions = opt.NOTHING,
+    against: Annotated[Path | None, Option("--against", metavar="FILE", help=COMPARED)] = None,
     pictures: Annotated[Path | None, Option("--pictures", metavar="FOLDER", help=PICTURES)] = None,
     episodes: opt.Episodes = EPISODES,
     seed: Annotated[int, Option(parser=opt.whole(0), metavar="N", help=PAGE_SEED)] = SEED,
-    most: Annotated[int | None, Option(parser=opt.whole(1), metavar="N", help=MOST)] = None,
+    most: Annotated[int | None, Option(parser=opt.whole(1), metavar="N", help=MOST_SITUATIONS)] = None,
 ) -> Answer:
     """Write one HTML page, the explorer, that shows a solution; it works offline.
 
     Exit code 1 if the policy does not verify.
     """
-    from acegames.cli.answers import game_data
+    from acegames.cli.json_answers import game_data
     from acegames.report import write_report
 
     opt.refuse_game(file)
     opt.check_place(output)
     if game is None:
-        opt.refuse_param(given)
+        opt.refuse_param(typed)
     answer = opt.read_solution(file) if game is None else ace.Policy.load(file)
     options: dict[str, Any] = {"episodes": episodes, "rng": seed, "most": most, "render": pictures}
     if game is not None:
-        options["game"] = opt.read_game(game, given)
+        options["game"] = opt.read_game(game, typed)
     if against is not None:
         options["against"] = opt.read_solution(against)
     said = {"--game": game, "--against": against, "--pictures": pictures, "--episodes": episodes, "--seed": seed}
-    options["hints"] = _hints(file, game, output, given.typed(), said)
+    options["hints"] = _hints(file, game, output, typed.as_typed(), said)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
     shown = "all" if written.situations == written.of else f"{written.situations:,}"
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
@@ -115,13 +141,13 @@ def report(
     )
 
 
-def _hints(file: Path, game: str | None, output: Path, given: list[str], said: dict[str, Any]) -> Any:
+def _hints(file: Path, game: str | None, output: Path, typed: list[str], said: dict[str, Any]) -> Any:
     """Return the words that made a page, as far as they differ from what is meant without them."""
     from acegames.report.hints import InShell
 
     usual = {"--episodes": EPISODES, "--seed": SEED}
     more = [str(x) for name, value in said.items() if value not in (None, usual.get(name)) for x in (name, value)]
-    return InShell([str(file), *more, *given, "-o", str(output)], [str(file)] if game is None else [game, *given])
+    return InShell([str(file), *more, *typed, "-o", str(output)], [str(file)] if game is None else [game, *typed])
 
 
 def catalog(
@@ -132,7 +158,7 @@ def catalog(
     param: opt.Param = None,
 ) -> Answer:
     """List the catalog of ready games, tell the story of one, or write it to a file."""
-    from acegames.cli.parameters import as_typed, build, example
+    from acegames.cli.game_options import as_typed, build_catalog_game, example_parameter
 
     if name is None:
         if output is not None:
@@ -144,13 +170,13 @@ def catalog(
         show_table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, text=(0, 1))
         return Answer({"games": [_told(entry) for entry in entries], "file": None})
     entry = ace.catalog.describe(name)
-    told = _told(entry)
+    data = _told(entry)
     if output is not None:
         opt.check_place(output)
         replaced = output.is_file()
-        build(name, param or ()).save(output)
+        build_catalog_game(name, param or ()).save(output)
         out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({"games": [told], "file": say_written(output, replaced=replaced)})
+        return Answer({"games": [data], "file": say_written(output, replaced=replaced)})
     if param:
         raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")
@@ -160,8 +186,8 @@ def catalog(
     if entry.parameters:
         rows = [(key, as_typed(value), entry.meanings[key]) for key, value in entry.parameters.items()]
         show_table(("parameter", "default", "meaning"), rows, title="Parameters: -p NAME=VALUE", text=(0, 1, 2))
-        out.print(escape(f"Example:  acegames solve {name} -p {example(entry)}"))
-    return Answer({"games": [told], "file": None})
+        out.print(escape(f"Example:  acegames solve {name} -p {example_parameter(entry)}"))
+    return Answer({"games": [data], "file": None})
 
 
 def _told(entry: Any) -> dict[str, Any]:
@@ -171,7 +197,7 @@ def _told(entry: Any) -> dict[str, Any]:
 
 def bench(
     engine: Annotated[
-        str, Option(metavar="NAME", help=ENGINE, autocompletion=offered(lambda: ("local", "gpu")))
+        str, Option(metavar="NAME", help=BENCH_ENGINE, autocompletion=offered(lambda: ("local", "gpu")))
     ] = "local",
 ) -> Answer:
     """Measure this machine: solve and verify random two-player games of growing size."""
@@ -180,13 +206,13 @@ def bench(
     if engine not in ("local", "gpu"):
         raise InvalidOption(f"--engine {engine}: must be local or gpu")
     with working("measuring"):
-        found = measurements(opt.read_engine(engine, None, None, None), large=engine == "gpu")
+        measured = measurements(opt.read_engine(engine, None, None, None), large=engine == "gpu")
     rows = []
-    for m in found:
+    for m in measured:
         pairs, seconds, checking = m["stage_games"], m["solve_seconds"], m["verify_seconds"]
         numbers = (f"{pairs:,}", f"{seconds:.3f}", f"{pairs / seconds:,.0f}", f"{checking:.3f}")
         rows.append((*numbers, "yes" if m["ok"] else "NO", m["where"] or ""))
     heads = ("stage games", "solve, s", "per second", "verify, s", "verified", "solved")
     columns = len(heads) if any(row[-1] for row in rows) else len(heads) - 1
     show_table(heads[:columns], [row[:columns] for row in rows], text=(5,))
-    return Answer({"measurements": found}, code=0 if all(m["ok"] for m in found) else 1)
+    return Answer({"measurements": measured}, code=0 if all(m["ok"] for m in measured) else 1)

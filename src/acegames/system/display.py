@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 STYLE = (
     ".acegames p{margin:.15em 0;max-width:62em;white-space:pre-wrap}"
@@ -46,7 +47,7 @@ class Shown:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """At most so many characters of a text."""
+    """Return a text, cut where it has more characters than this."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
@@ -89,11 +90,24 @@ def _paragraphs(lines: Iterable[str]) -> str:
 
 
 def _line(line: str) -> str:
-    found = LEAD.match(line)
-    lead = found[0] if found else ""
+    match = LEAD.match(line)
+    lead = match[0] if match else ""
     return (f"<b>{html.escape(lead)}</b>" if lead else "") + html.escape(line[len(lead) :])
 
 
 def _row(kind: str, cells: Sequence[str], left: int) -> str:
     looks = [' class="left"' * (k < left) for k in range(len(cells))]
     return f"<tr>{''.join(f'<{kind}{x}>{html.escape(c)}</{kind}>' for c, x in zip(cells, looks, strict=True))}</tr>"
+
+
+class Instead:
+    """Raises AttributeError, as for any name that is not there, but says where to find it."""
+
+    def __init__(self, said: str) -> None:
+        self.said, self.name = said, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise AttributeError(f"{owner.__name__} has no attribute {self.name!r}; {self.said}")

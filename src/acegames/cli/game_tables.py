@@ -8,21 +8,52 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from rich.table import Column, Table
 
 import acegames as ace
-from acegames.cli.answers import by_label, game_data
+from acegames.cli.json_answers import by_label, game_data
+from acegames.cli.phrases import counted
 from acegames.cli.screen import Answer, escape, one_line, out, show_table
-from acegames.cli.tables import show_game
-from acegames.cli.words import counted
 from acegames.errors import InvalidOption
+from acegames.model.budgets import Holds, own_budget
 from acegames.model.checks import place
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer
 from acegames.model.numbers import plain
-from acegames.model.words import called, number
+from acegames.model.words import budgets_listed, called, constraint_called, number
 from acegames.model.written import unknown
 
 LISTED = 12  # labels in one line
+
+
+def budget_words(game: ace.MarkovGame) -> str:
+    """Return all budgets in one line."""
+    return budgets_listed({constraint_called(c): budget for c, budget in own_budget(game).items()}, _budget)
+
+
+def _budget(budget: Any) -> str:
+    return number(budget) if isinstance(budget, (list, Holds)) or budget < np.inf else "no limit"
+
+
+def _player(label: Any) -> str:
+    return label if isinstance(label, str) else f"player {called(label)}"
+
+
+def show_game(game: ace.MarkovGame, **more: str) -> None:
+    """Print a game as a table with further lines; its digest stands alone, never cut."""
+    facts = {
+        "name": game.name or "(none)",
+        "players": f"{len(game.players)}: {', '.join(map(str, game.players))}",
+        "states": f"{len(game.states):,}",
+        "actions": ", ".join(f"{_player(p)}: {len(x):,}" for p, x in zip(game.players, game.actions, strict=True)),
+        "horizon": counted(game.horizon, "step"),
+        "budget": budget_words(game) or "none",
+    }
+    table = Table(Column(), Column(overflow="fold"), show_header=False)
+    for key, value in {**facts, **more}.items():
+        table.add_row(key, escape(one_line(value)))
+    out.print(table)
+    out.print(f"digest {game.digest}", soft_wrap=True)
 
 
 def show_resolved(game: ace.MarkovGame, state: list[str] | None, t: int | None, most: int) -> Answer:
@@ -72,7 +103,7 @@ def _state(game: ace.MarkovGame, name: str) -> int:
 
 
 def _show_labels(game: ace.MarkovGame) -> None:
-    """Where play begins, and each player's actions."""
+    """Print where play begins, and each player's actions."""
     begins = [_label(game.states[s]) + ("" if p == 1 else f" with probability {p:.6g}") for s, p in game.initial]
     lines = [f"Play begins in {_listed(begins)}."]
     lines += [
@@ -83,9 +114,9 @@ def _show_labels(game: ace.MarkovGame) -> None:
 
 
 def _listed(words: Iterable[str]) -> str:
-    found = list(words)
-    more = [f"... ({len(found)} in all)"] if len(found) > LISTED else []
-    return ", ".join(found[:LISTED] + more)
+    labels = list(words)
+    more = [f"... ({len(labels)} in all)"] if len(labels) > LISTED else []
+    return ", ".join(labels[:LISTED] + more)
 
 
 def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
@@ -93,13 +124,13 @@ def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:
         out.print("The tables are the same at all times.")
         return
     same = len(game.times[game.layer_at[time]])
-    alike = f", as at {same} of {game.horizon:,} times" if same > 1 else ""
+    others = f", as at {same} of {game.horizon:,} times" if same > 1 else ""
     hint = "" if asked else f"; --t T shows another time, up to {game.horizon - 1}"
-    out.print(f"The tables change with time. This is t={time}{alike}{hint}.")
+    out.print(f"The tables change with time. This is t={time}{others}{hint}.")
 
 
 def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) -> None:
-    """One table per state: a line per outcome, what the joint action pays in its first line.
+    """Print one table per state: a line per outcome, what the joint action pays in its first line.
 
     Where outcomes pay, each line says what its own does.
     """
@@ -140,12 +171,14 @@ def _outcomes(game: ace.MarkovGame, layer: Layer, row: int) -> list[_Outcome]:
     drawn = layer.apart()
     here = drawn.outcomes(row)
     paid = drawn.paid(row, here)
-    alike = bool((paid == layer.reward[row]).all())
-    own = [None] * (here.stop - here.start) if alike else paid.tolist()
-    found = zip(drawn.prob[here].tolist(), drawn.next_state[here].tolist(), drawn.cost[here].tolist(), own, strict=True)
+    same = bool((paid == layer.reward[row]).all())
+    own = [None] * (here.stop - here.start) if same else paid.tolist()
+    columns = zip(
+        drawn.prob[here].tolist(), drawn.next_state[here].tolist(), drawn.cost[here].tolist(), own, strict=True
+    )
     return [
         (p, game.states[s], [values[c] for values, c in zip(game.cost_values, codes, strict=True)], x)
-        for p, s, codes, x in found
+        for p, s, codes, x in columns
     ]
 
 
