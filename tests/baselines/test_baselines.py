@@ -74,14 +74,14 @@ def test_the_value_is_that_of_a_program_written_by_hand(name):
     worth, spent = zip(*all_pure(game), strict=True)
     budgets = np.array([[float(b) for b in row] for row in game.budgets]).ravel()
     bounded = np.isfinite(budgets)
-    found = linprog(
+    result = linprog(
         -np.array(worth),
         A_ub=np.array([s.ravel() for s in spent]).T[bounded],
         b_ub=budgets[bounded],
         A_eq=np.ones((1, len(worth))),
         b_eq=[1],
     )
-    assert baselines.expected_budgets(game).value == pytest.approx(-found.fun, abs=1e-6)
+    assert baselines.expected_budgets(game).value == pytest.approx(-result.fun, abs=1e-6)
 
 
 def all_pure(game):
@@ -188,20 +188,22 @@ def test_the_team_plays_the_original_game():
 
 def test_a_comparison_says_who_breaks_what():
     game = ace.catalog.get("medium_access")
-    found = baselines.compare(game, ace.CE(), episodes=500, rng=1)
-    assert found.notes == [line for line in str(found).splitlines() if line.startswith("~: the mean of the simulated")]
-    assert len(found.notes) == 1 and "~: the mean" in found._repr_html_()
-    names = [row.name for row in found.rows]
+    result = baselines.compare(game, ace.CE(), episodes=500, rng=1)
+    assert result.notes == [
+        line for line in str(result).splitlines() if line.startswith("~: the mean of the simulated")
+    ]
+    assert len(result.notes) == 1 and "~: the mean" in result._repr_html_()
+    names = [row.name for row in result.rows]
     assert len(names) == 4
-    broken = [row.broken for row in found.rows]
+    broken = [row.broken for row in result.rows]
     assert broken[0] > 0 and broken[1] > 0 and broken[2:] == [0, 0]
-    totals = [row.total for row in found.rows]
+    totals = [row.total for row in result.rows]
     assert totals[1] >= totals[2] >= totals[3]
-    lines = str(found).partition("\n\n")[0].splitlines()
+    lines = str(result).partition("\n\n")[0].splitlines()
     assert len(lines) == 6 and len({len(line) for line in lines}) == 1
     assert f"{totals[3]:.2f}" in lines[-1] and lines[-1].endswith(" 0 % |")
-    safe = found[names[3]]
-    more = found.with_policy("again", safe.policy, safe.values)
+    safe = result[names[3]]
+    more = result.with_policy("again", safe.policy, safe.values)
     assert more["again"].total == safe.total and len(more.rows) == 5
 
 
@@ -225,9 +227,9 @@ def test_averages_do_not_depend_on_the_units(budget, cost, pay):
         horizon=1,
         initial="s",
     )
-    found = ace.baselines.expected_budgets(game)
-    assert found.value == pytest.approx(pay / 2, rel=1e-6)
-    assert found.expected_spent[0, 0] <= budget * (1 + 1e-6)
+    result = ace.baselines.expected_budgets(game)
+    assert result.value == pytest.approx(pay / 2, rel=1e-6)
+    assert result.expected_spent[0, 0] <= budget * (1 + 1e-6)
 
 
 def test_spending_without_a_limit_is_the_most_of_all_times():

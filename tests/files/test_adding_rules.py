@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames.errors import GameWarning, InvalidGame
-from acegames.files import rule_sums
+from acegames.files import rule_tables
 from acegames.files.formats import load as load_game
 from acegames.files.write_rules import additive
 from game_files import CHICKEN, changed, load_text, written
@@ -41,7 +41,7 @@ HEAD = {
 
 def held(game):
     """{(t, state, action): (rewards, {(next state, costs): probability})} of a whole game."""
-    found = {}
+    results = {}
     for t, state in itertools.product(range(game.horizon), game.states):
         layer = game.layer(t)
         for r in layer.rows(game.state_index(state)):
@@ -52,8 +52,8 @@ def held(game):
             ]
             nexts = [game.states[s] for s in layer.next_state[here].tolist()]
             outcomes = dict(zip(zip(nexts, costs, strict=True), layer.prob[here].tolist(), strict=True))
-            found[t, state, game.joint_action(layer.action[r])] = tuple(layer.reward[r].tolist()), outcomes
-    return found
+            results[t, state, game.joint_action(layer.action[r])] = tuple(layer.reward[r].tolist()), outcomes
+    return results
 
 
 def matches(when, t, state, action):
@@ -70,7 +70,7 @@ def by_hand(rules, t, state, action):
     outcomes = [rule["outcomes"] for rule in here if "outcomes" in rule][-1]
     total = [Fraction(str(x)) for x in reward]
     expected = [0.0, 0.0]
-    found = {}
+    results = {}
     for outcome in outcomes:
         then = outcome.get("next", state)
         adds = [r["add"] for r in here if "add" in r and r.get("when", {}).get("next", then) == then]
@@ -78,7 +78,7 @@ def by_hand(rules, t, state, action):
         for add in adds:
             cost = [x + Fraction(str(y)) for x, y in zip(cost, add.get("cost", [0, 0]), strict=True)]
         key = then, tuple(cost)
-        found[key] = found.get(key, 0) + outcome["probability"]
+        results[key] = results.get(key, 0) + outcome["probability"]
         own = [Fraction(str(x)) for x in outcome.get("reward", [0, 0])]
         for rule in here:
             if "add" in rule and rule.get("when", {}).get("next") == then:
@@ -87,7 +87,7 @@ def by_hand(rules, t, state, action):
     for rule in here:
         if "add" in rule and "next" not in rule.get("when", {}):
             total = [x + Fraction(str(y)) for x, y in zip(total, rule["add"].get("reward", [0, 0]), strict=True)]
-    return [float(x) + e for x, e in zip(total, expected, strict=True)], found
+    return [float(x) + e for x, e in zip(total, expected, strict=True)], results
 
 
 numbers = st.sampled_from([0, 1, -2, 0.1, 0.2, 0.7, 3])
@@ -123,9 +123,9 @@ def test_adding_rules_sum_as_by_hand_in_any_order(sets, adds, data, tmp_path):
     except InvalidGame as error:
         assert "duplicate rule" in str(error)  # noqa: PT017 (drawn by chance)
         return
-    found = held(game)
-    assert found
-    for (t, state, action), (reward, outcomes) in found.items():
+    result = held(game)
+    assert result
+    for (t, state, action), (reward, outcomes) in result.items():
         expected, leads = by_hand(rules, t, state, action)
         assert reward == pytest.approx(expected, rel=1e-15, abs=1e-15)
         assert outcomes == pytest.approx(leads)
@@ -229,7 +229,7 @@ def test_a_sum_that_is_wrong_is_named_by_a_rule_that_adds_to_it(tmp_path):
 
 
 def test_too_many_sums_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(rule_sums, "SUMS", 3)
+    monkeypatch.setattr(rule_tables, "SUMS", 3)
     adds = [{"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": k}}} for k in range(4)]
     with pytest.raises(InvalidGame, match="more than 3 different sums"):
         load_text(tmp_path, changed(rules=[BASE, *adds]))
@@ -261,31 +261,15 @@ def test_sums_over_players_are_found(parts, spoil, data):
     if spoil:
         somewhere = data.draw(st.sampled_from(sorted(table)))
         table[somewhere] = (table[somewhere][0] + 1, table[somewhere][1])
-    found = additive(table, parts)
-    if found is None:
+    result = additive(table, parts)
+    if result is None:
         assert spoil
         return
-    start, changes = found
+    start, changes = result
     for acts, vector in table.items():
         added = [changes.get(who, (0, 0)) for who in enumerate(acts)]
         assert tuple(map(sum, zip(table[start], *added, strict=True))) == vector
     assert all(who not in changes for who in enumerate(start))
-
-
-@pytest.mark.parametrize("suffix", ["yaml", "json"])
-def test_only_files_whose_rules_add_are_of_version_2(tmp_path, suffix):
-    """An older acegames reads version 1, and says of version 2 that it is newer."""
-    dare = {"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": 2}, "cost": 1}}
-    path = tmp_path / f"again.{suffix}"
-    for rules, version in (([BASE], 1), ([BASE, dare, {**dare, "when": {"action": {"blue": "dare"}}}], 2)):
-        game = load_text(tmp_path, changed(rules=rules))
-        game.save(path)
-        document = yaml.safe_load(path.read_text())
-        assert (document["version"], any("add" in rule for rule in document["rules"])) == (version, version == 2)
-        assert load_game(path).digest == game.digest
-        # either version may be said of anything
-        path.write_text(json.dumps({**document, "version": 3 - version}))
-        assert load_game(path).digest == game.digest
 
 
 def test_what_players_add_is_written_so(tmp_path):
@@ -302,14 +286,14 @@ def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
     """Also where a sum of written numbers would not give them."""
 
     def build(*pays):
-        told = dict(zip(itertools.product("xy", repeat=2), pays, strict=True))
+        payoff = dict(zip(itertools.product("xy", repeat=2), pays, strict=True))
         return ace.MarkovGame.from_functions(
             players=["a", "b"],
             horizon=1,
             initial="s",
             actions=lambda t, s: [["x", "y"], ["x", "y"]],
             outcomes=lambda t, s, a: [(0.5, "s", None), (0.5, "another state with a long label", None)],
-            reward=lambda t, s, a: [told[a], reward],
+            reward=lambda t, s, a: [payoff[a], reward],
         )
 
     for pays in ((reward, 0.1, 0.2, 0.30000000000000004), (0.0, 0.1, 0.2, 0.1 + 0.2), (0.0, reward, -0.0, reward)):
@@ -321,14 +305,14 @@ def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
 # -- what is warned of --------------------------------------------------------------------------------------------
 
 
-def told(tmp_path, rules, name="game.yaml"):
+def warnings_of(tmp_path, rules, name="game.yaml"):
     path = written(tmp_path, changed(rules=rules), name)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load_game(path)
-    assert all(issubclass(w.category, GameWarning) and str(path) in str(w.message) for w in found)
-    assert all(w.filename == __file__ for w in found)
-    return [str(w.message) for w in found if "never binds" not in str(w.message)]
+    assert all(issubclass(w.category, GameWarning) and str(path) in str(w.message) for w in caught)
+    assert all(w.filename == __file__ for w in caught)
+    return [str(w.message) for w in caught if "never binds" not in str(w.message)]
 
 
 def when(**conditions):
@@ -361,7 +345,7 @@ RED, BLUE = {"action": {"red": "dare"}}, {"action": {"blue": "dare"}}
     ],
 )
 def test_overlaps_that_lose_something_are_warned_of(tmp_path, rules, words):
-    (message,) = told(tmp_path, [BASE, *rules])
+    (message,) = warnings_of(tmp_path, [BASE, *rules])
     assert all(any(way in message for way in word.split("|")) for word in words), message
 
 
@@ -381,17 +365,17 @@ def test_overlaps_that_lose_something_are_warned_of(tmp_path, rules, words):
     ],
 )
 def test_exceptions_are_not_warned_of(tmp_path, rules):
-    assert told(tmp_path, [BASE, *rules]) == []
+    assert warnings_of(tmp_path, [BASE, *rules]) == []
 
 
 def test_few_overlaps_are_named_and_the_rest_mentioned(tmp_path):
     many = {"red": ["dare", "yield"], "blue": list(range(12))}
     rules = [BASE, *({"when": {"action": {"blue": k}}, "reward": [k + 1, 0]} for k in range(12))]
     text = changed(actions=many, rules=[*rules, {**when(**RED), "reward": [0, 1]}])
-    with pytest.warns(GameWarning) as found:
+    with pytest.warns(GameWarning) as caught:
         load_text(tmp_path, text)
-    assert len(found) == 6
-    assert "more rules overlap" in str(found[-1].message)
+    assert len(caught) == 6
+    assert "more rules overlap" in str(caught[-1].message)
 
 
 def test_saved_games_and_catalog_files_give_no_warning(tmp_path):
@@ -403,7 +387,7 @@ def test_saved_games_and_catalog_files_give_no_warning(tmp_path):
 
 TYPING_ERRORS = """
 format: acegames-game
-version: 2
+version: 1
 players: [a]
 constraints: [c, money]
 budget: {c: 1, money: 4}
@@ -445,10 +429,10 @@ def test_labels_with_typing_errors_are_warned_of(tmp_path, changes, words):
     for old, new in changes:
         assert text.count(old) == 1
         text = text.replace(old, new)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load_text(tmp_path, text)
-    said = [str(w.message) for w in found]
+    said = [str(w.message) for w in caught]
     assert len(said) == len(words), said
     assert all(any(re.search(word, message) for message in said) for word in words), said
 
@@ -456,20 +440,10 @@ def test_labels_with_typing_errors_are_warned_of(tmp_path, changes, words):
 def test_of_many_states_that_nothing_leads_to_few_are_named(tmp_path):
     far = [{**when(state=f"far {k}"), "reward": [1, 0]} for k in range(9)]
     text = changed(states=None, rules=[BASE, *far])
-    with pytest.warns(GameWarning) as found:
+    with pytest.warns(GameWarning) as caught:
         load_text(tmp_path, text)
-    assert len(found) == 6
-    assert "nothing leads to 9 states in all" in str(found[-1].message)
-
-
-def test_the_version_to_write_is_the_one_that_the_rules_need(tmp_path):
-    adding = TYPING_ERRORS.replace("version: 2\n", "")
-    with pytest.raises(ace.BadFile, match="write `version: 2`"):
-        load_text(tmp_path, adding)
-    with pytest.raises(ace.BadFile, match="and `version: 2`"):
-        load_text(tmp_path, adding.replace("format: acegames-game\n", ""))
-    with pytest.raises(ace.BadFile, match="write `version: 1`"):
-        load_text(tmp_path, changed(version=None))
+    assert len(caught) == 6
+    assert "nothing leads to 9 states in all" in str(caught[-1].message)
 
 
 def test_a_label_that_looks_like_a_setting(tmp_path):

@@ -83,7 +83,7 @@ def test_export_names_the_endings_that_are_possible(game, tmp_path):
 
     def refused(source, output, **options):
         with pytest.raises(ace.InvalidOption) as caught:
-            formats.export(str(source), tmp_path / output, ace.load, **options)
+            formats.exporting(str(source), tmp_path / output, **options)
         return str(caught.value)
 
     assert ".csv, .parquet" in refused(tmp_path / "solution.ace", "policy.txt")

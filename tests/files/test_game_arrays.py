@@ -48,18 +48,18 @@ def test_flipped_bits_never_surprise(tmp_path, game, suffix):
         damaged[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         try:
-            found = load_game(path)
+            loaded = load_game(path)
         except (BadFile, InvalidGame):
             refused += 1
         else:  # one digit of a text may make another valid game; an archive must be the same
-            assert suffix != ".npz" or found.digest == game.digest
+            assert suffix != ".npz" or loaded.digest == game.digest
     assert refused > len(positions) / 4
 
 
 def rearrange(path, header_changes=None, **arrays):
-    kind, header, found = read_archive(path, "acegames-game")
+    kind, header, loaded = read_archive(path, "acegames-game")
     header = {k: v for k, v in header.items() if k not in ("format", "version")} | (header_changes or {})
-    write_npz(path, kind, header, {**found, **arrays})
+    write_npz(path, kind, header, {**loaded, **arrays})
 
 
 @pytest.mark.parametrize(

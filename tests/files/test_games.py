@@ -111,12 +111,12 @@ def games(draw):
     bound = st.one_of(st.just(math.inf), costs)
     reservoirs, columns = [], []
     for _ in names.constraints:
-        kept, entry = None, bound
+        reservoir, entry = None, bound
         if draw(st.booleans()):
             capacity = abs(draw(costs))
             part = st.integers(0, 4).map(lambda k, whole=capacity: whole * Fraction(k, 4))
-            kept, entry = Reservoir(capacity, draw(part)), part
-        reservoirs.append(kept)
+            reservoir, entry = Reservoir(capacity, draw(part)), part
+        reservoirs.append(reservoir)
         columns.append([draw(entry) for _ in range(horizon)] if draw(st.booleans()) else [draw(entry)] * horizon)
     budgets = Budgets(tuple(zip(*columns, strict=True)) if columns else ((),) * horizon, tuple(reservoirs))
     start = {s: 1 / len(names.states) for s in names.states} if draw(st.booleans()) else {names.states[0]: 1.0}
@@ -243,11 +243,11 @@ def naive(document, t, state, action):
         return None
     if "outcomes" not in said or "reward" not in said:
         return "missing"
-    found = {}
+    results = {}
     for o in said["outcomes"]:
         key = (o.get("next", state), (Fraction(str(o.get("cost", [0])[0])),))
-        found[key] = found.get(key, 0) + o.get("probability", 1)
-    return tuple(said["reward"]), found
+        results[key] = results.get(key, 0) + o.get("probability", 1)
+    return tuple(said["reward"]), results
 
 
 def specs(choices):
@@ -303,11 +303,11 @@ def test_the_last_rule_that_matches_wins(extra, base, default, listed, tmp_path_
     everywhere = list(itertools.product("xy", repeat=2))
     here, trouble = {"p"}, False
     for t in range(3):
-        told = {s: {a: naive(document, t, s, a) for a in everywhere} for s in here}
-        trouble = any("missing" in of.values() or not any(of.values()) for of in told.values())
+        expected_by_action = {s: {a: naive(document, t, s, a) for a in everywhere} for s in here}
+        trouble = any("missing" in of.values() or not any(of.values()) for of in expected_by_action.values())
         if trouble:
             break
-        here = {nxt for of in told.values() for said in of.values() if said for nxt, _ in said[1]}
+        here = {nxt for of in expected_by_action.values() for said in of.values() if said for nxt, _ in said[1]}
     try:
         game = load_game(path)
     except InvalidGame as error:

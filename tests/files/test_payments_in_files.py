@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import zipfile
 from subprocess import run
 
 import numpy as np
 import pytest
-import yaml
 
 import acegames as ace
 from acegames.files import games, tables
 from acegames.files.formats import endings
-from acegames.system.container import read_archive
 from acegames.verifier.proof import checker_file
 from paying_games import paying_game
 
@@ -35,12 +31,12 @@ def test_every_format_is_tried():
 @pytest.mark.parametrize("seed", range(6))
 def test_a_game_that_is_saved_pays_the_same(ending, seed, tmp_path):
     game = paying_game(seed, players=1 + seed % 3, stationary=bool(seed % 2)).game
-    found = saved(game, tmp_path / f"game{ending}")
-    assert found.digest == game.digest
+    result = saved(game, tmp_path / f"game{ending}")
+    assert result.digest == game.digest
     for t in range(game.horizon):
-        assert (found.layer(t).payments is None) == (game.layer(t).payments is None)
+        assert (result.layer(t).payments is None) == (game.layer(t).payments is None)
         for row in range(len(game.layer(t).reward)):
-            assert found.payments(t, row) == game.payments(t, row)
+            assert result.payments(t, row) == game.payments(t, row)
 
 
 def thirds():
@@ -62,15 +58,6 @@ def test_no_bit_is_lost(ending, tmp_path):
     game = thirds()
     assert game.layers[0].payments is not None
     assert saved(game, tmp_path / f"game{ending}").digest == game.digest
-
-
-@pytest.mark.parametrize("ending", [".yaml", ".json"])
-def test_the_version_of_a_text_file_says_that_outcomes_pay(ending, tmp_path):
-    game = paying_game(0, states=1, horizon=1).game
-    game.save(tmp_path / f"paying{ending}")
-    ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1)), horizon=1).save(tmp_path / f"plain{ending}")
-    versions = [yaml.safe_load((tmp_path / f"{name}{ending}").read_text())["version"] for name in ("paying", "plain")]
-    assert versions == [2, 1]
 
 
 def test_a_text_file_with_an_archive_beside_it(tmp_path, monkeypatch):
@@ -99,7 +86,7 @@ def test_a_proof_is_about_the_game_with_its_payments(tmp_path):
 
 RULES = """
 format: acegames-game
-version: 2
+version: 1
 players: [a, b]
 states: [here, there]
 actions: [[go], [go]]
@@ -119,8 +106,8 @@ rules:
 def test_rules_with_rewards_on_outcomes(tmp_path):
     (tmp_path / "game.yaml").write_text(RULES)
     game = ace.load(tmp_path / "game.yaml")
-    found = [(p, s, paid) for p, s, _, paid in game.payments(0, 0)]
-    assert found == [(0.25, "here", (1.0, 0.0)), (0.25, "here", (11.0, 0.0)), (0.5, "there", (1.0, 4.0))]
+    results = [(p, s, paid) for p, s, _, paid in game.payments(0, 0)]
+    assert results == [(0.25, "here", (1.0, 0.0)), (0.25, "here", (11.0, 0.0)), (0.5, "there", (1.0, 4.0))]
     assert game.layer(0).reward[0].tolist() == [3.5, 2.0]
     adding = RULES + "  - {when: {next: there}, add: {reward: {a: 6}}}\n"
     (tmp_path / "adding.yaml").write_text(adding)
@@ -143,15 +130,3 @@ def test_archives_of_games_without_payments_say_nothing_of_them():
     header, arrays = games.game_to_archive(ace.catalog.get("intersection"))
     assert "payments" not in header["layers"][0]
     assert not any("paid" in name for name in arrays)
-
-
-def test_files_say_in_their_version_that_outcomes_pay(tmp_path):
-    """So that an older acegames, which would overlook it, says that they are newer."""
-    plain = ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1)), horizon=1)
-    for game, archive, solved in ((plain, 1, 3), (thirds(), 2, 4)):
-        game.save(tmp_path / "game.npz")
-        tables.write_game(game, tmp_path / "game.csv")
-        ace.solve(game).save(tmp_path / "solution.ace")
-        header = json.loads(zipfile.ZipFile(tmp_path / "game.npz").read("header.json"))
-        assert header["version"] == json.loads((tmp_path / "game.csv.json").read_text())["version"] == archive
-        assert read_archive(tmp_path / "solution.ace", "acegames-solution")[1]["version"] == solved

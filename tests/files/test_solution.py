@@ -1,7 +1,4 @@
-"""A policy is the same after it was saved and loaded, in every format that stores one, on games in which everything changes with time.
-
-Files of earlier versions, which could mix up the joint actions of different times, are refused.
-"""
+"""A policy is the same after it was saved and loaded, in every format that stores one, on games in which everything changes with time."""
 
 from __future__ import annotations
 
@@ -9,11 +6,9 @@ import gc
 import json
 import pickle
 import weakref
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,20 +19,17 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
-from acegames.files import solution as solution_file
-from acegames.files import tables
-from acegames.files.stated import check_played
+from acegames.files import solution_file, tables
+from acegames.files.solution_file import check_played
 from acegames.model.layers import LAYER_FIELDS
 from acegames.model.record import with_fields
 from acegames.report.write import collect
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive
-from acegames.system.npz import write_npz
 from checkpoint_files import groups, remove
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 from shares import examples, some
 
-SAMPLES = Path(__file__).parents[1] / "samples" / "mixed-up-8d00895"
 GAMES = 40
 
 
@@ -159,17 +151,17 @@ def test_tables_hold_the_policy(kind, every, tmp_path):
             else:
                 source = tmp_path / kind
                 tables.write_policy(policy, source)
-            found = tables.read_policy(source, game, solution.concept, tracker=policy.tracker)
+            loaded = tables.read_policy(source, game, solution.concept, tracker=policy.tracker)
             for where in pairs(game, policy):
-                here, there = found.distribution(*where), policy.distribution(*where)
+                here, there = loaded.distribution(*where), policy.distribution(*where)
                 if isinstance(solution.concept, ace.Nash):
                     assert here == pytest.approx(there, abs=1e-15)
                 else:
                     assert here == there
-                np.testing.assert_allclose(found.values(*where), policy.values(*where), rtol=0, atol=1e-12)
-            found.save(tmp_path / "saved")
+                np.testing.assert_allclose(loaded.values(*where), policy.values(*where), rtol=0, atol=1e-12)
+            loaded.save(tmp_path / "saved")
             where = list(pairs(game, policy))
-            assert answers(ace.Policy.load(tmp_path / "saved"), where) == answers(found, where)
+            assert answers(ace.Policy.load(tmp_path / "saved"), where) == answers(loaded, where)
 
 
 @pytest.mark.parametrize("number", some(range(0, GAMES, 3), of=3))
@@ -210,8 +202,8 @@ def test_reports_hold_the_policy():
             }
             for t, state, spent in pairs(game, solution.policy):
                 rows, played, values = shown.pop((t, game.state_index(state), *map(float, spent)))
-                found = {game.joint_action(rows[r]): p for r, p in played}
-                assert found == pytest.approx(solution.policy.distribution(t, state, spent), abs=1e-8)
+                results = {game.joint_action(rows[r]): p for r, p in played}
+                assert results == pytest.approx(solution.policy.distribution(t, state, spent), abs=1e-8)
                 assert values == pytest.approx(solution.policy.values(t, state, spent).tolist(), abs=1e-8)
             assert not shown
 
@@ -241,101 +233,8 @@ def content_of(path):
     return header, dict(arrays)
 
 
-def write(path, header, arrays, how=write_archive):
-    kind = header.pop("format")
-    how(path, kind, header, arrays)
-
-
-# -- files of earlier versions
-
-
-@pytest.mark.parametrize("name", ["mixed-up", "out-of-range"])
-def test_an_early_solution_that_was_mixed_up_is_refused(name):
-    for read in (ace.Solution.load, ace.Policy.load):
-        with pytest.raises(
-            ace.BadFile, match=r"t=[01] are not those that are legal .* earlier version .*; solve the game again"
-        ):
-            read(SAMPLES / f"{name}.ace")
-
-
-@pytest.mark.parametrize("name", ["same", "only-way", "apart"])
-def test_an_early_solution_that_is_right_loads(name):
-    solution = ace.Solution.load(SAMPLES / f"{name}.ace")
-    where = list(pairs(solution.game, solution.policy))
-    assert answers(solution.policy, where) == answers(ace.solve(solution.game).policy, where)
-
-
-@pytest.mark.parametrize("name", ["mixed-up", "out-of-range", "same"])
-def test_an_early_policy_that_may_be_mixed_up_is_refused(name):
-    with pytest.raises(
-        ace.BadFile, match=r"earlier version .* t=[01] and t=[12]\. Without the game .*; solve the game again"
-    ):
-        ace.Policy.load(SAMPLES / f"{name}-policy.ace")
-
-
-@pytest.mark.parametrize("name", ["only-way", "apart"])
-def test_an_early_policy_that_can_be_no_other_loads(name):
-    policy, solution = ace.Policy.load(SAMPLES / f"{name}-policy.ace"), ace.Solution.load(SAMPLES / f"{name}.ace")
-    where = list(pairs(solution.game, policy))
-    assert answers(policy, where) == answers(solution.policy, where)
-
-
-def test_no_early_file_is_read_as_something_else(tmp_path):
-    """Files as they were written before: tables known by their joint actions alone, the last pointers kept."""
-    seen = {"right": 0, "refused": 0}
-    for game in games():
-        solution = ace.solve(game)
-        solution.save(tmp_path / "solution")
-        solution.policy.save(tmp_path / "policy")
-        where = list(pairs(game, solution.policy))
-        mixed = tangled(game)
-        for name, read in (("solution", ace.Solution.load), ("policy", ace.Policy.load)):
-            header, arrays = content_of(tmp_path / name)
-            as_before(header, arrays, "policy/" if name == "solution" else "")
-            write(tmp_path / name, header, arrays, write_npz)
-            if mixed or (name == "policy" and not can_be_no_other(solution.policy)):
-                with pytest.raises(ace.BadFile, match="solve the game again"):
-                    read(tmp_path / name)
-                seen["refused"] += 1
-            else:
-                found = read(tmp_path / name)
-                assert answers(getattr(found, "policy", found), where) == answers(solution.policy, where)
-                seen["right"] += 1
-    assert min(seen.values()) > 10
-
-
-def can_be_no_other(policy):
-    """Whether joint actions that serve several times can be divided among the states in one way only, by trying all."""
-    used = Counter(layer.action.tobytes() for layer in policy.layers)
-    return all(
-        used[x.action.tobytes()] == 1 or len(divisions(x.action.tolist(), len(policy.states))) == 1
-        for x in policy.layers
-    )
-
-
-def divisions(rows, states):
-    """The ways to cut a list into so many pieces, some empty, each of them ascending."""
-    if states == 1:
-        return [[rows]] if rows == sorted(rows) and len({*map(tuple, rows)}) == len(rows) else []
-    pieces = [k for k in range(len(rows) + 1) if divisions(rows[:k], 1)]
-    return [[rows[:k], *rest] for k in pieces for rest in divisions(rows[k:], states - 1)]
-
-
-def as_before(header, arrays, prefix):
-    """Turn a file into what earlier versions wrote."""
-    policy = header["policy"] if prefix else header
-    header["version"] = 1
-    del policy["table_digest"], policy["pairs"]
-    numbers, kept, table_at = {}, {}, []
-    for k in policy["table_at"]:
-        action, row_ptr = (arrays[f"{prefix}{what}/{k}"] for what in ("action", "row_ptr"))
-        number = numbers.setdefault(action.tobytes(), len(numbers))
-        table_at.append(number)
-        kept |= {f"{prefix}row_ptr/{number}": row_ptr, f"{prefix}action/{number}": action}
-    for name in [x for x in arrays if x.startswith((f"{prefix}row_ptr/", f"{prefix}action/"))]:
-        del arrays[name]
-    arrays |= kept
-    policy["table_at"] = table_at
+def write(path, header, arrays):
+    write_archive(path, header.pop("format"), header, arrays)
 
 
 @pytest.mark.parametrize("kind", ["solution", "policy"])
@@ -514,12 +413,12 @@ def test_a_layer_with_an_index_out_of_range_is_refused_when_it_is_used(mapped):
     header, arrays = content_of(path)
     arrays["policy/3/code"] = arrays["policy/3/code"] + np.uint8(200)
     write(path, header, arrays)
-    found = ace.Solution.load(path)
-    assert found.policy.layers[2] is found.policy.layers[2]
+    solution = ace.Solution.load(path)
+    assert solution.policy.layers[2] is solution.policy.layers[2]
     for _ in range(2):
         with pytest.raises(ace.BadFile, match=r"s\.ace: the policy has an index"):
-            found.policy.layers[3]
-    certificate = ace.verify(found.game, found.policy, found.concept)
+            solution.policy.layers[3]
+    certificate = ace.verify(solution.game, solution.policy, solution.concept)
     assert not certificate.ok and "BadFile" in str(certificate)
 
 
@@ -529,9 +428,9 @@ def test_a_layer_with_other_pairs_than_stated_is_refused_when_it_is_used(mapped)
     stated = header["policy"]["pairs"]
     stated[2], stated[3] = stated[2] + 1, stated[3] - 1
     write(path, header, arrays)
-    found = ace.Solution.load(path)
+    solution = ace.Solution.load(path)
     with pytest.raises(ace.BadFile, match="pairs at t=2"):
-        found.policy.layers[2]
+        solution.policy.layers[2]
     header["policy"]["pairs"] = stated[1:]
     write(path, {"format": "acegames-solution", **header}, arrays)
     with pytest.raises(ace.BadFile, match="how many pairs"):

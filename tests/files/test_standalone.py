@@ -1,16 +1,13 @@
-"""Policies as C headers and Python modules: they answer as the policy does, to the last bit, everywhere it answers."""
+"""Policies as C headers: they answer as the policy does, to the last bit, everywhere it answers."""
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import itertools
 import json
 import re
 import shutil
 import struct
 import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,8 +21,8 @@ import acegames as ace
 import oracle
 import random_games
 from acegames.cli import app
-from acegames.files import standalone
-from acegames.files.standalone.plain import plain_policy
+from acegames.files import c_header
+from acegames.files.plain_policy import plain_policy
 from acegames.model.costs.random import RandomCost
 from acegames.safety import space as spaces
 
@@ -84,14 +81,14 @@ def solved():
     rng = np.random.default_rng
     small = [oracle.random_game(rng(k)) for k in range(16)] + [random_games.changing_game(rng(k)) for k in range(8)]
     games = [game for game in small if ace.feasibility(game).feasible]
-    found = []
+    results = []
     for k, game in enumerate(games):
         try:
-            found.append(ace.solve(game, CONCEPTS[k % 4]).policy)
+            results.append(ace.solve(game, CONCEPTS[k % 4]).policy)
         except ace.NoEquilibrium:
-            found.append(ace.solve(game, ace.CE()).policy)
+            results.append(ace.solve(game, ace.CE()).policy)
     fine = corridor(5, [Fraction(1, 7), Fraction(-1, 3), Fraction(0)])
-    found += [
+    results += [
         ace.solve(corridor(ace.between(-1, 3))).policy,
         ace.solve(corridor(ace.reservoir(4, start=3, reserve=1))).policy,
         ace.solve(corridor([1, 2, float("inf"), 3, 2])).policy,
@@ -114,9 +111,9 @@ def solved():
         patch.setattr(spaces, "DENSE_OCCUPANCY", 0)
         linked = [ace.solve(corridor(ace.between(low, 3))).policy for low in (-1, -2)]
     assert all(policy.reached.sums is not None for policy in linked)
-    found += linked
-    unlisted = [replace(p, reached=None) for p in found[-14::2] if p.reached is not None]
-    return [*found, *unlisted]
+    results += linked
+    unlisted = [replace(p, reached=None) for p in results[-14::2] if p.reached is not None]
+    return [*results, *unlisted]
 
 
 def replace_budget(game, budget):
@@ -259,11 +256,11 @@ def test_a_header_answers_as_the_policy_does(policies, program):
         rows += [f"{t} {s} 0.5 {'0 ' * len(policy.constraints)}" for t, s in outside]
         answers += ["-"] * len(outside)
         questions += [str(len(rows)), *rows]
-    found = said(program, questions)
-    assert len(found) == len(answers) > 20_000
-    assert [x == "-" for x in found] == [x == "-" for x in answers]
-    assert sum(x != "-" for x in found) > 3_000
-    assert found == answers
+    result = said(program, questions)
+    assert len(result) == len(answers) > 20_000
+    assert [x == "-" for x in result] == [x == "-" for x in answers]
+    assert sum(x != "-" for x in result) > 3_000
+    assert result == answers
 
 
 @needs_compiler
@@ -272,7 +269,7 @@ def test_a_header_counts_as_the_policy_does(policies, program):
     questions, answers, rules = [], [], set()
     for policy in policies:
         tracker, number = policy.tracker, len(policy.constraints)
-        rules |= {(rule and rule.direction, kept is None) for rule, kept in rules_of(tracker)}
+        rules |= {(rule and rule.direction, reservoir is None) for rule, reservoir in rules_of(tracker)}
         near = [{float(middle(c)): middle(c) for c in costs} for costs in policy.game.cost_values]
         steps = list(zip(*(list(itertools.islice(itertools.cycle(own), 12)) for own in near), strict=True))
         questions += [str(len(steps)), *(" ".join(map(repr, step)) for step in steps)]
@@ -369,79 +366,6 @@ def test_labels_are_data_in_c(tmp_path):
         assert digest == policy.game_digest
 
 
-@pytest.mark.parametrize("data", [False, True])
-def test_labels_are_data_in_python(tmp_path, data):
-    policy = ace.solve(hostile()).policy
-    policy.export(tmp_path / "hostile_labels.py", data=data)
-    assert (tmp_path / "hostile_labels.py").read_bytes().isascii()
-    module = imported(tmp_path / "hostile_labels.py")
-    for name in ("players", "states", "actions", "constraints", "horizon"):
-        assert repr(getattr(module, name.upper())) == repr(getattr(policy, name))
-    assert same_answers(module, policy) > 50
-
-
-def imported(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def same_answers(module, policy, most=120):
-    """How many situations were compared that are known; others are unknown to both."""
-    number = 0
-    for t, state, total in asked(policy):
-        known = policy.pairs(t, state, total) >= 0
-        some = [*np.flatnonzero(known).tolist()[:most], *np.flatnonzero(~known).tolist()[: most // 4]]
-        for q in some:
-            where = (t, policy.states[int(state[q])], policy.tracker.spent(total[q].tolist()))
-            if known[q]:
-                number += 1
-                assert list(module.distribution(*where).items()) == list(policy.distribution(*where).items())
-                seed = int(total[q].sum()) % 7
-                drawn = [play.act(*where, rng=np.random.default_rng(seed)) for play in (module, policy)]
-                assert drawn[0] == drawn[1]
-            else:
-                for play in (module, policy):
-                    with pytest.raises(KeyError, match="not reachable under feasible play"):
-                        play.distribution(*where)
-    return number
-
-
-def test_a_module_answers_and_counts_as_the_policy_does(policies, tmp_path):
-    number, episodes, rng = 0, 0, np.random.default_rng(1)
-    for k, policy in enumerate(policies):
-        data = bool(k % 3 == 0)
-        policy.export(tmp_path / f"p{k}.py", data=data)
-        assert (tmp_path / f"p{k}.bin").exists() is data
-        module = imported(tmp_path / f"p{k}.py")
-        number += same_answers(module, policy, most=25)
-        if policy.game is None or any(isinstance(c, RandomCost) for costs in policy.game.cost_values for c in costs):
-            continue
-        for seed in range(3):
-            episodes += 1
-            same_episode(module, policy, rng, seed)
-    assert number > 1_000 and episodes > 50
-
-
-def same_episode(module, policy, rng, seed):
-    game = policy.game
-    state = game.states[game.initial[int(rng.integers(len(game.initial)))][0]]
-    runners = [play.start(np.random.default_rng(seed), state=state) for play in (module, policy)]
-    while not runners[1].done:
-        action, other = (runner.act() for runner in runners)
-        assert action == other
-        outcomes = game.outcomes(runners[1].t, game.legal(runners[1].t, runners[1].state)[action])
-        _, after, cost = outcomes[int(rng.integers(len(outcomes)))]
-        for runner in runners:
-            runner.observe(action, cost, after)
-        mine, own = runners
-        assert (mine.t, mine.state, mine.spent, mine.counted) == (own.t, own.state, own.total, own.total_counted)
-    assert runners[0].done
-    with pytest.raises(ValueError, match="the episode is over"):
-        runners[0].act()
-
-
 # -- data files, options, and what is refused -----------------------------------------------------------------------
 
 OPENING = r"""
@@ -480,20 +404,6 @@ def test_a_data_file_is_opened_and_held_against_its_header(tmp_path):
     assert head[:4] == (b"acepolic", 0x0102030405060708, len(content), 0)
 
 
-def test_a_header_and_a_module_share_one_data_file(tmp_path):
-    policy = ace.solve(slack()).policy
-    policy.export(tmp_path / "p.h", data=True)
-    content = (tmp_path / "p.bin").read_bytes()
-    policy.export(tmp_path / "p.py", data=True)
-    assert (tmp_path / "p.bin").read_bytes() == content
-    (tmp_path / "p.bin").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match=r"p\.bin: is damaged"):
-        imported(tmp_path / "p.py")
-    (tmp_path / "p.bin").write_bytes(content[:-8])
-    with pytest.raises(ValueError, match=r"must have"):
-        imported(tmp_path / "p.py")
-
-
 @pytest.mark.skipif(COMPILER_CPP is None, reason="no C++ compiler on this machine")
 def test_a_header_is_also_cpp_and_has_its_own_names(tmp_path):
     policy = ace.solve(ace.catalog.get("intersection")).policy
@@ -516,56 +426,12 @@ def test_a_policy_file_without_its_game_serves_too(tmp_path):
     policy.save(tmp_path / "policy.ace")
     alone = ace.Policy.load(tmp_path / "policy.ace")
     assert alone.game is None
-    alone.export(tmp_path / "alone.py")
-    module = imported(tmp_path / "alone.py")
-    assert module.BUDGETS is None and policy.game_digest == module.GAME
-    assert same_answers(module, policy, most=10) > 50
+    alone.export(tmp_path / "alone.h")
+    header = (tmp_path / "alone.h").read_text()
+    assert "#define ALONE_BUDGET_TIMES INT64_C(0)" in header and f'#define ALONE_GAME "{policy.game_digest}"' in header
     assert "budget" not in plain_policy(alone).arrays
     budget = plain_policy(policy).arrays["budget"]
     assert budget.shape == (9, 2) and budget[0].tolist() == [40, 2**63 - 1] and budget[-1].tolist() == [40, 7]
-
-
-def test_a_module_needs_no_package_and_runs_on_python_3_8(tmp_path):
-    ace.solve(ace.catalog.get("electric_fleet")).policy.export(tmp_path / "p.py")
-    tree = ast.parse((tmp_path / "p.py").read_text(), feature_version=(3, 8))
-    names = {
-        name.split(".")[0]
-        for node in ast.walk(tree)
-        for name in ([x.name for x in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", None)])
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-    }
-    assert names <= sys.stdlib_module_names
-    code = "import p; r = p.start(0); print(r.act() in p.distribution(0, r.state, r.spent))"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[0:0] = [{str(tmp_path)!r}]; {code}"],
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.stdout == "True\n", done.stderr
-
-
-def test_what_a_module_refuses(tmp_path):
-    ace.solve(corridor(ace.between(-1, 3))).policy.export(tmp_path / "p.py")
-    module = imported(tmp_path / "p.py")
-    for t, state, spent in ((0, "z", 0), (0, "x", 0.5), (0, "x", {"s": 1}), (0.5, "x", 0), (True, "x", 0), (9, "x", 0),
-                            (0, "x", [0, 0, 0]), (0, "x", "0"), (0, ["x"], 0), (0, "x", float("nan"))):  # fmt: skip
-        with pytest.raises(module.UnknownPair, match="t="):
-            module.distribution(t, state, spent)
-    assert (
-        module.distribution(0, "x", 0)
-        == module.distribution(0, "x", {"stock": 0})
-        == module.distribution(0, "x", [0, 0])
-    )
-    runner = module.start(3)
-    for action, cost, state, word in ((("up",), 0.5, "x", "multiple"), (("sit",), 0, "x", "action"), (None, 0, "x", "action"),
-                                      (("up",), 2, "z", "unknown state"), (("up",), {"fuel": 1}, "x", "unknown constraint")):  # fmt: skip
-        with pytest.raises(ValueError, match=word):
-            runner.observe(action, cost, state)
-    assert (runner.t, runner.state, runner.spent) == (0, "x", (0, 0))
-    runner.observe(["up"], {"stock": 2}, "x")
-    assert runner.spent == (2, -2) or runner.spent == (-2, 2)
-    with pytest.raises(ValueError, match="cannot begin"):
-        module.start(state="y")
-    ace.solve(slack()).policy.export(tmp_path / "two.py")
-    with pytest.raises(ValueError, match="several states"):
-        imported(tmp_path / "two.py").start()
 
 
 @pytest.fixture
@@ -576,16 +442,14 @@ def policy():
 @pytest.mark.parametrize(
     ("path", "options", "word"),
     [
-        ("p.txt", {}, r"p\.txt: the ending must be one of \.csv, \.parquet, \.h, \.py$"),
+        ("p.txt", {}, r"p\.txt: the ending must be one of \.csv, \.parquet, \.h$"),
         ("p.ace", {}, r"policy\.save\(path\) writes a policy file"),
-        ("p.py", {"name": "x"}, r"name: goes with a file that ends in \.h"),
-        ("p.csv", {"data": True}, r"data: goes with a file that ends in \.h or \.py"),
+        ("p.csv", {"name": "x"}, r"name: goes with a file that ends in \.h"),
+        ("p.csv", {"data": True}, r"data: goes with a file that ends in \.h$"),
         ("p.h", {"name": "2x"}, "name: got '2x', must begin with a letter"),
         ("p.h", {"name": "x; int y"}, "name: got"),
         ("p.h", {"name": "x" * 33}, "at most 32"),
-        ("3pol.py", {}, r"3pol\.py: Python cannot import a file of this name: .* does not begin with a digit"),
-        ("my-policy.py", {}, "letters, digits and underscores"),
-        ("class.py", {}, "class is a keyword"),
+        ("p.py", {}, r"p\.py: the ending must be one of"),
         ("p.h", {"data": 3}, "data"),
         ("p.h", {"progress": 3}, "progress"),
     ],
@@ -597,33 +461,33 @@ def test_what_is_refused_before_anything_is_written(policy, tmp_path, path, opti
 
 
 @pytest.mark.parametrize(
-    ("labels", "word", "ending"),
+    ("labels", "word"),
     [
-        (("a\0b", "c"), "NUL", ".h"),
-        (("x" * 5000, "c"), "5000 bytes, in C at most 4000", ".h"),
-        ((1, "1"), "look alike", ".h"),
-        ((frozenset("a"), "c"), "cannot be written to a file", ".py"),
-        (("\ud800", "c"), "not valid Unicode", ".py"),
+        (("a\0b", "c"), "NUL"),
+        (("x" * 5000, "c"), "5000 bytes, in C at most 4000"),
+        ((1, "1"), "look alike"),
+        ((frozenset("a"), "c"), "cannot be written to a file"),
+        (("\ud800", "c"), "not valid Unicode"),
     ],
 )
-def test_labels_that_cannot_be_written_are_named(tmp_path, labels, word, ending):
+def test_labels_that_cannot_be_written_are_named(tmp_path, labels, word):
     one = np.ones((2, 1, 2)) / 2
     game = ace.MarkovGame.from_arrays(one, np.ones((2, 1, 1)), horizon=2, states=labels, initial=labels[0])
     for data in (False, True):
         with pytest.raises((ace.InvalidOption, ace.InvalidGame), match=word):
-            ace.solve(game).policy.export(tmp_path / f"p{ending}", data=data)
+            ace.solve(game).policy.export(tmp_path / "p.h", data=data)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_policy_that_is_too_long_for_a_source_file_is_refused_with_its_size(policy, tmp_path, monkeypatch):
     numbers = plain_policy(policy).numbers
     for most in (10, numbers - 1):  # before and after its situations were listed
-        monkeypatch.setattr(standalone, "EMBEDDED", most)
+        monkeypatch.setattr(c_header, "EMBEDDED", most)
         with pytest.raises(ace.TooLarge, match=rf"at least [\d,]+ numbers, .* at most {most}; .*data=True"):
             policy.export(tmp_path / "p.h")
     assert list(tmp_path.iterdir()) == []
     policy.export(tmp_path / "p.h", data=True)
-    monkeypatch.setattr(standalone, "EMBEDDED", numbers)
+    monkeypatch.setattr(c_header, "EMBEDDED", numbers)
     policy.export(tmp_path / "q.h")
 
 
@@ -641,16 +505,18 @@ def test_the_program_exports_code(policy, tmp_path, monkeypatch):
     code, text = program("export", "s.ace", "-o", "two.h", "--data", "--name", "robot")
     assert code == 0 and "two.bin was written too: it holds the arrays (" in text and "iB)" in text
     assert "robot_find" in (tmp_path / "two.h").read_text()
-    answer = json.loads(CliRunner().invoke(app, ["export", "s.ace", "-o", "m.py", "--data", "--json"]).stdout)
-    assert (answer["what"], answer["data"], answer["file"]) == ("policy", "m.bin", "m.py")
-    assert answer["lines"] == len((tmp_path / "m.py").read_text().splitlines())
+    answer = json.loads(CliRunner().invoke(app, ["export", "s.ace", "-o", "m.h", "--data", "--json"]).stdout)
+    assert (answer["what"], answer["data"], answer["file"]) == ("policy", "m.bin", "m.h")
+    assert answer["lines"] == len((tmp_path / "m.h").read_text().splitlines())
     assert "give a solution: acegames solve intersection" in program("export", "intersection", "-o", "g.h")[1]
     assert "leave out --game" in program("export", "s.ace", "-o", "g.h", "--game")[1]
     assert "--name: got 'a b'" in program("export", "s.ace", "-o", "p.h", "--name", "a b")[1]
     assert "--name: goes with a file that ends in .h" in program("export", "s.ace", "-o", "p.csv", "--name", "x")[1]
     assert "policy.h: a C header, not a solution" in program("verify", "policy.h")[1]
-    monkeypatch.setattr(standalone, "EMBEDDED", 10)
+    monkeypatch.setattr(c_header, "EMBEDDED", 10)
     code, text = program("export", "s.ace", "-o", "p.h")
     assert code == 5 and "(--data)" in text
-    with pytest.raises(ace.InvalidOption, match=r"a policy is an archive, not a Python module; policy\.export"):
+    with pytest.raises(ace.InvalidOption, match=r"a policy is an archive, not a C header; policy\.export"):
+        policy.save("policy.h")
+    with pytest.raises(ace.InvalidOption, match=r"a policy is an archive, not a \.py file"):
         policy.save("policy.py")

@@ -522,9 +522,9 @@ def test_what_is_wrong_with_a_table_is_named(folder, chicken, line, change, says
     lines[line] = lines[line].replace(*change, 1)
     path = folder / "bad.csv"
     path.write_text("\n".join(lines))
-    with pytest.raises(ace.BadFile, match=says) as told:
+    with pytest.raises(ace.BadFile, match=says) as caught:
         tables.read_policy(path, game)
-    assert "bad.csv" in str(told.value)
+    assert "bad.csv" in str(caught.value)
 
 
 def test_a_table_that_ends_early_says_where_play_would_be_lost(folder, chicken):

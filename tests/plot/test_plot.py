@@ -55,12 +55,12 @@ def saves(ax, tmp_path):
 
 @pytest.mark.parametrize("name", some(["partition", "drones", "medium_access_3", "medium_access", "rendezvous"], of=2))
 def test_frontier_of_two_constraints(name, tmp_path):
-    found = ace.feasibility(ace.catalog.get(name))
-    ax = ace.plot.frontier(found)
-    assert data(ax, "minimal budgets").tolist() == found.curve()[0::2].tolist()
-    own = [float(next(b for b in reversed(s) if b != inf)) for s in zip(*found.game.budgets, strict=True)][:2]
+    result = ace.feasibility(ace.catalog.get(name))
+    ax = ace.plot.frontier(result)
+    assert data(ax, "minimal budgets").tolist() == result.curve()[0::2].tolist()
+    own = [float(next(b for b in reversed(s) if b != inf)) for s in zip(*result.game.budgets, strict=True)][:2]
     assert data(ax, "the game's own budget").tolist() == [own]
-    assert found.game.constraints[0] in ax.get_xlabel() and found.game.constraints[1] in ax.get_ylabel()
+    assert result.game.constraints[0] in ax.get_xlabel() and result.game.constraints[1] in ax.get_ylabel()
     saves(ax, tmp_path)
 
 

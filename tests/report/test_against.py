@@ -42,8 +42,8 @@ CASES = {
 def test_in_every_situation_the_other_policy_says_what_it_says(case):
     first, second = CASES[case]()
     data, game = both(first, second), first.game
-    found = ace.feasibility(second.game)
-    reachable = [{(s, tuple(map(float, c))) for s, c in found.states(t)} for t in range(second.game.horizon)]
+    result = ace.feasibility(second.game)
+    reachable = [{(s, tuple(map(float, c))) for s, c in result.states(t)} for t in range(second.game.horizon)]
     shift = [
         0 if a is None else float(b.capacity) - float(a.capacity)
         for a, b in zip(game.reservoirs, second.game.reservoirs, strict=True)
@@ -69,12 +69,12 @@ def test_in_every_situation_the_other_policy_says_what_it_says(case):
 def test_the_table_has_values_budgets_and_names_of_both():
     first, second = crossing(), crossing(ace.CCE(), budget=4, horizon=5)
     data = both(first, second)
-    told = lines(data)
-    assert told["kind of equilibrium"] == ("correlated equilibrium", "coarse correlated equilibrium")
-    assert told["steps"] == (6, 5) and told["budget of risk"] == ("6", "4")
+    table = lines(data)
+    assert table["kind of equilibrium"] == ("correlated equilibrium", "coarse correlated equilibrium")
+    assert table["steps"] == (6, 5) and table["budget of risk"] == ("6", "4")
     for i, player in enumerate(first.game.players):
-        assert told[f"value of {player}"] == pytest.approx((first.values[i], second.values[i]), rel=1e-7)
-    assert told["largest cumulative cost of risk"] == (6, 4) and told["certified"] == ("yes", "yes")
+        assert table[f"value of {player}"] == pytest.approx((first.values[i], second.values[i]), rel=1e-7)
+    assert table["largest cumulative cost of risk"] == (6, 4) and table["certified"] == ("yes", "yes")
     assert data["against"]["names"] == [
         "correlated equilibrium, 6 steps, risk 6",
         "coarse correlated equilibrium, 5 steps, risk 4",
@@ -84,9 +84,9 @@ def test_the_table_has_values_budgets_and_names_of_both():
 def test_levels_of_reservoirs_are_told():
     first, second = CASES["capacity"]()
     data = both(first, second)
-    told = lines(data)
+    table = lines(data)
     assert data["against"]["names"][1] == "cab battery reservoir of 4, van battery reservoir of 4"
-    assert told["lowest level of cab battery"] == (1, 1) and told["budget of cab battery"][1].startswith(
+    assert table["lowest level of cab battery"] == (1, 1) and table["budget of cab battery"][1].startswith(
         "reservoir of 4"
     )
 

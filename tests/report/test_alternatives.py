@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames.concepts import CONCEPTS
 from acegames.policy.situations import View, stages
-from acegames.report.alternatives import ANY, LESS, MORE, SAME, TIED, alternatives, best_deviations
-from acegames.report.deviations import deviations
+from acegames.report.reasons import ANY, LESS, MORE, SAME, TIED, alternatives, best_deviations, deviations
 from acegames.report.write import collect
 from shares import examples
 
@@ -59,10 +58,10 @@ def test_an_equilibrium_that_is_worth_less_ties_and_no_objective():
     alike = [[(2, 1), (0, 0)], [(0, 0), (1, 2)]]
     assert said_of(ace.solve(matrix(alike), ace.CE()))[1, 1] == [TIED]
     same = [[(1, 1), (0, 0)], [(0, 0), (1, 1)]]
-    told = said_of(ace.solve(matrix(same), ace.CE()))
-    assert [SAME] in told.values() and not any(x[0] == LESS for x in told.values())
-    told = said_of(ace.solve(matrix(pure), ace.CE(None)))
-    assert [ANY] in told.values()
+    comparisons = said_of(ace.solve(matrix(same), ace.CE()))
+    assert [SAME] in comparisons.values() and not any(x[0] == LESS for x in comparisons.values())
+    comparisons = said_of(ace.solve(matrix(pure), ace.CE(None)))
+    assert [ANY] in comparisons.values()
 
 
 @pytest.mark.parametrize(
@@ -70,9 +69,9 @@ def test_an_equilibrium_that_is_worth_less_ties_and_no_objective():
 )
 def test_the_comparison_is_that_of_the_objective(objective, chosen):
     pays = [[(9, 1), (0, 0)], [(0, 0), (3, 3)]]
-    told = said_of(ace.solve(matrix(pays), ace.Nash(objective)))
+    comparisons = said_of(ace.solve(matrix(pays), ace.Nash(objective)))
     other = (0, 0) if chosen == (1, 1) else (1, 1)
-    assert chosen not in told and told[other] == [LESS]
+    assert chosen not in comparisons and comparisons[other] == [LESS]
 
 
 def test_a_deviation_to_an_infeasible_joint_action_is_no_reason():
@@ -102,9 +101,9 @@ def test_gains_are_those_of_the_definition_and_no_equilibrium_is_worth_more(payo
     except ace.NoEquilibrium:
         return
     feasible = ace.feasibility(game).actions(0, "s", [0])
-    told, chosen = said_of(solution), solution.policy.distribution(0, "s", [0])
-    assert told.keys() == (set(feasible) if len(chosen) > 1 else set(feasible) - set(chosen))
-    for action, said in told.items():
+    comparisons, chosen = said_of(solution), solution.policy.distribution(0, "s", [0])
+    assert comparisons.keys() == (set(feasible) if len(chosen) > 1 else set(feasible) - set(chosen))
+    for action, said in comparisons.items():
         best = {}
         for i in (0, 1):
             others = [b for b in feasible if b[1 - i] == action[1 - i]]
@@ -128,10 +127,10 @@ def test_it_agrees_with_the_table_of_deviations(name):
     seen = 0
     for t in range(solution.game.horizon):
         for stage in stages(view, t, *(x[::7] for x in view.listed(t))):
-            found = best_deviations(view, stage)
+            result = best_deviations(view, stage)
             for p in range(len(stage.state)):
                 values = view.values(t, stage.state[p : p + 1], stage.total[p : p + 1])[0]
-                for e, *said in alternatives(view, stage, p, values, found):
+                for e, *said in alternatives(view, stage, p, values, result):
                     table = deviations(view, stage, p, {int(stage.row[e]): 1.0})
                     gains = np.zeros(len(solution.game.players))
                     for d in table:

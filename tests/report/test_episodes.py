@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import acegames as ace
-from acegames.report.episodes import episode_data
+from acegames.report.summary import episode_data
 from paying_games import paying_game
 
 

@@ -10,7 +10,7 @@ import pytest
 import acegames as ace
 from acegames.catalog import picture_of
 from acegames.catalog._pictures import DRAWINGS
-from acegames.report.pictures import PNG, Pictures, file_name
+from acegames.report.page import PNG, Pictures, file_name
 from acegames.report.write import collect
 
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><circle r='{}'/></svg>"
@@ -32,9 +32,9 @@ def decoded(address):
 
 def test_a_function_and_a_mapping_give_the_same_and_none_gives_nothing(solution):
     made = {state: SVG.format(k) for k, state in enumerate(solution.game.states)}
-    found = pictures(solution, made.get)
-    assert found == pictures(solution, made) and len(found) == 2
-    for s, address in found.items():
+    result = pictures(solution, made.get)
+    assert result == pictures(solution, made) and len(result) == 2
+    for s, address in result.items():
         assert decoded(address) == ("data:image/svg+xml", made[solution.game.states[int(s)]].encode())
     assert list(pictures(solution, {"calm": SVG}).keys()) == [str(solution.game.state_index("calm"))]
     assert pictures(solution, lambda state: None) == {} == pictures(solution, None)
@@ -65,12 +65,12 @@ def test_each_state_is_drawn_once_and_only_if_it_is_shown(monkeypatch):
         drawn.append(state)
         return SVG
 
-    found = pictures(solution, render)
-    assert len(drawn) == len(set(drawn)) and len(found) <= len(drawn) < len(solution.game.states)
+    result = pictures(solution, render)
+    assert len(drawn) == len(set(drawn)) and len(result) <= len(drawn) < len(solution.game.states)
 
 
 def test_what_does_not_fit_is_left_out_and_said(solution, monkeypatch):
-    monkeypatch.setattr("acegames.report.pictures.ROOM", 400)
+    monkeypatch.setattr("acegames.report.page.ROOM", 400)
     data, *_ = collect(solution, episodes=5, rng=0, most=None, render=lambda s: SVG + " " * 120)
     assert len(data["pictures"]) == 1 and any("do not fit" in note.words for note in data["notes"])
     with pytest.raises(ace.InvalidOption, match=r"render: for the state 'calm': the picture has 5,\d\d\d bytes"):
@@ -103,11 +103,11 @@ def test_a_mapping_may_know_more_than_the_states(solution):
 
 def test_figures_of_matplotlib_are_pictures(solution):
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
-    found = pictures(solution, lambda state: figure)
-    kind, data = decoded(next(iter(found.values())))
+    result = pictures(solution, lambda state: figure)
+    kind, data = decoded(next(iter(result.values())))
     assert kind == "data:image/png" and data.startswith(PNG)
     axes = figure.add_subplot()
-    assert pictures(solution, lambda state: axes) == pictures(solution, lambda state: figure) != found
+    assert pictures(solution, lambda state: axes) == pictures(solution, lambda state: figure) != result
 
 
 def test_a_folder_without_a_picture_of_a_state_is_refused(solution, tmp_path):
@@ -145,8 +145,8 @@ def test_catalog_games_draw_all_their_states(name):
 def test_the_pads_of_a_warehouse_are_where_it_has_them():
     game = ace.catalog.get("warehouse", width=4, height=2, pads=((3, 1), (0, 0)), horizon=3)
     shown = ElementTree.fromstring(picture_of(game)(game.states[0]))
-    found = {(x.get("x"), x.get("y")) for x in shown.iter() if x.text == "pad"}
-    assert found == {("210.0", "54"), ("30.0", "114")}
+    results = {(x.get("x"), x.get("y")) for x in shown.iter() if x.text == "pad"}
+    assert results == {("210.0", "54"), ("30.0", "114")}
 
 
 @pytest.mark.parametrize("name", DRAWINGS)

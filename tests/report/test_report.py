@@ -17,11 +17,11 @@ import acegames as ace
 from acegames.model.words import shown, spelled
 from acegames.policy.situations import View, stages
 from acegames.report import write_report
-from acegames.report.deviations import deviations
-from acegames.report.freedom import percent
-from acegames.report.hints import InShell
+from acegames.report.budget_view import InShell
+from acegames.report.chosen_situations import round_off
 from acegames.report.page import json_for_script
-from acegames.report.situations import round_off
+from acegames.report.reasons import deviations
+from acegames.report.summary import percent
 from acegames.report.write import collect
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
@@ -93,8 +93,8 @@ def actions_of(solved, t, record):
     return [game.joint_action(row) for row in data["rows"][f"{data['layer_at'][t]},{record[0]}"]]
 
 
-def close(found, expected):
-    return np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-7, atol=1e-8)
+def close(result, expected):
+    return np.testing.assert_allclose(np.array(result, dtype=float), expected, rtol=1e-7, atol=1e-8)
 
 
 def test_every_situation_is_there_with_the_values_and_the_distribution_of_the_policy(solved):
@@ -111,10 +111,10 @@ def test_every_situation_is_there_with_the_values_and_the_distribution_of_the_po
 
 def test_safe_joint_actions_are_those_of_feasibility_and_the_rest_has_a_true_reason(solved):
     view = View.of(solved.solution.game, solved.solution.policy)
-    found = ace.feasibility(view.counted)
+    result = ace.feasibility(view.counted)
     for t, state, spent, record in situations(solved):
         rows = actions_of(solved, t, record)
-        assert {rows[entry[0]] for entry in record[4]} == set(found.actions(t, state, spent))
+        assert {rows[entry[0]] for entry in record[4]} == set(result.actions(t, state, spent))
         assert sorted(entry[0] for entry in [*record[4], *record[5]]) == list(range(len(rows)))
         for row, kind, probability, following, after, over in record[5]:
             assert 0 < probability <= 1
@@ -124,13 +124,13 @@ def test_safe_joint_actions_are_those_of_feasibility_and_the_rest_has_a_true_rea
             assert bool(over) == (kind == 0)
             if kind == 1:
                 reached = (view.counted.states[following], tuple(after))
-                assert reached not in {(s, tuple(map(float, c))) for s, c in found.states(t + 1)}
+                assert reached not in {(s, tuple(map(float, c))) for s, c in result.states(t + 1)}
                 left = [r - c for r, c in zip(solved.data["reference"], after, strict=True)]
                 needs = solved.data["needs"][f"{t + 1},{following}"]
                 assert all(
                     any(x is not None and x > y + 1e-9 for x, y in zip(n, left, strict=True)) for n in needs if n
                 )
-            assert rows[row] not in found.actions(t, state, spent)
+            assert rows[row] not in result.actions(t, state, spent)
 
 
 def test_worth_is_reward_plus_what_follows(solved):
@@ -206,10 +206,10 @@ def test_maps_have_the_values_of_the_policy(solved):
 
 def spread(game, weights):
     """A policy that plays the feasible joint actions with these weights, in turn: no equilibrium."""
-    found = ace.feasibility(game)
+    result = ace.feasibility(game)
 
     def distribution(t, state, spent):
-        options = found.actions(t, state, spent)
+        options = result.actions(t, state, spent)
         chosen = weights[: len(options)]
         return {a: w / sum(chosen) for a, w in zip(options, chosen, strict=False) if w}
 
@@ -227,14 +227,14 @@ def test_deviations_at_the_last_step_gain_what_the_verifier_finds(concept):
     (stage,) = stages(view, 0, np.array([0]), np.array([[0]]))
     played = {game.joint_action(a): r for r, a in enumerate(game.layer(0).action)}
     weights = {played[a]: p for a, p in policy.distribution(0, "road", [0]).items()}
-    found = deviations(view, stage, 0, weights)
-    assert any(d.loss is None for d in found)
+    result = deviations(view, stage, 0, weights)
+    assert any(d.loss is None for d in result)
     gains = np.zeros(2)
     for i in range(2):
         best = {}
-        for d in found:
+        for d in result:
             if d.player == i and d.loss is not None:
-                best[d.told] = max(best.get(d.told, 0.0), -d.loss * d.chance)
+                best[d.signal] = max(best.get(d.signal, 0.0), -d.loss * d.chance)
         gains[i] = sum(best.values())
     assert gains.max() > 0.1
     np.testing.assert_allclose(gains, certificate.regret, atol=1e-12)
@@ -441,9 +441,9 @@ def test_command_line(tmp_path, monkeypatch):
     said = CliRunner().invoke(app, ["report", "s.ace", "-o", "s.html", "--episodes", "5"])
     assert said.exit_code == 0 and "Written to s.html" in said.output
     wanted = ["report", "p.ace", "--game", "g.yaml", "-o", "p.html", "--episodes", "5", "--most", "7", "--json"]
-    told = CliRunner().invoke(app, wanted)
-    answer = json.loads(told.stdout)
-    assert told.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["file"] == "p.html"
+    run = CliRunner().invoke(app, wanted)
+    answer = json.loads(run.stdout)
+    assert run.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["file"] == "p.html"
     assert answer["size"] == (tmp_path / "p.html").stat().st_size
     assert CliRunner().invoke(app, ["report", "p.ace", "-o", "q.html"]).exit_code == 2
 
@@ -521,8 +521,8 @@ def test_what_reservoirs_waste_is_told():
 def test_the_name_is_said_once_and_hints_are_in_python_or_quoted_for_a_shell(monkeypatch):
     data, *_ = collect(chicken(), episodes=5, rng=0, most=None)
     assert data["name"] == "chicken" and "chicken" not in data["summary"]["game"]
-    monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
-    monkeypatch.setattr("acegames.report.budgets.FRONTIER_PAIRS", 1)
+    monkeypatch.setattr("acegames.report.budget_view.MOST_PAIRS", 1)
+    monkeypatch.setattr("acegames.report.budget_view.FRONTIER_PAIRS", 1)
     drones = ace.solve(ace.catalog.get("drones"))
     shell = InShell(["s.ace"], ["my game.yaml"])
     spoken, typed = (collect(drones, episodes=5, rng=0, most=None, hints=hints)[0] for hints in (None, shell))
@@ -544,10 +544,10 @@ def test_boxes_of_a_thinned_map_leave_no_reachable_situation_blank(monkeypatch):
     solution = ace.solve(ace.catalog.get("drones"), ace.CE())
     monkeypatch.setattr("acegames.report.write.CELLS_PER_SITUATION", 0)  # at most 20 cells a state
     data, *_ = collect(solution, episodes=20, rng=0, most=None)
-    found, thinned = ace.feasibility(solution.game), 0
+    result, thinned = ace.feasibility(solution.game), 0
     for t, maps in enumerate(data["maps"]):
         for s, cells in maps.items():
-            here = [c for state, c in found.states(t) if state == solution.game.states[int(s)]]
+            here = [c for state, c in result.states(t) if state == solution.game.states[int(s)]]
             assert len(here) == cells["of"]
             if "r" not in cells:
                 assert len(cells["a"]) == len(here)

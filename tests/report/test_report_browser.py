@@ -225,15 +225,15 @@ def situation(page, game):
         page.get(f"document.getElementById('spent-{m}').getAttribute('aria-valuetext')")
         for m in range(len(game.constraints))
     ]
-    return t, label, [_spent(a, kept) for a, kept in zip(amounts, game.reservoirs, strict=True)]
+    return t, label, [_spent(a, reservoir) for a, reservoir in zip(amounts, game.reservoirs, strict=True)]
 
 
-def _spent(text, kept):
+def _spent(text, reservoir):
     """What a slider says, as spending: of a reservoir, what is missing to its capacity."""
-    if kept is None:
+    if reservoir is None:
         return read(text.split(" spent")[0])
     left, whole = re.fullmatch(r"(\S+) of (\S+) left", text).groups()
-    assert read(whole) == float(kept.capacity)
+    assert read(whole) == float(reservoir.capacity)
     return read(whole) - read(left)
 
 
@@ -365,8 +365,8 @@ def test_losses_are_those_of_the_policys_own_values(opened):
                 "[...document.querySelectorAll('#deviations tbody tr')].map((r) => [+r.dataset.player, +r.dataset.told, "
                 "+r.dataset.action, r.querySelector('.loss')?.textContent ?? null])"
             )
-            for i, told, b, loss in lines:
-                part = {a: p for a, p in plan.items() if a[i] == game.actions[i][told]}
+            for i, signal, b, loss in lines:
+                part = {a: p for a, p in plan.items() if a[i] == game.actions[i][signal]}
                 swapped = {a: tuple(game.actions[i][b] if k == i else x for k, x in enumerate(a)) for a in part}
                 assert (loss is None) == (not set(swapped.values()) <= set(safe))
                 if loss is None:
@@ -800,9 +800,9 @@ def test_hostile_labels_have_links_too(browser, shown):
 
 
 def pairs_of(solution):
-    found = ace.feasibility(solution.game)
+    result = ace.feasibility(solution.game)
     for t in range(solution.game.horizon):
-        for state, spent in found.states(t):
+        for state, spent in result.states(t):
             yield t, state, [float(c) for c in spent]
 
 
@@ -825,10 +825,10 @@ def search(page, text):
 )
 def test_situations_are_found(opened, text, fits):
     solution, page = opened("ce")
-    found = search(page, text)
+    result = search(page, text)
     expected = [x for x in pairs_of(solution) if fits(*x)]
-    assert len(found) == len(expected) and len(found) < 30
-    if not found:
+    assert len(result) == len(expected) and len(result) < 30
+    if not result:
         assert "No situation" in page.text("#found")
         return
     page.click("#found li button")
@@ -868,11 +868,11 @@ def test_a_search_that_finds_nothing_says_what_may_be_wrong(opened, text, said):
 
 def test_a_label_that_no_address_can_hold_is_linked_by_its_number(opened):
     _, page = opened("ce")
-    found = page.get(
+    result = page.get(
         "(() => { const s = open.record[STATE], before = DATA.states[s]; DATA.states[s] = 'a\\ud800'; "
         "labelled.set(DATA.states[s], s); const found = nameOf(s); DATA.states[s] = before; return [found, nameOf(s), s]; })()"
     )
-    assert found[0] == f"n={found[2]}" and found[1].startswith("s=")
+    assert result[0] == f"n={result[2]}" and result[1].startswith("s=")
 
 
 def test_a_constraint_that_does_not_exist_is_named(opened):
@@ -973,8 +973,8 @@ def test_ties_are_explained_beside_values_without_budgets(opened):
 
 def test_reservoirs_are_searched_by_their_levels(opened):
     solution, page = opened("a battery")
-    found = search(page, "battery<=1 t=3")
-    assert len(found) == sum(1 for t, _, c in pairs_of(solution) if t == 3 and 6 - c[0] <= 1) > 0
+    result = search(page, "battery<=1 t=3")
+    assert len(result) == sum(1 for t, _, c in pairs_of(solution) if t == 3 and 6 - c[0] <= 1) > 0
 
 
 def test_pictures_follow_the_situation_and_the_episode(opened):
@@ -1005,11 +1005,11 @@ def test_two_solutions_side_by_side(opened):
     lines = page.get(
         "[...document.querySelectorAll('#comparison tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
     )
-    told = {what: (a, b) for what, a, b in lines}
-    assert told["steps"] == ("6", "5") and told["budget of risk"] == ("6", "4")
+    table = {what: (a, b) for what, a, b in lines}
+    assert table["steps"] == ("6", "5") and table["budget of risk"] == ("6", "4")
     gain = re.search(r"exploitability (\S+)\. ", page.text("#summary"))[1]
-    assert told["exploitability"][0] == (f"0 ({gain})" if float(gain) else "0")
-    assert read(told["value of north"][1]) == pytest.approx(float(second.values[0]), rel=1e-5)
+    assert table["exploitability"][0] == (f"0 ({gain})" if float(gain) else "0")
+    assert read(table["value of north"][1]) == pytest.approx(float(second.values[0]), rel=1e-5)
     for _ in range(5):
         t, state, spent = situation(page, solution.game)
         here = page.get(

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import acegames as ace
-from acegames.shield.action_shield import ActionShield
-from acegames.shield.pricing import ANY_STATE, read_priced
+from acegames.shield.priced_actions import ANY_STATE, ActionShield, read_priced
 from shares import examples
 
 

@@ -20,7 +20,7 @@ import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.model.numbers import exact
 from acegames.safety import space
-from acegames.shield import safe_sets
+from acegames.shield import shield_sets
 from products import check_maximal
 from shares import examples
 
@@ -32,16 +32,16 @@ def either_way(request, monkeypatch):
     """Every test runs with pairs held as cells of boxes and as lists."""
     if request.param == "lists":
         monkeypatch.setattr(space, "_prefer_dense", lambda _: False)
-    monkeypatch.setattr(safe_sets, "FIRST_BYTES", 1)  # room grows from the start
+    monkeypatch.setattr(shield_sets, "FIRST_BYTES", 1)  # room grows from the start
 
 
 def shield_and_sets(game):
     """The shield and {(t, state, spent): set of joint action indices} by brute force; None, None where infeasible."""
     feasible, _, safe = oracle.feasible_sets(game)
     if not feasible:
-        with pytest.raises(Infeasible) as found:
+        with pytest.raises(Infeasible) as caught:
             ace.Shield(game)
-        assert found.value.minimal_budgets is not None
+        assert caught.value.minimal_budgets is not None
         return None, None
     return ace.Shield(game), {(t, game.states[s], c): actions for (t, s, c), actions in safe.items()}
 
@@ -90,8 +90,10 @@ def test_equal_sets_are_held_once(game):
     numbers = {}
     for (t, state, spent), safe in sets.items():
         numbers.setdefault((t, state, safe), set()).add(shield.at(t, state, spent).number)
-    assert all(len(found) == 1 for found in numbers.values())
-    assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
+    assert all(len(results) == 1 for results in numbers.values())
+    assert {number for results in numbers.values() for number in results} == set(
+        range(len({safe for *_, safe in numbers}))
+    )
     ends = [shield.at(game.horizon, *pair) for pair in ace.feasibility(game).states(game.horizon)]
     assert ends and all(len(end.safe) == 0 for end in ends)
 
@@ -254,19 +256,21 @@ def test_turns_reach_every_safe_joint_action_and_no_other_in_any_order(game):
         return
     for (t, state, spent), safe in itertools.islice(sets.items(), 6):
         for order in itertools.permutations(game.players):
-            found = [{}]
+            results = [{}]
             for player in order:
                 i = game.players.index(player)
-                found = [
+                results = [
                     {**chosen, player: game.actions[i][k]}
-                    for chosen in found
+                    for chosen in results
                     for k in np.flatnonzero(shield.turn(t, state, spent, chosen, player=player))
                 ]
-            assert {game.action_indices([c[p] for p in game.players]) for c in found} == safe
-        found = [()]
+            assert {game.action_indices([c[p] for p in game.players]) for c in results} == safe
+        results = [()]
         for i in range(len(game.players)):
-            found = [(*c, game.actions[i][k]) for c in found for k in np.flatnonzero(shield.turn(t, state, spent, c))]
-        assert set(map(game.action_indices, found)) == safe
+            results = [
+                (*c, game.actions[i][k]) for c in results for k in np.flatnonzero(shield.turn(t, state, spent, c))
+            ]
+        assert set(map(game.action_indices, results)) == safe
 
 
 def test_turns_refuse_what_cannot_be_completed():
@@ -600,9 +604,9 @@ def test_continuous_costs_are_counted_as_they_are_rounded():
 
 def test_infeasible_says_which_budgets_would_do():
     game = two_players(set())
-    with pytest.raises(Infeasible) as found:
+    with pytest.raises(Infeasible) as caught:
         ace.Shield(game)
-    assert found.value.minimal_budgets.tolist() == [[1]]
+    assert caught.value.minimal_budgets.tolist() == [[1]]
 
 
 def test_errors_name_place_value_and_rule():
@@ -807,8 +811,8 @@ def test_eight_players_with_five_actions_each(players):
             assert np.flatnonzero(mask).tolist() == list(range(min(4, left - sum(chosen)) + 1))
             chosen.append(int(mask.sum()) - 1)
         assert shield.safe(1, 0, spent, chosen) and not shield.safe(1, 0, spent, [4] * players)
-        kept = left // 4  # so many players keep 4, the last ones; the others change to 0
-        assert shield.repair(1, 0, spent, [4] * players) == (0,) * (players - kept) + (4,) * kept
+        most_actions = left // 4  # so many players keep 4, the last ones; the others change to 0
+        assert shield.repair(1, 0, spent, [4] * players) == (0,) * (players - most_actions) + (4,) * most_actions
         sets = shield.product(1, 0, spent)
         most = [int(np.flatnonzero(own).max()) for own in sets]
         assert sum(most) == left and all(own.sum() == m + 1 for own, m in zip(sets, most, strict=True))
@@ -857,8 +861,8 @@ def test_batteries_of_their_own_are_products():
         (t,), _, (units,) = shield.situations([pair])
         missing = shield.amounts(units)
         alone = [np.arange(4) - 1 <= capacity - own for own in missing]
-        for found, own in zip(shield.product(int(t), state, missing), alone, strict=True):
-            assert np.array_equal(found, own)
+        for result, own in zip(shield.product(int(t), state, missing), alone, strict=True):
+            assert np.array_equal(result, own)
         assert np.array_equal(shield.joint(int(t), state, missing), functools.reduce(np.multiply.outer, alone))
         most = tuple(int(np.flatnonzero(own).max()) for own in alone)
         assert [int(shield.turn(int(t), state, missing, most[:i]).sum()) - 1 for i in range(4)] == list(most)
@@ -869,7 +873,7 @@ def test_lists_that_are_asked_for_are_kept_within_limits(monkeypatch):
     shield = ace.Shield(game)
     whole = [shield._sets[d].tolist() for d in range(len(shield.masks))]
     assert len(shield._sets._kept) == len(whole)
-    monkeypatch.setattr(safe_sets, "KEPT_BYTES", 1)
+    monkeypatch.setattr(shield_sets, "KEPT_BYTES", 1)
     shield = ace.Shield(game)
     for d in [*range(len(whole)), 0, 0]:
         assert shield._sets[d].tolist() == whole[d] and len(shield._sets._kept) <= 2
@@ -885,7 +889,7 @@ def test_sets_that_do_not_fit_are_refused_before_room_is_made(monkeypatch):
         if size > 10_000:
             raise TooLarge(f"{what} take {size} bytes; {advice}")
 
-    monkeypatch.setattr(safe_sets, "check_memory", at_most)
+    monkeypatch.setattr(shield_sets, "check_memory", at_most)
     with pytest.raises(TooLarge, match=r"different sets of safe joint actions so far.*fewer joint actions"):
         ace.Shield(game)
     assert 10_000 < max(asked) <= 20_000
@@ -943,14 +947,14 @@ def test_a_larger_game_agrees_with_feasibility():
     from acegames.cli.bench import random_game
 
     game = random_game(4, 8, 20)
-    shield, found = ace.Shield(game), ace.feasibility(game)
+    shield, result = ace.Shield(game), ace.feasibility(game)
     rng = np.random.default_rng(0)
-    assert shield.first[-2] == found.pairs > 3000
-    for row in rng.integers(0, found.pairs, 300).tolist():
+    assert shield.first[-2] == result.pairs > 3000
+    for row in rng.integers(0, result.pairs, 300).tolist():
         (t,), (s,), (units,) = shield.situations([row])
         spent = shield.amounts(units)
         mask = shield.masks[shield.mask_of[row]]
-        assert {game.joint_action(a) for a in np.argwhere(mask)} == set(found.actions(int(t), game.states[s], spent))
+        assert {game.joint_action(a) for a in np.argwhere(mask)} == set(result.actions(int(t), game.states[s], spent))
 
 
 def test_a_shield_can_be_pickled_and_says_what_it_is():
@@ -959,30 +963,6 @@ def test_a_shield_can_be_pickled_and_says_what_it_is():
     assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
     assert "53 situations, 3 distinct masks" in repr(shield)
     assert shield.feasible and shield.players == ("north", "east")
-
-
-# -- names of earlier versions ------------------------------------------------------------------------------------------
-
-
-def test_the_old_order_of_a_step_works_with_a_warning():
-    shield = ace.Shield(ace.catalog.get("intersection"))
-    old, new = shield.start(), shield.start()
-    new.observe(("dare", "yield"), 1, "ice")
-    with pytest.warns(DeprecationWarning, match=r"observe\(action, cost, next_state\)"):
-        old.step(("dare", "yield"), "ice", 1)
-    assert (
-        (old.t, old.state, old.spent, old.counted)
-        == (new.t, new.state, new.spent, new.counted)
-        == (1, "ice", (1,), (1,))
-    )
-    with pytest.raises(InvalidOption, match=r"give observe\(action, cost, next_state\)"):
-        new.observe(("yield", "yield"), "dry", 1)
-    first = shield.pairs(0, [0], [[0]])
-    after = shield.next_pairs(first, [[1, 0]], [[1]], [1])
-    with pytest.warns(DeprecationWarning, match="next_pairs"):
-        assert np.array_equal(shield.step(first, [[1, 0]], [1], [[1]]), after)
-    with pytest.warns(DeprecationWarning, match=r"Shield\.pair\b"):
-        assert shield.row(1, "ice", 1) == shield.pair(1, "ice", 1) == after[0]
 
 
 def test_a_situation_names_its_safe_joint_actions():

@@ -45,9 +45,9 @@ def test_products_are_the_best_there_are(shape, seed, criterion):
     mask = rng.random(shape) < rng.choice([0.3, 0.6, 0.85, 1.0])
     mask.flat[rng.integers(mask.size)] = True
     safe = np.argwhere(mask).astype(np.int32)
-    found = tuple(tuple(np.flatnonzero(m).tolist()) for m in product_sets(safe, shape, criterion))
+    result = tuple(tuple(np.flatnonzero(m).tolist()) for m in product_sets(safe, shape, criterion))
     products = all_products(set(map(tuple, safe.tolist())), shape)
-    assert found == min(products, key=by_criterion(criterion, shape))
+    assert result == min(products, key=by_criterion(criterion, shape))
 
 
 def test_fair_comes_before_large():
@@ -71,10 +71,10 @@ def test_greedy_products_are_maximal_too(shape, seed):
     small = np.column_stack([inverse for _, inverse in used])
     sizes = tuple(len(own) for own, _ in used)
     for criterion in CRITERIA:
-        found = _greedily(small, sizes, criterion)
+        result = _greedily(small, sizes, criterion)
         inner = mask[np.ix_(*(own for own, _ in used))]
-        check_maximal(inner, found)
-        assert math.prod(int(m.sum()) for m in found) <= best
+        check_maximal(inner, result)
+        assert math.prod(int(m.sum()) for m in result) <= best
 
 
 def test_a_product_of_many_actions():

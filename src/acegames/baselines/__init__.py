@@ -11,9 +11,15 @@
 `compare(game)` makes the whole table.
 """
 
-from acegames.baselines.average import ExpectedBudgets, expected_budgets
 from acegames.baselines.comparison import Compared, Comparison, compare
-from acegames.baselines.team import TeamOptimum, team_game, team_optimum, without_budgets
+from acegames.baselines.planners import (
+    ExpectedBudgets,
+    TeamOptimum,
+    expected_budgets,
+    team_game,
+    team_optimum,
+    without_budgets,
+)
 
 __all__ = ["Compared", "Comparison", "ExpectedBudgets", "TeamOptimum", "compare", "expected_budgets"]
 __all__ += ["team_game", "team_optimum", "without_budgets"]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.baselines.average import expected_budgets
-from acegames.baselines.team import team_optimum, without_budgets
+from acegames.baselines.planners import expected_budgets, team_optimum, without_budgets
 from acegames.concepts import Concept
 from acegames.model.arrays import Floats
 from acegames.model.checks import check_rng
@@ -58,7 +57,7 @@ class Comparison(Shown):
     def with_policy(
         self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
     ) -> Comparison:
-        """The same with one more policy of known values, simulated as often as the others.
+        """Add a policy of known values to the comparison, simulated as often as the others.
 
         Args:
             name: what the table calls it.
@@ -74,7 +73,7 @@ class Comparison(Shown):
     def heads(self) -> list[str]:
         """The columns of `lines`."""
         named = zip(self.game.constraints, self.game.reservoirs, strict=True)
-        spent = [f"most {'spent' if kept is None else 'missing'}: {c}" for c, kept in named]
+        spent = [f"most {'spent' if reservoir is None else 'missing'}: {c}" for c, reservoir in named]
         return ["policy", *map(str, self.game.players), "total", *spent, "episodes over budget"]
 
     @property
@@ -97,7 +96,9 @@ class Comparison(Shown):
         return table_html(self.heads, self.lines, self.notes, left=1)
 
     def _cells(self, row: Compared) -> list[str]:
-        """Name, values, the cost that came closest to each budget, how often one was exceeded."""
+        """Return a policy's name, values, the cost closest to each budget, and how often one was
+        exceeded.
+        """
         means = row.rollouts.returns.mean(axis=0)
         values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
         most = row.rollouts.spent.max(axis=0)
@@ -141,17 +142,19 @@ def compare(
     """
     rng = check_rng(rng)
     free = solve(without_budgets(game), concept, **({"epsilon": options["epsilon"]} if "epsilon" in options else {}))
-    found: list[tuple[str, Any, float, Floats | None]]
-    found = [(NO_BUDGETS, free.policy, float(free.values.sum()), free.values)]
+    policies: list[tuple[str, Any, float, Floats | None]]
+    policies = [(NO_BUDGETS, free.policy, float(free.values.sum()), free.values)]
     if not any(game.reservoirs):
         average = expected_budgets(game)
-        found.append((ON_AVERAGE, average, average.value, average.values))
+        policies.append((ON_AVERAGE, average, average.value, average.values))
     safe = solve(game, concept, **options)
     if len(game.players) > 1:
         team = team_optimum(game, **options)
-        found.append((AS_A_TEAM, team, team.value, None))
-    found.append((IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values))
-    return Comparison(game, tuple(Compared(*one, simulate(game, one[1], episodes=episodes, rng=rng)) for one in found))
+        policies.append((AS_A_TEAM, team, team.value, None))
+    policies.append((IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values))
+    return Comparison(
+        game, tuple(Compared(*one, simulate(game, one[1], episodes=episodes, rng=rng)) for one in policies)
+    )
 
 
 def _short(x: float) -> str:
@@ -163,7 +166,7 @@ def _percent(share: float) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown whose columns line up; the first is left-aligned, the others
+    """Return a table in Markdown with aligned columns; the first is left-aligned, the others
     right.
     """
     lines = [heads, *rows]

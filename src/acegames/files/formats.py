@@ -10,23 +10,21 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from acegames.adapters import gambit, storm
 from acegames.catalog import names as catalog_games
 from acegames.errors import BadFile, InvalidOption
-from acegames.files import standalone, tables
+from acegames.files import c_header, tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
 from acegames.system import endings as endings_of
+from acegames.system.atomic import Path as FilePath
 from acegames.system.container import MAGIC, naming
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
-
-Source = str | PathLike[str]
 
 GAME, POLICY, SOLUTION = "game", "policy", "solution"
 
@@ -39,20 +37,20 @@ class Format:
     words: str  # what such a file is, for messages
     kind: str = GAME  # what it mainly holds: a game, a policy, or a solution (with its game inside)
     load: Callable[..., MarkovGame] | None = None  # of the path, and of options where it takes them
-    save: Callable[[MarkovGame, Source], object] | None = None  # `load` gives the same game back
+    save: Callable[[MarkovGame, FilePath], object] | None = None  # `load` gives the same game back
     export: Callable[..., int] | None = None  # of a game; returns the number of lines
-    export_policy: Callable[[Policy, Source], int] | None = None
+    export_policy: Callable[[Policy, FilePath], int] | None = None
     takes_options: bool = False  # `load` takes those of `adapters.storm.read_model`
     takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
     takes_progress: bool = False  # `export_policy` takes a `progress` callback
     takes: tuple[str, ...] = ()  # what else `export_policy` takes, such as "name"
 
 
-def _write_nfg(game: MarkovGame, path: Source, outside: float | None = None) -> int:
+def _write_nfg(game: MarkovGame, path: FilePath, outside: float | None = None) -> int:
     return len(gambit.write_nfg(game, path, outside=outside).splitlines())
 
 
-def _read_nfg(path: Source) -> MarkovGame:
+def _read_nfg(path: FilePath) -> MarkovGame:
     return gambit.read_nfg(Path(path))
 
 
@@ -75,17 +73,9 @@ FORMATS = [
         endings_of.C_HEADER,
         "a C header",
         kind=POLICY,
-        export_policy=standalone.write_policy,
+        export_policy=c_header.write_policy,
         takes_progress=True,
         takes=("name", "data"),
-    ),
-    Format(
-        endings_of.PYTHON_MODULE,
-        "a Python module",
-        kind=POLICY,
-        export_policy=standalone.write_policy,
-        takes_progress=True,
-        takes=("data",),
     ),
 ]
 
@@ -97,26 +87,26 @@ def register(new: Format) -> None:
         endings_of.GAMES.extend(ending for ending in new.endings if ending not in endings_of.GAMES)
 
 
-def format_of(path: Source) -> Format | None:
+def format_of(path: FilePath) -> Format | None:
     """Return the format that the ending of a path stands for."""
     ending = Path(path).suffix.lower()
-    return next((found for found in FORMATS if ending in found.endings), None)
+    return next((file_format for file_format in FORMATS if ending in file_format.endings), None)
 
 
 def endings(ability: str = "load") -> list[str]:
     """Return the endings of all formats that have this function."""
-    return [e for found in FORMATS if getattr(found, ability) is not None for e in found.endings]
+    return [e for file_format in FORMATS if getattr(file_format, ability) is not None for e in file_format.endings]
 
 
-def holds_game(path: Source) -> bool:
-    """Return whether a path has the ending of a game, not of a solution or of nothing that is
-    known.
+def holds_game(path: FilePath) -> bool:
+    """Return whether the ending of a path stands for a game; False for solutions and unknown
+    endings.
     """
-    found = format_of(path)
-    return found is not None and found.kind == GAME
+    file_format = format_of(path)
+    return file_format is not None and file_format.kind == GAME
 
 
-def load(path: Source, **options: Any) -> MarkovGame:
+def load(path: FilePath, **options: Any) -> MarkovGame:
     """Read a game from a file: text, arrays, a table, Gambit's `.nfg`, or the game of a solution.
 
     A solution may have any ending. A `.npz` file may hold the plain arrays of `from_arrays`; `.csv`
@@ -132,24 +122,24 @@ def load(path: Source, **options: Any) -> MarkovGame:
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
         FileNotFoundError: there is no such file; of a catalog game, the message says so.
     """
-    name, found = os.fspath(path), format_of(path)
+    name, file_format = os.fspath(path), format_of(path)
     if name in catalog_games() and not os.path.exists(path):
         instead = f"No such file; the catalog game of this name is acegames.catalog.get({name!r})"
         raise FileNotFoundError(errno.ENOENT, instead, name)
     with naming(path):
-        if (found is None or found.kind == SOLUTION) and not looks_like_archive(name):
-            if found is None and Path(path).suffix:
+        if (file_format is None or file_format.kind == SOLUTION) and not looks_like_archive(name):
+            if file_format is None and Path(path).suffix:
                 raise InvalidOption(f"{name}: {_not_known(name)}")
-            raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
-        reader = load_archive if found is None else found.load
+            raise BadFile(_not_known(name) if file_format is None else "not a solution file, or damaged or truncated")
+        reader = load_archive if file_format is None else file_format.load
         if reader is None:
             raise InvalidOption(f"{name}: {_not_known(name)}")
-        if options and not (found is not None and found.takes_options):
+        if options and not (file_format is not None and file_format.takes_options):
             raise InvalidOption(f"{next(iter(options))}: goes with a model of PRISM or Storm, {name} says it itself")
         return reader(path, **options)
 
 
-def save(game: MarkovGame, path: Source) -> None:
+def save(game: MarkovGame, path: FilePath) -> None:
     """Write a game such that `load` gives the same game back, whole or not at all.
 
     Raises:
@@ -161,12 +151,14 @@ def save(game: MarkovGame, path: Source) -> None:
         writer(game, path)
 
 
-def check_saving(path: Source) -> Callable[[MarkovGame, Source], object]:
-    """Return what writes a game to such a file; InvalidOption for an ending that none has."""
-    found = format_of(path)
-    if found is None or found.save is None:
+def check_saving(path: FilePath) -> Callable[[MarkovGame, FilePath], object]:
+    """Return the function that writes a game to such a file; InvalidOption where the ending is of
+    no such format.
+    """
+    file_format = format_of(path)
+    if file_format is None or file_format.save is None:
         raise InvalidOption(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
-    return found.save
+    return file_format.save
 
 
 class Exporting(NamedTuple):
@@ -176,32 +168,20 @@ class Exporting(NamedTuple):
     write: Callable[[Any, OnProgress | None], int]  # of it; returns the number of lines
 
 
-def export(
-    source: str, output: Path, load: Callable[[str], MarkovGame], *, game: bool = False, **options: Any
-) -> tuple[str, int]:
-    """Write a game or a policy for other programs, in the format of the ending of `output`.
-
-    Returns what was written, "game" or "policy", and its number of lines. `source` is the file of a
-    solution or a policy, or whatever `load` takes for a game; `options` are those of `exporting`.
-    """
-    target = exporting(source, output, game=game, **options)
-    return target.what, target.write(load(source) if target.what == GAME else Policy.load(source), None)
-
-
 def export_policy(
-    policy: Policy, path: Source, *, name: str | None = None, data: bool = False, progress: OnProgress | bool | None
+    policy: Policy, path: FilePath, *, name: str | None = None, data: bool = False, progress: OnProgress | bool | None
 ) -> int:
     """Write a policy for other programs; `Policy.export` says more."""
-    found = format_of(path)
-    if found is None or found.export_policy is None:
+    file_format = format_of(path)
+    if file_format is None or file_format.export_policy is None:
         raise InvalidOption(
             f"path {os.fspath(path)}: the ending must be one of {', '.join(endings('export_policy'))}"
-            f"{'; policy.save(path) writes a policy file' if found is not None and found.kind == SOLUTION else ''}"
+            f"{'; policy.save(path) writes a policy file' if file_format is not None and file_format.kind == SOLUTION else ''}"
         )
-    options = _those_given(found, name=name, data=data)
-    writer: Any = found.export_policy
-    told = {"progress": progress} if found.takes_progress else {}
-    lines: int = writer(policy, path, **options, **told)
+    options = _chosen_options(file_format, name=name, data=data)
+    writer: Any = file_format.export_policy
+    reporting = {"progress": progress} if file_format.takes_progress else {}
+    lines: int = writer(policy, path, **options, **reporting)
     return lines
 
 
@@ -214,48 +194,50 @@ def exporting(
     name: str | None = None,
     data: bool = False,
 ) -> Exporting:
-    """Return what is to be written and what writes it; InvalidOption, before anything is read, if
-    nothing.
+    """Return what is written and the function that writes it; InvalidOption before anything is
+    read.
 
     Of a solution, `game` writes the game and not the policy. `outside` is the payoff of infeasible
     joint actions, for formats that cannot leave them out. `name` and `data` are options of code.
     """
     is_game = game or not Path(source).is_file() or holds_game(source)
     ability = "export" if is_game else "export_policy"
-    found = format_of(output)
-    if not is_game and found is not None and found.export is not None and found.export_policy is None:
+    file_format = format_of(output)
+    if not is_game and file_format is not None and file_format.export is not None and file_format.export_policy is None:
         raise InvalidOption(f"-o {output}: such a file holds no policy; --game writes the game of the solution")
-    if is_game and found is not None and found.export is None and found.export_policy is not None:
+    if is_game and file_format is not None and file_format.export is None and file_format.export_policy is not None:
         hint = "leave out --game" if game else f"give a solution: acegames solve {source} -o FILE"
         raise InvalidOption(f"-o {output}: such a file holds a policy, not a game; {hint}")
-    if found is None or getattr(found, ability) is None:
+    if file_format is None or getattr(file_format, ability) is None:
         raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
-    if outside is not None and not found.takes_outside:
+    if outside is not None and not file_format.takes_outside:
         takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
         raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
-    writer: Any = getattr(found, ability)
-    given = ({} if outside is None else {"outside": outside}) | _those_given(found, "--", name=name, data=data)
+    writer: Any = getattr(file_format, ability)
+    chosen = ({} if outside is None else {"outside": outside}) | _chosen_options(
+        file_format, "--", name=name, data=data
+    )
 
     def write(written: Any, progress: OnProgress | None) -> int:
-        told = {"progress": progress} if found.takes_progress and not is_game else {}
+        reporting = {"progress": progress} if file_format.takes_progress and not is_game else {}
         with within_memory("writing the table", tables.SMALLER):
-            lines: int = writer(written, output, **given, **told)
+            lines: int = writer(written, output, **chosen, **reporting)
             return lines
 
     return Exporting(GAME if is_game else POLICY, write)
 
 
-def _those_given(found: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
-    """Return those that are given; InvalidOption where the format does not take one."""
-    given = {option: value for option, value in options.items() if value not in (None, False)}
-    for option in given:
-        if option not in found.takes:
+def _chosen_options(file_format: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
+    """Return the options that were given; InvalidOption where the format does not take one."""
+    chosen = {option: value for option, value in options.items() if value not in (None, False)}
+    for option in chosen:
+        if option not in file_format.takes:
             takers = [e for other in FORMATS if option in other.takes for e in other.endings]
             raise InvalidOption(f"{dashes}{option}: goes with a file that ends in {' or '.join(takers)}")
-    return given
+    return chosen
 
 
-def looks_like_archive(path: Source) -> bool:
+def looks_like_archive(path: FilePath) -> bool:
     """Return whether a file begins as archives do."""
     with open(path, "rb") as file:
         return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
@@ -264,5 +246,9 @@ def looks_like_archive(path: Source) -> bool:
 def _not_known(path: str) -> str:
     if instead := endings_of.transitions_instead(Path(path)):
         return f"not a game file: {instead}"
-    known = [f"{', '.join(found.endings)} ({found.words})" for found in FORMATS if found.load is not None]
+    known = [
+        f"{', '.join(file_format.endings)} ({file_format.words})"
+        for file_format in FORMATS
+        if file_format.load is not None
+    ]
     return f"not a game file that is known: the suffix of {path!r} must be one of {', '.join(known)}"

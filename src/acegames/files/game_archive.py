@@ -16,8 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame, TooLarge
-from acegames.files.game_data import Settings, check_file_horizon, check_list, head_from_data, head_to_data, with_tails
-from acegames.files.written_costs import read_written_cost, write_cost
+from acegames.files.game_data import (
+    Settings,
+    check_file_horizon,
+    check_list,
+    head_from_data,
+    head_to_data,
+    read_written_cost,
+    with_tails,
+    write_cost,
+)
 from acegames.model.arrays import Ints, owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import read_budget
@@ -26,7 +34,7 @@ from acegames.model.costs.random import Cost
 from acegames.model.game import LAYER_FIELDS, PAYMENT_TYPES, MarkovGame
 from acegames.model.numbers import text
 from acegames.model.written import check_keys, label_from_data, labels_from_data, show
-from acegames.system.headers import FIRST, VERSION, Arrays
+from acegames.system.headers import Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
 
@@ -34,13 +42,6 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
     head, (tables, arrays) = head_to_data(game), tables_to_archive(game)
     return {**head, **tables}, arrays
-
-
-def version_of(game: MarkovGame) -> int:
-    """Return the version of an archive or table: an older acegames would overlook what outcomes
-    pay.
-    """
-    return FIRST if all(layer.payments is None for layer in game.layers) else VERSION
 
 
 def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MarkovGame:
@@ -64,14 +65,14 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
 
 
 def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
-    """Return header and arrays of the tables: everything but the head."""
+    """Return header and arrays of a game's tables: everything but the head."""
     arrays: Arrays = {}
     known: dict[int, str] = {}
 
     def name(field: str, array: NDArray[Any]) -> str:
-        found = known.setdefault(id(array), f"{field}_{len(known)}")
-        arrays[found] = array
-        return found
+        stored = known.setdefault(id(array), f"{field}_{len(known)}")
+        arrays[stored] = array
+        return stored
 
     layers: list[dict[str, Any]] = []
     for layer in game.layers:
@@ -107,10 +108,10 @@ def tables_from_archive(
         times[k].append(t)
     fields = [_named(entry, arrays) for entry in entries]
     # A few arrays may be said to make up very many layers, each of which takes time.
-    found = sum(max(LAYER_OUTCOMES, sum(array.size for array in field.values())) for field in fields)
+    numbers = sum(max(LAYER_OUTCOMES, sum(array.size for array in field.values())) for field in fields)
     most = LAYERED.at(sum(array.size for array in arrays.values()))
-    if found > most:
-        raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
+    if numbers > most:
+        raise BadFile(f"its layers have {numbers} numbers in all, with arrays of that size at most {most} are allowed")
     sizes, known = [len(v) for v in values], dict[Any, Ints]()
     layers = [
         _raw_layer(field, tuple(when), names, sizes, known) for field, when in zip(fields, times, strict=True) if when
@@ -119,11 +120,11 @@ def tables_from_archive(
 
 
 def _named(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a layer, those of its payments after `paid_`."""
-    found = {field: arrays[entry[field]] for field in LAYER_FIELDS}
+    """Return the arrays of a layer by field; those of its payments after `paid_`."""
+    named = {field: arrays[entry[field]] for field in LAYER_FIELDS}
     if entry.get("payments") is not None:
-        found |= {f"paid_{field}": arrays[entry["payments"][field]] for field in PAYMENT_TYPES}
-    return found
+        named |= {f"paid_{field}": arrays[entry["payments"][field]] for field in PAYMENT_TYPES}
+    return named
 
 
 def _raw_layer(
@@ -204,10 +205,10 @@ def _check_outcomes(tables: Mapping[str, NDArray[Any]], horizon: int, most: int)
         return
     listed = horizon if each.ndim > players + 1 else 1
     place = chances.size // (horizon if chances.ndim > players + 2 else 1)
-    found = max(float(each.sum()) * (times / listed), float(times) * max(place, LAYER_OUTCOMES))
-    if found > most:
+    outcomes = max(float(each.sum()) * (times / listed), float(times) * max(place, LAYER_OUTCOMES))
+    if outcomes > most:
         raise TooLarge(
-            f"the arrays describe {found:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that "
+            f"the arrays describe {outcomes:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that "
             f"size at most {most:.3g} are allowed; build it with MarkovGame.from_arrays, and save that"
         )
 

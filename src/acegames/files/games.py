@@ -6,6 +6,7 @@ outcomes keeps labels, horizon and budget, and its tables go to an archive besid
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping
@@ -22,27 +23,45 @@ from acegames.files.game_archive import (
     game_to_archive,
     tables_from_archive,
     tables_to_archive,
-    version_of,
 )
 from acegames.files.game_data import (
+    BUDGET_KEYS,
+    LONGEST_KEY,
     Settings,
-    head_from_document,
-    head_to_document,
+    check_file_horizon,
+    in_order,
+    labels_to_data,
     look_up,
-    odd_budget,
+    read_labels,
     with_tails,
 )
 from acegames.files.rule_tables import RuleTables
 from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
 from acegames.model.assemble import assemble
-from acegames.model.checks import check_labels, read_initial
+from acegames.model.budgets import AtEnd, Between, Budgets, Holds, Reservoir, is_almost_sure, read_budget
+from acegames.model.checks import Label, check_labels, read_initial
 from acegames.model.game import MarkovGame
-from acegames.model.written import check_keys, read_text, show
+from acegames.model.numbers import Bound
+from acegames.model.written import (
+    are,
+    check_keys,
+    check_known,
+    counted,
+    label_from_data,
+    label_to_data,
+    labels_from_data,
+    read_at,
+    read_bound,
+    read_probability,
+    read_text,
+    show,
+    write_number,
+)
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
-from acegames.system.headers import FIRST, VERSION, check_version
+from acegames.system.headers import VERSION, check_version
 from acegames.system.npz import PLAIN, write_npz
 
 FORMAT = "acegames-game"
@@ -51,8 +70,6 @@ TABLES = "acegames-tables"
 SOLUTION = "acegames-solution"
 """The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
-TEXT_VERSION = VERSION
-"""The version of game files in text whose rules add, or whose outcomes have rewards."""
 TEXT_LIMIT = 20_000
 
 _RULES = ("rules", "default_legal")
@@ -76,29 +93,28 @@ def load_archive(path: AnyPath) -> MarkovGame:
 
 def save_archive(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to an archive, whole or not at all."""
-    write_npz(path, FORMAT, *game_to_archive(game), version_of(game))
+    write_npz(path, FORMAT, *game_to_archive(game))
 
 
 def save_text(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to a text file, whole or not at all."""
     from acegames.files.yaml_json import dump  # brings yaml, which archives do not need
 
-    document = {"format": FORMAT, "version": FIRST, **head_to_document(game)}
+    document = {"format": FORMAT, "version": VERSION, **head_to_document(game)}
     suffix = Path(path).suffix.lower()
     if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
         document |= rules_document(game)
-        document["version"] = _version_of(document)
         write_text(path, dump(document, suffix))
         return
     # The archive is named after its content and written first: an older text keeps its own archive.
-    beside = Path(os.path.realpath(path)).parent / f"{Path(path).stem}.{game.digest[:12]}.npz"
-    before = beside.exists()
-    write_npz(beside, TABLES, *tables_to_archive(game), version_of(game))
+    companion = Path(os.path.realpath(path)).parent / f"{Path(path).stem}.{game.digest[:12]}.npz"
+    before = companion.exists()
+    write_npz(companion, TABLES, *tables_to_archive(game))
     try:
-        write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
+        write_text(path, dump({**document, "arrays": companion.name, "arrays_digest": game.digest}, suffix))
     except BaseException:
         if not before:
-            beside.unlink(missing_ok=True)
+            companion.unlink(missing_ok=True)
         raise
 
 
@@ -108,17 +124,16 @@ def load_text(path: AnyPath) -> MarkovGame:
     InvalidGame names the line, the rule, the key and the value. GameWarning tells of what was
     probably not meant: see `rule_doubts`.
     """
-    from acegames.files.lines import with_line
     from acegames.files.rule_doubts import doubts_about
-    from acegames.files.yaml_json import parse
+    from acegames.files.yaml_json import parse, with_line
 
     text = read_text(path)
     document = parse(text, Path(path).suffix.lower())
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {_version_of(document)}`")
+        raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {VERSION}`")
     if "version" not in document:
-        raise BadFile(f"the version is missing, write `version: {_version_of(document)}`")
-    check_version(document["version"], TEXT_VERSION)
+        raise BadFile(f"the version is missing, write `version: {VERSION}`")
+    check_version(document["version"])
     try:
         game, tables = _game(document, os.fspath(path))
     except InvalidGame as error:
@@ -129,15 +144,6 @@ def load_text(path: AnyPath) -> MarkovGame:
     for said in doubts:
         warnings.warn(f"{os.fspath(path)}: {said}", GameWarning, stacklevel=3)
     return game
-
-
-def _version_of(document: Any) -> int:
-    """Return the version that a document without one should state."""
-    rules = document.get("rules") if isinstance(document, Mapping) else None
-    given = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
-    listed = [rule["outcomes"] for rule in given if isinstance(rule.get("outcomes"), list)]
-    pays = any("reward" in outcome for outcomes in listed for outcome in outcomes if isinstance(outcome, Mapping))
-    return TEXT_VERSION if pays or any("add" in rule for rule in given) else FIRST
 
 
 def _game(document: Mapping[str, Any], path: str) -> tuple[MarkovGame, RuleTables | None]:
@@ -196,11 +202,200 @@ def _read_companion(name: Any, path: str) -> tuple[str, dict[str, Any], Mapping[
     folder = os.path.dirname(path) or os.curdir
     if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
         folder = os.path.dirname(os.path.realpath(path))
-    beside = os.path.join(folder, name)
-    ordinary = os.path.isfile(beside) and os.path.dirname(os.path.realpath(beside)) == os.path.realpath(folder)
-    if os.path.exists(beside) and not ordinary:
+    companion = os.path.join(folder, name)
+    ordinary = os.path.isfile(companion) and os.path.dirname(os.path.realpath(companion)) == os.path.realpath(folder)
+    if os.path.exists(companion) and not ordinary:
         raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
     try:
-        return read_archive(beside, (TABLES, PLAIN))
+        return read_archive(companion, (TABLES, PLAIN))
     except FileNotFoundError:
         raise BadFile(f"arrays: there is no file {name!r} beside it") from None
+
+
+# -- the document: all but the rules, for people -------------------------------------------------
+
+
+def head_to_document(game: MarkovGame) -> dict[str, Any]:
+    """Return everything of a game but its tables, as text files have it."""
+    horizon = check_file_horizon(game.horizon, len(game.constraints))
+    labels = labels_to_data(game)
+    initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
+    certain = len(initial) == 1 and game.initial[0][1] == 1.0
+    return {
+        **({"name": label_to_data("name", game.name)} if game.name else {}),
+        "players": labels["players"],
+        **({"constraints": labels["constraints"], "budget": _budget_to_data(game)} if game.constraints else {}),
+        "horizon": horizon,
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
+        "initial": initial[0]["state"] if certain else initial,
+        "states": labels["states"],
+        "actions": _by_label(game.players, labels["actions"]),
+    }
+
+
+def head_from_document(document: Mapping[str, Any]) -> Settings:
+    """Read what a text file says besides its tables; InvalidGame names the key and the value."""
+    horizon = check_file_horizon(document["horizon"])
+    players, states = (read_labels(key, document[key]) if key in document else None for key in ("players", "states"))
+    if players == ():
+        raise InvalidGame("players: a game needs at least one player")
+    constraints, budgets = _budget_from_data(document, horizon)
+    if not isinstance(document.get("name", ""), str):
+        raise InvalidGame(f"name: {show(document['name'])}, must be text")
+    return Settings(
+        horizon,
+        _initial_from_data(document["initial"]),
+        constraints,
+        budgets,
+        *(players, states),
+        _actions_from_data(document["actions"], players) if "actions" in document else None,
+        document.get("name", ""),
+    )
+
+
+def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
+    """Return {label: entry} if every label is short text, as keys must be; else the list of
+    entries.
+    """
+    keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
+    return dict(zip(labels, entries, strict=True)) if keys else entries
+
+
+def _budget_to_data(game: MarkovGame) -> Any:
+    columns = zip(*game.budgets, strict=True)
+    entries = [_entry_to_data(column, reservoir) for column, reservoir in zip(columns, game.reservoirs, strict=True)]
+    by_label = _by_label(game.constraints, entries)
+    if isinstance(by_label, dict) or any(game.reservoirs) or not any(isinstance(entry, list) for entry in entries):
+        return by_label
+    return [[write_number(b) for b in row] for row in game.budgets]
+
+
+def _schedule_to_data(column: tuple[Bound, ...]) -> Any:
+    """Return one constraint's budget as data: a number, `at_end` for one on the total alone, or one
+    per time.
+    """
+    if len(set(column)) == 1:
+        return write_number(column[0])
+    if is_almost_sure(column):
+        return {"at_end": write_number(column[-1])}
+    return [write_number(b) for b in column]
+
+
+def _entry_to_data(column: tuple[Bound, ...], reservoir: Reservoir | None) -> Any:
+    if reservoir is None:
+        return _schedule_to_data(column)
+    reserve = tuple(reservoir.capacity - bound for bound in column)
+    return {
+        "reservoir": write_number(reservoir.capacity),
+        **({} if reservoir.start == reservoir.capacity else {"start": write_number(reservoir.start)}),
+        **({"reserve": _schedule_to_data(reserve)} if any(reserve) else {}),
+    }
+
+
+def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[Label, ...], Budgets]:
+    labels = labels_from_data("constraints", document["constraints"]) if "constraints" in document else None
+    data = document.get("budget")
+    if data is None:
+        return read_budget(None, labels, horizon)
+    whole_rows = isinstance(data, list) and all(isinstance(row, list) for row in data)
+    entries = data if isinstance(data, (Mapping, list)) else [data]
+    check_file_horizon(horizon, 0 if whole_rows else len(entries))
+    if not isinstance(data, Mapping):
+        return read_budget(_bounds("budget", data, 2), labels, horizon)
+    known = dict.fromkeys(data if labels is None else labels)
+    words = [key for key in data if key in BUDGET_KEYS]
+    if labels is not None and words and not set(words) <= set(known):
+        name = next(iter(known), "LABEL")
+        raise InvalidGame(f"budget: unknown constraint {words[0]!r}; {_labelled(name, data)}")
+    check_known("constraint", data, known, "budget: ", InvalidGame)
+    keys = [label_from_data("budget", label) for label in data]
+    return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
+
+
+def odd_budget(document: Mapping[str, Any]) -> list[str]:
+    """Return warnings about a valid budget in which the label of a constraint was probably
+    forgotten.
+    """
+    data = document.get("budget")
+    words = [key for key in data if key in BUDGET_KEYS] if isinstance(data, Mapping) else []
+    if not isinstance(data, Mapping) or not words or "constraints" in document:
+        return []
+    help_ = f"list it in `constraints` if that is meant; if not, {_labelled('LABEL', data)}"
+    return [f"budget: {words[0]!r} is taken for the label of a constraint; {help_}"]
+
+
+def _labelled(name: Any, data: Mapping[Any, Any]) -> str:
+    """Return how a budget that lacks the label of its constraint is to be written."""
+    inner = ", ".join(f"{key}: {'...' if isinstance(value, (Mapping, list)) else value}" for key, value in data.items())
+    return f"write the label of the constraint first: `budget: {{{name}: {{{inner[:100]}}}}}`"
+
+
+def _limit(where: str, data: Any, depth: int) -> Any:
+    """Read a limit, or one per time; unlike a budget it may be -inf."""
+    if isinstance(data, list) and depth:
+        return [_limit(f"{where}, entry {i}", entry, 0) for i, entry in enumerate(data)]
+    return -math.inf if data in ("-inf", -math.inf) else _bounds(where, data, 0)
+
+
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Between | list[Any]:
+    if data is None:
+        raise InvalidGame(f"{where}: there is no value, must be a finite number or inf")
+    if isinstance(data, Mapping) and ": " in where:  # inside of such a mapping
+        raise InvalidGame(f"{where}: {show(data)}, must be a number")
+    if isinstance(data, Mapping):
+        check_keys(where, data, BUDGET_KEYS)
+        if not data.keys() & {"reservoir", "between", "at_end"}:
+            lacks = f"`reservoir: CAPACITY` is missing beside {next(iter(data))}" if data else "it is empty"
+            raise InvalidGame(f"{where}: {lacks}; must be a number, or have a key reservoir, between or at_end")
+        if "reservoir" in data:
+            check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
+            capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)
+            start = _bounds(f"{where}: start", data["start"], 0) if "start" in data else None
+            return Holds(capacity, start, _bounds(f"{where}: reserve", data.get("reserve", 0), 1))
+        if "between" in data:
+            check_keys(where, data, ("between",))
+            ends = data["between"]
+            if not isinstance(ends, list) or len(ends) != 2:
+                raise InvalidGame(f"{where}: between: {show(ends)}, must be a list of the lower and the upper limit")
+            return Between(*(_limit(f"{where}: between", end, depth) for end in ends))
+        check_keys(where, data, ("at_end",), ("at_end",))
+        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
+    if isinstance(data, list) and depth:
+        return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
+    bound: Bound = read_at(where, read_bound, data, "; must be a finite number or inf")
+    return bound
+
+
+def _initial_from_data(data: Any) -> dict[Label, float]:
+    """Return {state: probability} from a state, or from a list of {state: .., probability: ..}."""
+    if isinstance(data, Mapping):
+        several = "[{state: STATE, probability: NUMBER}, ...]"
+        raise InvalidGame(f"initial: {show(data)}, must be the label of a state, or a list {several}")
+    if not (isinstance(data, list) and data and all(isinstance(entry, Mapping) for entry in data)):
+        return {label_from_data("initial", data): 1.0}
+    for entry in data:
+        check_keys("initial", entry, ("state", "probability"), ("state", "probability"))
+    states = check_labels("initial", [label_from_data("initial", entry["state"]) for entry in data])
+    return {
+        state: read_at(f"initial: probability of {state!r}", read_probability, entry["probability"])
+        for entry, state in zip(data, states, strict=True)
+    }
+
+
+def _actions_from_data(data: Any, players: tuple[Label, ...] | None) -> tuple[tuple[Label, ...], ...]:
+    if isinstance(data, Mapping):
+        known = players or ()
+        data = in_order("actions", "player", data, {p: i for i, p in enumerate(known)}, ())
+        if () in data:
+            raise InvalidGame(f"actions: none given for player {known[data.index(())]!r}")
+    if not isinstance(data, list):
+        raise InvalidGame(f"actions: {show(data)}, must be a mapping from players to lists, or a list of lists")
+    if players is not None and len(data) != len(players):
+        raise InvalidGame(f"actions: lists for {counted(len(data), 'player')}, there {are(len(players), 'player')}")
+    actions = []
+    for i, labels in enumerate(data):
+        what = f"actions of player {i if players is None else players[i]!r}"
+        actions.append(read_labels(what, labels))
+        if not actions[-1]:
+            raise InvalidGame(f"{what}: the list is empty, every player needs at least one action")
+    return tuple(actions)

@@ -1,36 +1,40 @@
 """The tables that the rules of a game file make: at (t, state, action), the last rule counts.
 
-What rules `add` comes on top, wherever in the file they stand (`rule_sums`).
-
 Places are numbered `state * A + joint action`, A being the number of joint actions. A rule covers a
 set of places. Times at which the same rules apply share one table. Cost: the places that rules
 cover, sorted, per distinct table.
+
+What rules `add` comes on top, wherever in the file they stand. A sum is a vector to begin with (a
+*base*: the cost of an outcome, a reward) and the rules that add to it. Sums are exact and do not
+depend on the order of the rules: only what all rules have made of a place is judged, and a reward
+is rounded to a float then. Cost: one addition per different sum, however many places have it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.files.rule_overlaps import Overlap, Overlaps
-from acegames.files.rule_sums import Sums, summed_floats
+from acegames.files.rule_doubts import Overlap, Overlaps
 from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
 from acegames.model.arrays import Bools, Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.checks import place
-from acegames.model.costs.random import Cost
+from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.layers import Moves, changes, follow
-from acegames.system.limits import EXPANDED
+from acegames.model.numbers import exact
+from acegames.system.limits import DIGITS, EXPANDED, SUMS
 
 
 @dataclass(frozen=True)
-class _Table:
+class _RuleTable:
     """The rows of times with the same rules, and the states for which rules are missing."""
 
     places: Ints  # every place that some rule speaks of, sorted
@@ -86,18 +90,18 @@ class RuleTables:
         self.out_pays = np.array([outcome.reward or nothing for outcome in flat]).reshape(len(flat), len(nothing))
         self.pays = np.array([any(o.reward is not None for o in outcomes) for outcomes in (*lists, ())])
         self.sums = {
-            "reward": Sums("reward", len(rules) + 1),
-            "cost": Sums("cost", len(flat)),
-            "pays": Sums("reward", len(flat)),
+            "reward": RuleSums("reward", len(rules) + 1),
+            "cost": RuleSums("cost", len(flat)),
+            "pays": RuleSums("reward", len(flat)),
         }
-        self.found = Overlaps(rules, self.shape, words.horizon)
+        self.replaced = Overlaps(rules, self.shape, words.horizon)
         self.adding_nothing = {k for k, rule in enumerate(rules) if rule.add is not None}  # once `layers` was called
         self.never_entered: set[int] = set()  # states that nothing leads to, likewise
 
     @property
     def overlaps(self) -> list[Overlap]:
         """The overlaps that are probably not meant, once `layers` has been called."""
-        return list(self.found.found.values())
+        return list(self.replaced.overlaps.values())
 
     def described(self, overlap: Overlap) -> str:
         """Return the place of an overlap, for people."""
@@ -149,15 +153,17 @@ class RuleTables:
         return [range(size) if own is None else own for own, size in zip(chosen, self.shape, strict=True)]
 
     def _count(self) -> list[int]:
-        """Return how many numbers each rule puts into a table; InvalidGame where they are too many."""
+        """Return how many numbers each rule puts into a table; InvalidGame where they are too
+        many.
+        """
         wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
-        found = []
+        numbers = []
         for rule in self.rules:
             places = math.prod(map(len, self._sides(rule)))
-            found.append(places * (wide + deep * len(rule.outcomes or ())))
-            if found[-1] > EXPANDED:
+            numbers.append(places * (wide + deep * len(rule.outcomes or ())))
+            if numbers[-1] > EXPANDED:
                 raise InvalidGame(f"rule {rule.number}: speaks of {places} joint actions, {_TOO_MANY}")
-        return found
+        return numbers
 
     def _places(self, rule: Rule) -> Ints:
         codes = np.zeros(1, dtype=np.int64)
@@ -166,7 +172,9 @@ class RuleTables:
         return codes
 
     def _equal_times(self, numbers: list[int]) -> dict[tuple[int, ...], list[int]]:
-        """Return the times with the same rules, keyed by those rules that depend on time."""
+        """Return the times at which the same rules apply, by the numbers of those that depend on
+        time.
+        """
         always = self.shape[0] + sum(size for size, rule in zip(numbers, self.rules, strict=True) if rule.times is None)
         switch: dict[int, list[int]] = {0: []}
         for k, rule in enumerate(self.rules):
@@ -191,7 +199,7 @@ class RuleTables:
     def _applying(self, active: tuple[int, ...]) -> list[int]:
         return sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
 
-    def _table(self, applying: list[int], time: int) -> _Table:
+    def _table(self, applying: list[int], time: int) -> _RuleTable:
         covered = [np.empty(0, dtype=np.int64), *(self.places[k] for k in applying)]
         places, at = np.unique(np.concatenate(covered), return_inverse=True)
         rule = np.repeat(np.array(applying, dtype=np.int64), list(map(len, covered[1:])))
@@ -199,18 +207,18 @@ class RuleTables:
         for part, gives in self.gives.items():
             own, there = rule[gives[rule]], at[gives[rule]]
             np.maximum.at(owner[part], there, own)  # the last rule counts
-            self.found.look(part, own, owner[part][there], places[there], time)
+            self.replaced.look(part, own, owner[part][there], places[there], time)
         default = np.full(len(places), True) if self.default_legal else owner["outcomes"] >= 0
         legal = np.where(owner["legal"] >= 0, self.legal_value[owner["legal"]], default)
         lacking = np.zeros(self.shape[0], dtype=bool)
         if self.default_legal:
             lacking = np.bincount(places // self.joint, minlength=self.shape[0]) < self.joint
         pays = self.pays[owner["outcomes"]]
-        table = _Table(places, legal, owner["outcomes"], owner["reward"], pays, lacking)
+        table = _RuleTable(places, legal, owner["outcomes"], owner["reward"], pays, lacking)
         lacking[places[legal & ~table.complete] // self.joint] = True
         return table
 
-    def _draft(self, table: _Table, applying: list[int]) -> _Draft:
+    def _draft(self, table: _RuleTable, applying: list[int]) -> _Draft:
         keep = table.complete
         places, rule = table.places[keep], table.outcomes[keep]
         k, ptr = spans(self.out_ptr[rule], self.out_ptr[rule + 1])
@@ -224,7 +232,7 @@ class RuleTables:
         return draft
 
     def _add(self, number: int, draft: _Draft) -> None:
-        """Count what a rule adds, in place."""
+        """Add what a rule adds to a draft, in place."""
         add = self.rules[number].add
         if add is None:
             return
@@ -245,33 +253,35 @@ class RuleTables:
 
     def _raw(self, draft: _Draft, times: list[int], reward: Floats, pays: Floats, cost: Ints) -> RawLayer:
         state, *acts = self._split(draft.places)
-        found, own = reward[draft.reward], pays[draft.pays]
+        base, own = reward[draft.reward], pays[draft.pays]
         return RawLayer(
             times=tuple(times),
             row_state=state,
             row_action=np.stack(acts, axis=1),
-            reward=found,
+            reward=base,
             out_row=draft.out_row,
             prob=self.out_prob[draft.outcome],
             next_state=draft.next_state,
             cost=cost[draft.cost],
-            paid=found[draft.out_row] + own if own.any() else None,
+            paid=base[draft.out_row] + own if own.any() else None,
         )
 
     def _split(self, codes: Ints) -> list[Ints]:
-        """Return state and actions of places; numpy does it for at most 64 players."""
-        found = []
+        """Split the numbers of places into state and actions; numpy does it for at most 64
+        players.
+        """
+        parts = []
         for size in reversed(self.shape):
             codes, part = np.divmod(codes, size)
-            found.append(part)
-        return found[::-1]
+            parts.append(part)
+        return parts[::-1]
 
     def _place(self, t: int, code: int) -> str:
         state, *acts = self._split(np.array(code))
         labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
         return place(t, self.words.names.states[int(state)], labels)
 
-    def _report(self, t: int, state: int, table: _Table) -> None:
+    def _report(self, t: int, state: int, table: _RuleTable) -> None:
         first = state * self.joint
         here = np.flatnonzero((table.places >= first) & (table.places < first + self.joint))
         half = [i for i in here if table.legal[i] and not table.complete[i]]
@@ -287,3 +297,89 @@ class RuleTables:
             hint = "; rules that add need something to add to, such as a first rule with reward and next for all"
         said = f"no rule gives {' and '.join(missing)}, every legal joint action needs both"
         raise InvalidGame(f"{self._place(t, code)}: {said}{hint}")
+
+
+# -- sums of what rules add ------------------------------------------------------------------------
+
+
+class RuleSums:
+    """The numbers of the sums of one kind: bases come first, then sums as they are found."""
+
+    def __init__(self, kind: str, bases: int) -> None:
+        self.kind, self.bases = kind, bases
+        self.after: dict[tuple[int, int], int] = {}  # {(a sum, the rule that adds to it): the new sum}
+
+    def add(self, rule: int, sums: Ints) -> Ints:
+        """Return the numbers of the sums that result where a rule adds to these."""
+        before, which = np.unique(sums, return_inverse=True)
+        after = [self.after.setdefault((k, rule), self.bases + len(self.after)) for k in before.tolist()]
+        if len(self.after) > SUMS:
+            raise InvalidGame(f"rules: what they add makes more than {SUMS} different sums; use arrays")
+        return np.array(after, dtype=np.int64)[which]
+
+    def vectors(
+        self, bases: Sequence[Sequence[Any]], rules: Sequence[Rule], used: Iterable[Ints]
+    ) -> list[tuple[Cost, ...]]:
+        """Return the vector of each sum that is not a base, in their order; zeros where no place
+        has it.
+
+        `used`: the sums that places have when every rule has been counted.
+        """
+        known: dict[int, tuple[_PartialSum, ...]] = {}
+        for (before, k), number in self.after.items():
+            start = known[before] if before in known else tuple(_NOTHING.plus(x, None) for x in bases[before])
+            added = getattr(rules[k].add, self.kind)
+            known[number] = tuple(own.plus(x, rules[k].number) for own, x in zip(start, added, strict=True))
+        final = np.zeros(self.bases + len(known), dtype=bool)
+        for sums in used:
+            final[sums] = True
+        return [
+            tuple(part.settled(self.kind) if final[number] else Fraction(0) for part in parts)
+            for number, parts in known.items()
+        ]
+
+
+def summed_floats(sums: RuleSums, bases: Floats, rules: Sequence[Rule], used: Iterable[Ints]) -> Floats:
+    """Return the bases, followed by the nearest floats of all sums."""
+    if not sums.after:
+        return bases
+    vectors: Any = sums.vectors(bases.tolist(), rules, used)
+    try:
+        return np.concatenate([bases, np.array([[float(x) for x in vector] for vector in vectors])])
+    except OverflowError:
+        raise InvalidGame("rules: what they add makes a reward that is too large for a float") from None
+
+
+class _PartialSum(NamedTuple):
+    """One component of a sum that is not complete yet."""
+
+    number: Fraction
+    denominator: int  # a common one of all numbers, to refuse sums that grow without end
+    drawn: tuple[RandomCost, ...]  # two stand for more
+    rule: int | None  # the last one that added something
+
+    def plus(self, amount: Any, rule: int | None) -> _PartialSum:
+        """Add a number or a distribution."""
+        if amount == 0 or self.denominator > _LONGEST:
+            return self
+        if isinstance(amount, RandomCost):
+            return self._replace(drawn=(*self.drawn[:1], amount), rule=rule)
+        added = exact(amount)
+        return _PartialSum(self.number + added, math.lcm(self.denominator, added.denominator), self.drawn, rule)
+
+    def settled(self, kind: str) -> Cost:
+        """Return the complete sum; InvalidGame where there is none."""
+        try:
+            if self.drawn and (self.number or len(self.drawn) > 1):
+                raise ValueError(
+                    "meets another cost; one given by a distribution cannot be added up, set it in one rule"
+                )
+            if self.denominator > _LONGEST:
+                raise ValueError(f"the common denominator has more than {DIGITS} digits")
+            return self.drawn[0] if self.drawn else exact(self.number)
+        except ValueError as error:
+            raise InvalidGame(f"rule {self.rule}: add: {kind}: {error}") from None
+
+
+_NOTHING = _PartialSum(Fraction(0), 1, (), None)
+_LONGEST = 10**DIGITS

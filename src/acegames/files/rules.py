@@ -15,8 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from acegames.errors import InvalidGame
-from acegames.files.game_data import in_order, look_up
-from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
+from acegames.files.game_data import NAME, in_order, is_written_distribution, look_up, read_written_cost
 from acegames.model.assemble import Names
 from acegames.model.checks import Label, check_hashes
 from acegames.model.costs.random import Cost
@@ -93,11 +92,11 @@ class Vocabulary:
         self.actions = list(map(_index, names.actions))
 
 
-def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
+def read_rules(raw_rules: Any, vocabulary: Vocabulary) -> list[Rule]:
     """Return the checked rules of a file; no two give the same part under the same condition."""
-    if not isinstance(given, list):
-        raise InvalidGame(f"rules: {show(given)}, must be a list")
-    rules = [_read_rule(number, raw, vocabulary) for number, raw in enumerate(given, start=1)]
+    if not isinstance(raw_rules, list):
+        raise InvalidGame(f"rules: {show(raw_rules)}, must be a list")
+    rules = [_read_rule(number, raw, vocabulary) for number, raw in enumerate(raw_rules, start=1)]
     first: dict[Any, int] = {}
     for rule in rules:
         for part in rule.parts:
@@ -105,14 +104,14 @@ def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
             if other != rule.number:
                 raise InvalidGame(
                     f"rule {rule.number}: duplicate rule, rule {other} gives {part} under the same condition "
-                    f"{show(given[rule.number - 1].get('when', {}))}"
+                    f"{show(raw_rules[rule.number - 1].get('when', {}))}"
                 )
     return rules
 
 
 def mentioned_states(rules: Any) -> list[Label]:
     """Return the states that rules name, in order; `read_rules` reports what is malformed."""
-    found: list[Label] = []
+    states: list[Label] = []
     for number, rule in enumerate(rules if isinstance(rules, list) else (), start=1):
         if not isinstance(rule, Mapping):
             continue
@@ -121,14 +120,14 @@ def mentioned_states(rules: Any) -> list[Label]:
         places = [rule, *(o for o in (outcomes if isinstance(outcomes, list) else ()) if isinstance(o, Mapping))]
         there = [p["next"] for p in places if "next" in p and p["next"] != WILD and not isinstance(p["next"], Mapping)]
         labels = [*_named(when.get("state", WILD)), *there, *_named(when.get("next", WILD))]
-        found += [label_from_data(f"rule {number}", label) for label in labels]
-    return list(dict.fromkeys(check_hashes("states", found)))
+        states += [label_from_data(f"rule {number}", label) for label in labels]
+    return list(dict.fromkeys(check_hashes("states", states)))
 
 
 def _named(spec: Any) -> list[Any]:
     """Return the labels that a condition names, as far as it is well formed."""
-    found = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
-    return found if isinstance(found, list) else []
+    labels = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
+    return labels if isinstance(labels, list) else []
 
 
 def _index(labels: Iterable[Label]) -> dict[Label, int]:
@@ -168,23 +167,23 @@ def _nexts(where: str, raw: Mapping[str, Any], words: Vocabulary) -> tuple[int, 
     return _choice(f"{where}: when: next", "state", raw.get("when", {}).get("next", WILD), words.states)
 
 
-def _added(where: str, given: Any, nexts: tuple[int, ...] | None, words: Vocabulary) -> Added:
-    check_keys(where, given, ADD_KEYS)
-    if not given:
+def _added(where: str, raw: Any, nexts: tuple[int, ...] | None, words: Vocabulary) -> Added:
+    check_keys(where, raw, ADD_KEYS)
+    if not raw:
         raise InvalidGame(f"{where}: says nothing, give cost or reward")
-    cost = _cost(f"{where}: cost", given["cost"], words) if "cost" in given else None
-    reward = _reward(f"{where}: reward", given["reward"], words, rest=0) if "reward" in given else None
+    cost = _cost(f"{where}: cost", raw["cost"], words) if "cost" in raw else None
+    reward = _reward(f"{where}: reward", raw["reward"], words, rest=0) if "reward" in raw else None
     return Added(cost, reward, nexts)
 
 
 def _times(where: str, spec: Any, horizon: int) -> Intervals | None:
     if spec == WILD:
         return None
-    found = sorted(_interval(where, item, horizon) for item in (spec if isinstance(spec, list) else [spec]))
-    if not found:
+    intervals = sorted(_interval(where, item, horizon) for item in (spec if isinstance(spec, list) else [spec]))
+    if not intervals:
         raise InvalidGame(f"{where}: the list is empty, name at least one time")
-    merged = [found[0]]
-    for low, high in found[1:]:
+    merged = [intervals[0]]
+    for low, high in intervals[1:]:
         if low <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
         else:
@@ -216,8 +215,8 @@ def _choice(where: str, kind: str, spec: Any, index: Mapping[Label, int]) -> tup
             raise InvalidGame(f"{where}: any is empty, name at least one {kind}")
     else:
         labels = [label_from_data(where, spec)]
-    found = sorted({look_up(where, kind, label, index) for label in labels})
-    return tuple(found)  # naming all is narrower than naming none: a later rule may do it
+    indices = sorted({look_up(where, kind, label, index) for label in labels})
+    return tuple(indices)  # naming all is narrower than naming none: a later rule may do it
 
 
 def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] | None, ...]:
@@ -234,24 +233,24 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     )
 
 
-def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[Outcome, ...]:
-    if not isinstance(given, list) or not given:
+def _outcomes(where: str, listed: Any, words: Vocabulary) -> tuple[Outcome, ...]:
+    if not isinstance(listed, list) or not listed:
         such = "[{probability: 0.5, next: STATE}, ...]"
-        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome, such as {such}")
-    found = []
-    for k, raw in enumerate(given, start=1):
-        spot = where if len(given) == 1 else f"{where}: outcome {k}"
+        raise InvalidGame(f"{where}: outcomes: {show(listed)}, must be a list of at least one outcome, such as {such}")
+    outcomes = []
+    for k, raw in enumerate(listed, start=1):
+        spot = where if len(listed) == 1 else f"{where}: outcome {k}"
         check_keys(spot, raw, OUTCOME_KEYS)
         probability = read_at(f"{spot}: probability", read_probability, raw.get("probability", 1))
         if probability < 0:
             raise InvalidGame(f"{spot}: probability {probability}, must be at least 0")
         cost = _cost(f"{spot}: cost", raw.get("cost"), words)
         pays = _reward(f"{spot}: reward", raw["reward"], words, rest=0) if "reward" in raw else None
-        found.append(Outcome(probability, _next(f"{spot}: next", raw, words), cost, pays))
-    total = math.fsum(probability for probability, *_ in found)
+        outcomes.append(Outcome(probability, _next(f"{spot}: next", raw, words), cost, pays))
+    total = math.fsum(probability for probability, *_ in outcomes)
     if not abs(total - 1) <= PROBABILITY_SUM:
         raise InvalidGame(f"{where}: outcomes: probabilities sum to {total:.12g}, must sum to 1")
-    return tuple(found)
+    return tuple(outcomes)
 
 
 def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
@@ -265,37 +264,37 @@ def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
     return look_up(where, "state", label_from_data(where, raw["next"]), words.states)
 
 
-def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
-    if is_written_distribution(given) and NAME not in words.constraints:
-        given = [given]
-    entries = _vector(where, {} if given is None else given, "constraint", words.constraints)
-    found = []
+def _cost(where: str, raw: Any, words: Vocabulary) -> tuple[Cost, ...]:
+    if is_written_distribution(raw) and NAME not in words.constraints:
+        raw = [raw]
+    entries = _vector(where, {} if raw is None else raw, "constraint", words.constraints)
+    costs = []
     for label, entry in zip(words.constraints, entries, strict=True):
         spot = f"{where} of {label!r}" if isinstance(entry, Mapping) else where
-        found.append(Fraction(0) if entry is None else read_at(spot, read_written_cost, entry))
-    return tuple(found)
+        costs.append(Fraction(0) if entry is None else read_at(spot, read_written_cost, entry))
+    return tuple(costs)
 
 
-def _reward(where: str, given: Any, words: Vocabulary, rest: int | None = None) -> tuple[float, ...]:
-    """Return one number per player. A mapping may leave players out where there is a `rest` for
+def _reward(where: str, raw: Any, words: Vocabulary, rest: int | None = None) -> tuple[float, ...]:
+    """Return one number per player; a mapping may leave out players where `rest` stands for
     them.
     """
-    entries = [rest if entry is None else entry for entry in _vector(where, given, "player", words.players)]
+    entries = [rest if entry is None else entry for entry in _vector(where, raw, "player", words.players)]
     if None in entries:
         who = words.names.players[entries.index(None)]
         some = "; give one for each, or `add: {reward: ...}` for some of them"
-        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}{some}")
+        raise InvalidGame(f"{where}: {show(raw)} has no number for player {who!r}{some}")
     return tuple(read_at(where, read_float, entry) for entry in entries)
 
 
-def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> list[Any]:
+def _vector(where: str, raw: Any, kind: str, index: Mapping[Label, int]) -> list[Any]:
     """Return one raw number per label, None where a mapping has none."""
-    if isinstance(given, Mapping):
-        return in_order(where, kind, given, index)
-    if given is None:
+    if isinstance(raw, Mapping):
+        return in_order(where, kind, raw, index)
+    if raw is None:
         raise InvalidGame(f"{where}: there is no value, must be a number for each {kind}")
-    entries = given if isinstance(given, list) else [given]
+    entries = raw if isinstance(raw, list) else [raw]
     if len(entries) != len(index):
-        has = f"has {counted(len(entries), 'entry')}" if isinstance(given, list) else "is a single number"
-        raise InvalidGame(f"{where}: {show(given)} {has}, there {are(len(index), kind)}")
+        has = f"has {counted(len(entries), 'entry')}" if isinstance(raw, list) else "is a single number"
+        raise InvalidGame(f"{where}: {show(raw)} {has}, there {are(len(index), kind)}")
     return entries

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.files.game_data import LONGEST_KEY
-from acegames.files.written_costs import write_cost
+from acegames.files.game_data import LONGEST_KEY, write_cost
 from acegames.model.arrays import owners
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, Layer, MarkovGame
@@ -88,11 +87,11 @@ class _Writer:
         """Return the rules of one state and joint action."""
         by_layers: dict[LayerSet, dict[str, Any]] = {}
         for (part, key), layers in parts.items():
-            by_layers.setdefault(tuple(layers), {}).update(self.told(part, key))
-        return [{"when": self.when(place, layers), **told} for layers, told in sorted(by_layers.items())]
+            by_layers.setdefault(tuple(layers), {}).update(self.said(part, key))
+        return [{"when": self.when(place, layers), **said} for layers, said in sorted(by_layers.items())]
 
     def together(self, here: dict[Acts, tuple[Place, Parts]]) -> list[dict[str, Any]]:
-        """Return rules of a state with all joint actions, for each part in one; none where that
+        """Return rules that speak of all joint actions of a state at once; none where that
         fails.
         """
         if len(here) < math.prod(map(len, self.game.actions)):
@@ -104,28 +103,28 @@ class _Writer:
                     tables.setdefault((part, k), {})[acts] = key
         if any(len(table) < len(here) for table in tables.values()):
             return []
-        alike: dict[Any, list[int]] = {}
+        equal: dict[Any, list[int]] = {}
         for (part, k), table in tables.items():
-            alike.setdefault((part, *(table[acts] for acts in here)), []).append(k)
+            equal.setdefault((part, *(table[acts] for acts in here)), []).append(k)
         state = next(iter(here.values()))[0][0]
         first: dict[LayerSet, dict[str, Any]] = {}
         adds: dict[tuple[LayerSet, tuple[int, int]], dict[str, Any]] = {}
         exceptions: dict[tuple[LayerSet, Acts], dict[str, Any]] = {}
-        for (part, *keys), same in alike.items():
+        for (part, *keys), same in equal.items():
             table, layers = dict(zip(here, keys, strict=True)), tuple(sorted(same))
             base, added, others = self._common(part, table)
             if part == "outcomes" and others:
                 return []
-            first.setdefault(layers, {}).update(self.told(part, base))
+            first.setdefault(layers, {}).update(self.said(part, base))
             for who, amount in added.items():
                 adds.setdefault((layers, who), {}).update(amount)
             for acts, key in others.items():
-                exceptions.setdefault((layers, acts), {}).update(self.told(part, key))
-        rules = [{"when": self._when(state, layers), **told} for layers, told in sorted(first.items())]
+                exceptions.setdefault((layers, acts), {}).update(self.said(part, key))
+        rules = [{"when": self._when(state, layers), **said} for layers, said in sorted(first.items())]
         for (layers, who), amount in adds.items():
             rules.append({"when": {**self._when(state, layers), "action": self._acting(*who)}, "add": amount})
-        for (layers, acts), told in exceptions.items():
-            rules.append({"when": {**self._when(state, layers), "action": self._labels(acts)}, **told})
+        for (layers, acts), said in exceptions.items():
+            rules.append({"when": {**self._when(state, layers), "action": self._labels(acts)}, **said})
         return rules
 
     def _acting(self, player: int, action: int) -> Any:
@@ -137,14 +136,14 @@ class _Writer:
         return [entry if i == player else "*" for i in range(len(self.game.players))]
 
     def _common(self, part: str, table: dict[Acts, Any]) -> tuple[Any, dict[tuple[int, int], Any], dict[Acts, Any]]:
-        """Return what holds for all joint actions, what single actions add, and exceptions."""
+        """Return what holds for all joint actions, what single actions add, and the exceptions."""
         base = Counter(table.values()).most_common(1)[0][0]
         others = {acts: key for acts, key in table.items() if key != base}
         vectors = self._vectors(part, table) if others else None
-        found = None if vectors is None else additive(vectors, self.game.actions)
-        if found is None:
+        sums = None if vectors is None else additive(vectors, self.game.actions)
+        if sums is None:
             return base, {}, others
-        start, changes = found
+        start, changes = sums
         if part == "outcomes":
             amounts = {who: {"cost": self._amounts(self.game.constraints, cost)} for who, cost in changes.items()}
             return table[start], amounts, {}
@@ -153,13 +152,13 @@ class _Writer:
         return table[start], {who: {"reward": self._amounts(self.game.players, x)} for who, x in changes.items()}, {}
 
     def _vectors(self, part: str, table: dict[Acts, Any]) -> dict[Acts, tuple[Fraction, ...]] | None:
-        """Return the costs of the first outcome, where all others differ by as much, or the
+        """Return the cost of the first outcome, if all others differ by the same from it, or the
         rewards.
         """
         if part == "reward":
             signed_zero = any(x == 0 and math.copysign(1, x) < 0 for key in table.values() for x in key)
             return None if signed_zero else {acts: tuple(map(exact, key)) for acts, key in table.items()}
-        found = {}
+        vectors = {}
         first = next(iter(table.values()))
         for acts, key in table.items():
             costs = [self._cost(codes) for _, _, codes, _ in key]
@@ -170,8 +169,8 @@ class _Writer:
                 return None
             if len({tuple(map(sub, mine, its)) for mine, its in zip(costs, others, strict=True)}) > 1:
                 return None
-            found[acts] = costs[0]
-        return found
+            vectors[acts] = costs[0]
+        return vectors
 
     def _cost(self, codes: Any) -> tuple[Any, ...]:
         return tuple(values[code] for values, code in zip(self.game.cost_values, codes, strict=True))
@@ -182,7 +181,7 @@ class _Writer:
             return written
         return {label: x for label, x in zip(labels, written, strict=True) if x != 0}
 
-    def told(self, part: str, key: Any) -> dict[str, Any]:
+    def said(self, part: str, key: Any) -> dict[str, Any]:
         """Return what a rule says of a part."""
         return self.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
 
@@ -207,15 +206,15 @@ class _Writer:
     def _effect(self, outcome: Any) -> dict[str, Any]:
         _, next_state, codes, paid = outcome
         cost = [values[code] for values, code in zip(self.costs, codes, strict=True)]
-        told = {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
-        return told if paid is None else {**told, "reward": [_friendly(r) for r in paid]}
+        effect = {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
+        return effect if paid is None else {**effect, "reward": [_friendly(r) for r in paid]}
 
 
 def additive(
     table: Mapping[Acts, tuple[Fraction, ...]], actions: Sequence[Sequence[Any]]
 ) -> tuple[Acts, dict[tuple[int, int], tuple[Fraction, ...]]] | None:
-    """Return a joint action, and what each player's other actions add to its vector, wherever they
-    do.
+    """Return a joint action and what each player's other actions add to its vector; None where
+    vectors are no such sums.
 
     None where the vectors of some joint action are not such a sum.
     """
@@ -244,7 +243,7 @@ def additive(
 
 
 def _condition(label: Label) -> Any:
-    """Return how a label is written in a condition, where a bare `*` would mean any."""
+    """Return a label as a condition, in which a bare `*` would mean any."""
     return {"any": ["*"]} if label == "*" else label_to_data("states", label)
 
 
@@ -253,6 +252,6 @@ def _friendly(value: float) -> int | float:
 
 
 def _spans(times: list[int]) -> list[int | str]:
-    """Sorted times as numbers and ranges such as `2..5`."""
+    """Return sorted times as numbers and ranges such as `2..5`."""
     runs = (list(run) for _, run in groupby(enumerate(times), lambda entry: entry[1] - entry[0]))
     return [run[0][1] if len(run) == 1 else f"{run[0][1]}..{run[-1][1]}" for run in runs]

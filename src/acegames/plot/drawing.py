@@ -40,7 +40,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 
 def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | None = None) -> None:
-    """No ticks between whole numbers on an axis whose numbers are all whole."""
+    """Leave out ticks between whole numbers on an axis whose numbers are all whole."""
     from matplotlib.ticker import MaxNLocator
 
     for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):
@@ -49,12 +49,12 @@ def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | Non
 
 
 def legend(ax: Axes, **options: Any) -> None:
-    """A small legend without a frame, unless the options say otherwise."""
+    """Draw a small legend without a frame, unless the options say otherwise."""
     ax.legend(**{"fontsize": "small", "frameon": False, **options})
 
 
 def tidy(ax: Axes) -> None:
-    """Take away the lines that carry nothing."""
+    """Remove the lines of the frame that carry nothing."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -64,13 +64,13 @@ def in_words(label: Any) -> str:
 
 
 def title(t: int, state: Any) -> str:
-    """Return where in the game a picture is taken."""
+    """Return the title of a picture: the time and the state where it is taken."""
     said = in_words(state)
     return f"t = {t}, {said if len(said) <= 48 else said[:47] + '…'}"
 
 
 def called(label: Any) -> str:
-    """Return a constraint on an axis."""
+    """Return the name of a constraint on an axis."""
     return words.constraint_called(label, ", ").replace("$", r"\$")
 
 
@@ -82,7 +82,7 @@ def label_axes(ax: Axes, amounts: Iterable[str], constraints: Iterable[Any]) -> 
 
 
 def edges(centres: Floats) -> Floats:
-    """Borders of cells (k+1,), half-way between their centres (k,)."""
+    """Return the borders of cells (k+1,), half-way between their centres (k,)."""
     if len(centres) == 1:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
     middle = (centres[1:] + centres[:-1]) / 2
@@ -90,31 +90,31 @@ def edges(centres: Floats) -> Floats:
 
 
 def heat_map(ax: Axes, x: Floats, y: Floats, grid: Floats, said: str) -> None:
-    """Numbers (Y, X) as colours; so many cells that a vector file would suffer become a picture."""
+    """Draw numbers (Y, X) as colours; very many cells become a picture within a vector file."""
     image = ax.pcolormesh(edges(x), edges(y), grid, cmap="cividis", rasterized=grid.size > MANY)
     ax.figure.colorbar(image, ax=ax).set_label(said)
 
 
 def points(ax: Axes, x: Floats, y: Floats, numbers: Floats, said: str) -> None:
-    """Numbers as the colours of squares at (x, y), all (k,)."""
+    """Draw numbers as the colours of squares at (x, y), all (k,)."""
     image = ax.scatter(x, y, s=60, c=numbers, marker="s", cmap="cividis")
     ax.figure.colorbar(image, ax=ax).set_label(said)
 
 
 def evenly(amounts: Floats) -> bool:
-    """Return whether amounts, upwards, are equally far from each other."""
+    """Return whether ascending amounts are equally far from each other."""
     return len({exact(after) - exact(before) for before, after in pairwise(amounts.tolist())}) <= 1
 
 
 def worth(values: Floats, players: tuple[Any, ...], player: Any) -> tuple[Floats, str]:
-    """Return the values (k, N) of one player, or their sum for None; and what they are, in words."""
+    """Return the values (k, N) of one player, or their sum for None; and a name for them."""
     if player is None:
         return values.sum(axis=1), "value" if len(players) == 1 else "sum of values"
     return values[:, player_index(players, player)], f"value of {in_words(player)}"
 
 
 def player_index(players: tuple[Any, ...], player: Any) -> int:
-    """Return which player."""
+    """Return the number of a player; InvalidOption for an unknown one."""
     if player not in players:
         raise InvalidOption(f"player: got {player!r}, must be one of {list(players)!r}, or None for the sum")
     return players.index(player)

@@ -1,21 +1,32 @@
-"""Maps over what was spent: what the future is worth, and what is played."""
+"""Maps over what was spent at a time and state: what the future is worth, and what is played."""
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acegames.model.arrays import Floats, owners
-from acegames.model.game import Label
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import to_units
+from acegames.model.arrays import Floats, Ints, owners
+from acegames.model.budgets import Reservoir
+from acegames.model.game import Label, place
+from acegames.model.numbers import plain
+from acegames.model.written import check_known, read_at
 from acegames.plot import drawing as draw
-from acegames.plot.plane import Plane, plane
+from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
+from acegames.solving.curve_budgets import chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 LETTERS = string.ascii_uppercase
 MOST_LETTERS = 16  # along one axis of a policy map; where there are more cells, only some carry one
@@ -102,7 +113,7 @@ def policy_map(
 
 
 def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """Return one bar per cumulative cost, cut by probability; returns what the legend shows."""
+    """Draw one bar per cumulative cost, cut by probability, and return the legend's entries."""
     x, bottom = there.x[there.cell[1]], np.zeros(len(weight))
     width = 0.9 * (there.x[1] - there.x[0]) if len(there.x) > 1 else 0.9
     handles: list[Any] = []
@@ -122,7 +133,9 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
 
 
 def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]:
-    """Return one cell per cumulative cost, borders where they differ; returns the legend's entries."""
+    """Draw one cell per cumulative cost, with borders where they differ, and return the legend's
+    entries.
+    """
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle
@@ -163,14 +176,14 @@ def _light(k: int) -> tuple[float, float, float]:
 
 
 def _policy(solution: Any) -> Policy:
-    found = getattr(solution, "policy", solution)
-    if not isinstance(found, Policy):
+    policy = getattr(solution, "policy", solution)
+    if not isinstance(policy, Policy):
         raise TypeError(f"got {type(solution).__name__}, must be a Solution or a Policy")
-    return found
+    return policy
 
 
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
-    """Write what is played into all cells, or evenly into some, each at least once."""
+    """Write what is played into all cells, or evenly into some, each joint action at least once."""
     rows, columns = there.cell
     stride = [-(-len(numbers) // MOST_LETTERS) for numbers in (there.y, there.x)]
     said = ["".join(_letter(k) for k in np.flatnonzero(line > 0).tolist()) for line in weight]
@@ -191,3 +204,118 @@ def _label(ax: Axes, there: Plane, title: str) -> None:
     ax.set_title(title)
     draw.label_axes(ax, there.amounts, there.constraints)
     draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)
+
+
+# -- the plane of cumulative costs -----------------------------------------------------------------
+
+MOST_CELLS = 1000  # along one axis; where there are more, one amount stands for its neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A grid over one or two constraints; cells that feasible play cannot reach hold no pair.
+
+    The amounts of a reservoir are its levels.
+    """
+
+    constraints: tuple[Label, ...]  # one or two: along x, and along y
+    amounts: tuple[str, ...]  # "level" of a reservoir, else "spent"
+    x: NDArray[np.float64]  # (X,) amounts
+    y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
+    cell: tuple[Ints, Ints]  # (P,) row and column of each pair
+    state: Ints  # (P,)
+    pair: Ints  # (P,) the pairs of `layer`
+    layer: PolicyLayer
+
+    def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers of the pairs as an array (Y, X), NaN in cells without a pair."""
+        cells = np.full((len(self.y), len(self.x)), np.nan)
+        cells[self.cell] = numbers
+        return cells
+
+
+def plane(
+    policy: Policy,
+    t: int,
+    state: Label,
+    constraints: Any = None,
+    at: Mapping[Label, Any] | None = None,
+) -> Plane:
+    """Return the plane of one or two constraints at (t, state); `at` gives what is spent of the
+    others.
+    """
+    if not 0 <= t < policy.horizon or state not in policy.state_numbers:
+        raise UnknownPair(f"{place(t, state)}: no such time or state")
+    if not policy.constraints:
+        raise InvalidOption("the game has no constraints, so there is no cumulative cost to draw over")
+    first = list(policy.constraints[:2])
+    axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
+    total = _reached(policy, t, policy.state_numbers[state])
+    if not len(total):
+        raise UnknownPair(f"{place(t, state)}: this state is not reachable under feasible play at this time")
+    fixed = _others(policy, axes, at or {})
+    total = total[(total[:, list(fixed)] == list(fixed.values())).all(axis=1)]
+    if not len(total):
+        raise UnknownPair(_nothing_there(policy, t, state, fixed, at or {}))
+    stored = policy.tracker.reservoirs
+    kept = [stored[m] if stored else None for m in axes]
+    columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
+    rows, y = np.zeros_like(columns), np.zeros(1)
+    if len(axes) > 1:
+        rows, y = _axis(policy, total[:, axes[1]], axes[1], kept[1])
+    _, one = np.unique(rows * len(x) + columns, return_index=True)
+    here = np.full(len(one), policy.state_numbers[state])
+    # What cannot bind may not be listed. Such pairs have nothing of it here: no lookup finds them.
+    pair = policy.layers[t].pairs(here, project(total[one], policy.dims), None)
+    labels = tuple(policy.constraints[m] for m in axes)
+    amounts = tuple("spent" if own is None else "level" for own in kept)
+    return Plane(labels, amounts, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
+
+
+def _reached(policy: Policy, t: int, state: int) -> Ints:
+    """Return what can have been spent in a state at t, in whole units (Q, M)."""
+    space, dims = policy.layers[t].space, policy.dims
+    if policy.reached is not None:
+        space, dims = policy.reached.layers[t], policy.reached.dims
+    assert space.cells is not None
+    states, counted = space.spent(space.cells.listed(space.total))
+    counted = counted[states == state]
+    total = np.zeros((len(counted), len(policy.constraints)), dtype=np.int64)
+    total[:, list(dims)] = counted
+    if policy.reached is not None:
+        policy.reached.fill_sums(total)
+    return total
+
+
+def _others(policy: Policy, axes: list[int], at: Mapping[Label, Any]) -> dict[int, int]:
+    """Return the whole units in `at`, else 0, of the constraints that no axis shows."""
+    others = [m for m in range(len(policy.constraints)) if m not in axes]
+    check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
+    whole = read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption)
+    return {m: whole[m] for m in others}
+
+
+def _nothing_there(policy: Policy, t: int, state: Label, fixed: Mapping[int, int], at: Mapping[Label, Any]) -> str:
+    """Return why there is nothing to draw: the amounts of the other constraints, or that one is
+    missing.
+    """
+    units, labels = policy.tracker.units, policy.constraints
+    spent = ", ".join(f"{labels[m]!r}: {plain(k * units[m])!r}" for m, k in fixed.items())
+    unsaid = [labels[m] for m in fixed if labels[m] not in at]
+    rule = f"; give at={{constraint: amount}} for {', '.join(map(repr, unsaid))}" if unsaid else ""
+    return f"{place(t, state)}: not reachable under feasible play with {{{spent}}} spent{rule}"
+
+
+def _axis(policy: Policy, spent: Ints, m: int, reservoir: Reservoir | None) -> tuple[Ints, NDArray[np.float64]]:
+    """Return the cell of each cumulative cost along one axis, and the amounts of the cells,
+    ascending.
+    """
+    least, most = int(spent.min()), int(spent.max())
+    step = math.gcd(*(spent - least).tolist()) or 1
+    step *= -(-((most - least) // step + 1) // MOST_CELLS)
+    unit = policy.tracker.units[m]
+    amounts = [(least + k * step) * unit for k in range((most - least) // step + 1)]
+    cell = (spent - least) // step
+    if reservoir is None:
+        return cell, np.array([float(x) for x in amounts])
+    return len(amounts) - 1 - cell, np.array([float(reservoir.capacity - x) for x in reversed(amounts)])

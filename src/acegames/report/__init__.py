@@ -9,6 +9,6 @@ how another solution compares, `hints` what to type for more, and `summary` puts
 words.
 """
 
-from acegames.report.write import Written, write_report
+from acegames.report.write import ReportResult, write_report
 
-__all__ = ["Written", "write_report"]
+__all__ = ["ReportResult", "write_report"]

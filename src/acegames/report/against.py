@@ -15,7 +15,7 @@ from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
 from acegames.model.words import called, shown
 from acegames.policy.situations import View
-from acegames.report.situations import Chosen
+from acegames.report.chosen_situations import Chosen
 from acegames.report.summary import limit_words, objective_words
 from acegames.verifier import Certificate
 
@@ -48,7 +48,9 @@ def check_comparable(game: MarkovGame, other: MarkovGame) -> None:
 
 
 def _one_begins(some: tuple[Any, ...], more: tuple[Any, ...]) -> bool:
-    """Return whether one begins with all of the other: a longer horizon may bring more states."""
+    """Return whether one tuple begins with all of the other: a longer horizon may bring more
+    states.
+    """
     number = min(len(some), len(more))
     return some[:number] == more[:number]
 
@@ -74,7 +76,7 @@ def _part(layer: Layer, state: Ints, costs: list[list[str]]) -> dict[str, list[A
 
 
 def _payments(layer: Layer, row: Ints) -> list[Any]:
-    """Return what the outcomes of rows pay, and how likely."""
+    """Return what the outcomes of rows pay, and how likely they are."""
     drawn = layer.apart()
     out, ptr = spans(drawn.out_ptr[row], drawn.out_ptr[row + 1])
     return [ptr, drawn.prob[out], drawn.paid(row[owners(ptr)], out)]
@@ -96,7 +98,7 @@ def check_counting(view: View, other: View) -> None:
 
 
 def comparison(view: View, other: View, certificates: tuple[Certificate, Certificate]) -> dict[str, Any]:
-    """Return names and a table of what the two solutions are and are worth."""
+    """Return names of two solutions, and a table of what they are and what they are worth."""
     both = (view, other)
     lines: list[list[str | float | None]] = []
     concepts: list[Concept] = [v.policy.concept for v in both]
@@ -125,20 +127,22 @@ def comparison(view: View, other: View, certificates: tuple[Certificate, Certifi
                 [f"largest cumulative cost of {called(label)}", *(shown(c.max_spent[m]) for c in certificates)]
             )
         else:
-            kept = zip((v.game.reservoirs[m] for v in both), certificates, strict=True)
-            levels = [float(x.capacity) - float(c.max_spent[m]) for x, c in kept if x is not None]
+            stored = zip((v.game.reservoirs[m] for v in both), certificates, strict=True)
+            levels = [float(x.capacity) - float(c.max_spent[m]) for x, c in stored if x is not None]
             lines.append([f"lowest level of {called(label)}", *map(shown, levels)])
     lines.append(["exploitability", *(shown(float(np.max(c.regret, initial=0))) for c in certificates)])
     lines.append(["certified", *("yes" if c.ok else "no" for c in certificates)])
     return {"lines": lines, "names": [", ".join(x) for x in names], "horizon": other.game.horizon}
 
 
-def beside(view: View, other: View, chosen: Chosen) -> list[list[Any]]:
-    """[values, [[row, probability]]] in each situation of the page; None where unreachable."""
-    found: list[list[Any]] = []
+def other_records(view: View, other: View, chosen: Chosen) -> list[list[Any]]:
+    """Return [values, [[row, probability]]] of the other policy in each situation of the page; None
+    where unreachable.
+    """
+    by_time: list[list[Any]] = []
     for t, (state, total) in enumerate(chosen.at):
         if t >= other.game.horizon:
-            found.append([])
+            by_time.append([])
             continue
         there, known = _translated(view, other, total)
         known &= state < len(other.game.states)
@@ -152,13 +156,13 @@ def beside(view: View, other: View, chosen: Chosen) -> list[list[Any]]:
             here, begin = slice(ptr[k], ptr[k + 1]), int(layer.row_ptr[state[p]])
             played = zip(row[here].tolist(), prob[here].tolist(), strict=True)
             records[p] = [[shown(v) for v in values[k].tolist()], [[r - begin, shown(x)] for r, x in played]]
-        found.append(records)
-    return found
+        by_time.append(records)
+    return by_time
 
 
 def _translated(view: View, other: View, total: Ints) -> tuple[Ints, Bools]:
-    """Return cumulative costs in the other lattice's units, reservoirs at the same level; which
-    exist.
+    """Convert cumulative costs to the other lattice's units, reservoirs at the same level; also say
+    which exist.
     """
     there, known = total.copy(), np.ones(len(total), dtype=bool)
     for m in range(total.shape[1]):

@@ -1,19 +1,34 @@
-"""The page's first section: what the answer is, in plain words and a few numbers."""
+"""What the answer is, in plain words and a few numbers, and what play looks like.
+
+*How often safety took an action away.* What player i would like when the others play as recommended
+is the legal action that would be best for it if there were no budgets from here on, that is, with
+the values of the same game without budgets. Safety took it away when it is infeasible (and no
+feasible action is as good). Counted over the steps of played episodes.
+
+*Episodes*: a few step by step, and what many spent at the end.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acegames.concepts import WEIGHTED, Concept
+from acegames.concepts import CE, WEIGHTED, Concept
+from acegames.errors import NoEquilibrium
+from acegames.model.arrays import Floats, Ints
 from acegames.model.budgets import Holds, is_almost_sure, own_budget
+from acegames.model.game import MarkovGame
+from acegames.model.record import with_fields
 from acegames.model.words import budgets_listed, called, reservoir_parts, shown, spelled
+from acegames.numerics import TIE
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import View
-from acegames.report.episodes import budget_table
-from acegames.report.freedom import Freedom, percent
-from acegames.solving.pipeline import Solution
+from acegames.policy.situations import Stage, View, stages
+from acegames.solving.pipeline import Solution, solve
+from acegames.system.progress import OnProgress
 from acegames.verifier import Certificate
 
 ALONE = "With one player this is a safe policy with the largest expected reward."
@@ -74,7 +89,7 @@ def _text(x: Any) -> str:
 
 
 def objective_words(concept: Concept) -> str:
-    """Return what an equilibrium is chosen for."""
+    """Return in words what an equilibrium is chosen for."""
     wanted: Any = concept.objective
     if concept.criterion is not WEIGHTED:
         return concept.criterion.sentence
@@ -84,7 +99,7 @@ def objective_words(concept: Concept) -> str:
 
 
 def _counting(view: View) -> str:
-    """Return what `spent` means where the policy rounds costs; empty where it does not."""
+    """Return a sentence on what `spent` means where the policy rounds costs, else nothing."""
     if view.policy.tracker.exact:
         return ""
     said = [
@@ -101,11 +116,11 @@ def _counting(view: View) -> str:
 
 
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """Return largest cumulative costs against budgets, the tightest first; of a schedule, as
+    """Return the largest cumulative costs against budgets, the tightest first; of a schedule, as
     simulated.
     """
     budgets = budget_table(view)
-    found: list[tuple[float, int, dict[str, Any]]] = []
+    entries: list[tuple[float, int, dict[str, Any]]] = []
     for m, (label, budget) in enumerate(own_budget(view.game).items()):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": limit_words(budget), "worst": shown(worst), "slack": None, "used": None}
@@ -132,24 +147,24 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
         else:
             tight = np.inf
             entry["words"] = f"{called(label)} has no limit."
-        found.append((tight, m, entry))
-    return [entry for _, _, entry in sorted(found)]
+        entries.append((tight, m, entry))
+    return [entry for _, _, entry in sorted(entries)]
 
 
-def _stored(entry: dict[str, Any], name: str, kept: Holds, worst: float, seen: float) -> float:
-    """Say how low a reservoir falls; returns what is left above its reserve, as a share of it."""
-    capacity = float(kept.capacity)
+def _stored(entry: dict[str, Any], name: str, reservoir: Holds, worst: float, seen: float) -> float:
+    """Say how low a reservoir falls, and return what is left above its reserve as a share of it."""
+    capacity = float(reservoir.capacity)
     lowest = capacity - worst
-    slack = seen if isinstance(kept.reserve, list) else lowest - float(kept.reserve)
+    slack = seen if isinstance(reservoir.reserve, list) else lowest - float(reservoir.reserve)
     entry |= {"level": shown(lowest), "limit": shown(capacity), "slack": shown(slack)}
     entry["used"] = shown(lowest / capacity) if capacity > 0 else None
-    kept_back = "" if kept.reserve == 0 else f", reserve {limit_words(kept.reserve)}"
+    kept_back = "" if reservoir.reserve == 0 else f", reserve {limit_words(reservoir.reserve)}"
     entry["words"] = f"On some possible history {name} falls to {_text(lowest)} of {_text(capacity)}{kept_back}."
     return _left(slack, capacity)
 
 
 def _wasted(rollouts: Rollouts, m: int) -> str:
-    """Return what did not fit into a reservoir."""
+    """Return a sentence on what did not fit into a reservoir."""
     lost = rollouts.wasted[:, m]
     if not lost.any():
         return f"Nothing was wasted in {len(lost):,} simulated episodes."
@@ -160,7 +175,7 @@ def _wasted(rollouts: Rollouts, m: int) -> str:
 
 
 def _left(slack: float, *amounts: float) -> float:
-    """Return what is left as a share of the largest amount: comparable whatever the units and
+    """Return what is left as a share of the largest amount, comparable whatever the units and
     signs.
     """
     return slack / size if (size := max(map(abs, amounts))) else slack
@@ -184,3 +199,145 @@ def _freedom_words(view: View, free: Freedom | None) -> list[str]:
             "of the game without budgets is compared with.)"
         )
     return said
+
+
+# -- how often safety took an action away ----------------------------------------------------------
+
+MOST_STEPS = 50_000
+"""Steps of episodes that are looked at; a few seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """What safety took away, over `steps` steps of `episodes` episodes."""
+
+    removed: Floats  # (N,) share of the steps
+    steps: int
+    episodes: int
+    without: Floats  # (N,) values of the game without budgets
+    concept: Concept  # of which those values are
+
+
+def without_budgets(game: MarkovGame) -> MarkovGame:
+    """Return the game without its constraints."""
+    layers = tuple(replace(x, cost=np.zeros((len(x.prob), 0), dtype=np.int32)) for x in game.layers)
+    return with_fields(
+        game, constraints=(), budgets=((),) * game.horizon, cost_values=(), layers=layers, tails=None, reservoirs=()
+    )
+
+
+def freedom(view: View, rollouts: Rollouts, progress: OnProgress | None = None) -> Freedom:
+    """Compare what was played with what each player would have liked."""
+    unbounded, concept = without_budgets(view.counted), view.policy.concept
+    try:
+        free = solve(unbounded, concept, progress=progress)
+    except NoEquilibrium:
+        free = solve(unbounded, CE(concept.objective), progress=progress)
+    episodes = min(len(rollouts.state), max(1, MOST_STEPS // view.game.horizon))
+    removed, width = np.zeros(len(view.game.players)), 1 + len(view.game.constraints)
+    without = View.of(unbounded, free.policy)
+    for t in range(view.game.horizon):
+        state = rollouts.state[:episodes, t].astype(np.int64)
+        total = view.whole(rollouts.counted[:episodes, t - 1]) if t else np.tile(view.lattice.start, (episodes, 1))
+        played = np.column_stack([state, total, rollouts.action[:episodes, t]])
+        met, count = np.unique(played, axis=0, return_counts=True)
+        done = 0
+        for stage in stages(view, t, met[:, 0], met[:, 1:width]):
+            nothing = np.zeros((len(stage.state), 0), dtype=np.int64)
+            wish = np.concatenate([x.worth for x in stages(without, t, stage.state, nothing)])
+            for p in range(len(stage.state)):
+                removed += count[done] * _removed(view, stage, wish, p, met[done, width:])
+                done += 1
+    steps = episodes * view.game.horizon
+    return Freedom(removed / steps, steps, episodes, free.values, free.concept)
+
+
+def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Floats:
+    """Return 1 for each player whose best legal answer to the others' actions is infeasible, else
+    0.
+    """
+    here = slice(int(stage.first[p]), int(stage.first[p + 1]))
+    same = view.counted.layer(stage.t).action[stage.row[here]] == played
+    removed = np.zeros(same.shape[1])
+    for i in range(same.shape[1]):
+        answers = np.delete(same, i, axis=1).all(axis=1)
+        worth, feasible = wish[here][answers, i], stage.feasible[here][answers]
+        slack = TIE * max(1.0, float(np.abs(worth).max()))
+        removed[i] = not (feasible & (worth >= worth.max() - slack)).any()
+    return removed
+
+
+def percent(share: float) -> str:
+    """Return a share in words, without line breaks; only never is 0 %, and only always 100 %."""
+    if 0 < share < 0.001:
+        return "less than 0.1\u00a0%"
+    digits = 0 if share in (0, 1) else 1
+    return f"{math.floor(share * 1000 + 0.5) / 10 if share < 1 else 100:.{digits}f}\u00a0%"
+
+
+# -- episodes --------------------------------------------------------------------------------------
+
+FIRST = 3  # episodes that are shown as they come
+MOST_TIGHT = 4  # constraints of which the episode that comes closest to the budget is shown
+MOST_BARS, BINS = 30, 24
+
+
+def budget_table(view: View) -> NDArray[np.float64]:
+    """Return budgets as floats, (T, M), inf where there is none."""
+    return np.array([[float(b) for b in row] for row in view.game.budgets]).reshape(view.game.horizon, -1)
+
+
+def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
+    """Choose episodes to be played back, each with what it is an example of."""
+    chosen = {e: f"Episode {e + 1}" for e in range(min(FIRST, len(rollouts.state)))}
+    slack = (budget_table(view) - rollouts.spent).min(axis=1)  # (E, M)
+    for m, label in enumerate(view.game.constraints[:MOST_TIGHT]):
+        if np.isfinite(slack[:, m]).all():
+            e = int(slack[:, m].argmin())
+            before = chosen.get(e, "")
+            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: least left of"
+            chosen[e] += f" {called(label)}"
+    return chosen
+
+
+def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> list[dict[str, Any]]:
+    """Return states, joint actions, rewards, cumulative costs after each step, and what was
+    wasted.
+    """
+    entries = []
+    for e, title in episodes.items():
+        rewards = []
+        for t, (s, action) in enumerate(zip(rollouts.state[e], rollouts.action[e], strict=False)):
+            layer, paid = view.game.layer(t), rollouts.rewards
+            step = layer.reward[layer.row_of(s, action)] if paid is None else paid[e, t]
+            rewards.append([shown(x) for x in step])
+        entry = {
+            "title": title,
+            "state": rollouts.state[e].tolist(),
+            "action": rollouts.action[e].tolist(),
+            "reward": rewards,
+            "spent": [[shown(x) for x in row] for row in rollouts.spent[e]],
+        }
+        if any(view.game.reservoirs):
+            entry["wasted"] = [shown(x) for x in rollouts.wasted[e]]
+        if not view.policy.tracker.exact:
+            entry["counted"] = [[shown(x) for x in row] for row in rollouts.counted[e]]
+        entries.append(entry)
+    return entries
+
+
+def final_costs(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
+    """Return how often each cumulative cost, or interval of many, occurred at the end."""
+    by_constraint = []
+    for m in range(len(view.game.constraints)):
+        last = rollouts.spent[:, -1, m]
+        low, count = np.unique(last, return_counts=True)
+        high = low
+        if len(low) > MOST_BARS:
+            count, edges = np.histogram(last, bins=BINS)
+            low, high = edges[:-1], edges[1:]
+        bars = [[shown(a), shown(b), int(n)] for a, b, n in zip(low, high, count, strict=True)]
+        by_constraint.append(
+            {"bars": bars, "mean": shown(last.mean()), "least": shown(last.min()), "most": shown(last.max())}
+        )
+    return by_constraint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -22,16 +21,12 @@ from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
-from acegames.report.against import beside, check_comparable, check_counting, comparison
-from acegames.report.alternatives import objective_data
-from acegames.report.budgets import Note, curves, frontier_data, minimal
-from acegames.report.episodes import episode_data, final_costs, sample
-from acegames.report.freedom import freedom
-from acegames.report.hints import Hints, InPython
-from acegames.report.page import json_for_script, page
-from acegames.report.pictures import Pictures, Render
-from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
-from acegames.report.summary import summary_data
+from acegames.report.against import check_comparable, check_counting, comparison, other_records
+from acegames.report.budget_view import Hints, InPython, Note, curves, frontier_data, minimal
+from acegames.report.chosen_situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
+from acegames.report.page import Pictures, Render, json_for_script, page
+from acegames.report.reasons import objective_data
+from acegames.report.summary import episode_data, final_costs, freedom, sample, summary_data
 from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
@@ -51,7 +46,7 @@ AT_FIRST = 3_000
 
 
 @dataclass(frozen=True, repr=False)
-class Written(Shown):
+class ReportResult(Shown):
     """What was written: where, how large, and how much of the game it shows."""
 
     path: Path | None  # None where it was not written to a file
@@ -73,6 +68,7 @@ class Written(Shown):
         return super()._repr_html_() if self.path is not None else frame_html(self.page)
 
 
+@within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less")
 @takes_progress("checking")
 def write_report(
     answer: Solution | Policy,
@@ -82,12 +78,11 @@ def write_report(
     episodes: int = 1000,
     rng: np.random.Generator | int | None = 0,
     most: int | None = None,
-    seed: int | None = None,
     render: Render | None = None,
     against: Solution | None = None,
     hints: Hints | None = None,
     progress: OnProgress | bool | None = None,
-) -> Written:
+) -> ReportResult:
     """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
 
     The policy is verified and simulated for it; for small games the value of each budget is
@@ -101,7 +96,6 @@ def write_report(
         rng: a Generator or a seed; the same seed gives the same page.
         most: show at most this many situations (t, state, spent). By default as many as keep the
             page below 3 MB. The page says what is left out.
-        seed: the earlier name of `rng`.
         render: pictures of states: a function of the state, or a mapping from states, to an SVG
             text, the bytes of an SVG or PNG file, a figure of matplotlib, or None; or a folder of
             files STATE.svg or STATE.png. Some catalog games bring their own. They are shown as
@@ -118,11 +112,6 @@ def write_report(
         TooLarge: there is not enough memory.
         OSError: no file can be written at `path`.
     """
-    if seed is not None:
-        if not isinstance(rng, int) or rng != 0:
-            raise InvalidOption("report: seed= is the earlier name of rng=; give one of them")
-        warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
-        rng = seed
     assert not isinstance(progress, bool)  # takes_progress has made a callback of it
     if path is not None:
         check_place(path)
@@ -130,22 +119,6 @@ def write_report(
             raise InvalidOption(
                 f"path {fspath(path)}: the report is a page for a browser, not a {ending} file; end in .html"
             )
-    with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
-        return _written(answer, path, game, episodes, rng, most, render, against, hints, progress)
-
-
-def _written(
-    answer: Solution | Policy,
-    path: str | PathLike[str] | None,
-    game: MarkovGame | None,
-    episodes: int,
-    rng: np.random.Generator | int | None,
-    most: int | None,
-    render: Render | None,
-    against: Solution | None,
-    hints: Hints | None,
-    progress: OnProgress | None,
-) -> Written:
     solution = _as_solution(answer, game)
     if against is not None and not isinstance(against, Solution):
         raise InvalidOption(f"against: got {type(against).__name__}, must be a Solution")
@@ -165,16 +138,18 @@ def _written(
         progress=progress,
     )
     text = page(data)
-    found = Written(None, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])), text)
+    result = ReportResult(
+        None, len(text), chosen.shown, chosen.number, certificate.ok, tuple(map(str, data["notes"])), text
+    )
     if path is None:
-        return found
+        return result
     target = Path(fspath(path))
     write_parts(target, [text])
-    return replace(found, path=target, page=b"")
+    return replace(result, path=target, page=b"")
 
 
 def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution:
-    """Return a policy with its game as a solution."""
+    """Return the answer as a solution; a policy needs its game."""
     if isinstance(answer, Solution):
         if game is not None and game.digest != answer.game.digest:
             raise InvalidOption("game: the solution has a game of its own, and this is another one")
@@ -224,18 +199,20 @@ def collect(
         second = verify(other.game, other.policy, other.policy.concept, progress=progress)
         fixed["against"] = comparison(view, other, (certificate, second))
     wanted = [*_wanted_most(view, certificate), list(visited(view, rollouts, list(played)))]
-    told = {s for episode in fixed["episodes"] for s in episode["state"]}
-    room = max(LEAST_ROOM * FITS, FITS - len(json_for_script(fixed)))
+    mentioned = {s for episode in fixed["episodes"] for s in episode["state"]}
+    most_characters = max(LEAST_ROOM * FITS, FITS - len(json_for_script(fixed)))
     limit, visits = AT_FIRST if most is None else most, visited(view, rollouts)
     while True:
         chosen = choose(view, limit, wanted, visits)
-        described = _described(view, frontier, chosen, limit, told, progress)
-        described["pictures"], short = pictures.first(dict.fromkeys([*sorted(told), *map(int, described["states"])]))
-        described["beside"] = None if other is None else beside(view, other, chosen)
+        described = _described(view, frontier, chosen, limit, mentioned, progress)
+        described["pictures"], short = pictures.first(
+            dict.fromkeys([*sorted(mentioned), *map(int, described["states"])])
+        )
+        described["beside"] = None if other is None else other_records(view, other, chosen)
         size = len(json_for_script(described))
-        if most is not None or size <= room or limit < 10:
+        if most is not None or size <= most_characters or limit < 10:
             break
-        limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
+        limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * most_characters / size))
     notes = _notes(view, chosen, described["maps"], hints)
     if short:
         notes.append(
@@ -245,14 +222,14 @@ def collect(
 
 
 def _described(
-    view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int], progress: OnProgress | None
+    view: View, frontier: Frontier | None, chosen: Chosen, limit: int, mentioned: set[int], progress: OnProgress | None
 ) -> dict[str, Any]:
-    """Return situations, maps, and the labels of their states and of those told of elsewhere."""
-    found = describe(view, frontier, chosen, progress)
-    records = itertools.chain(*found["situations"])
+    """Return situations, maps, and the labels of all states that the page names."""
+    described = describe(view, frontier, chosen, progress)
+    records = itertools.chain(*described["situations"])
     named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
-    states = {str(s): called(view.game.states[s]) for s in sorted(named | told)}
-    return {**found, "states": states, "maps": maps(view, chosen, CELLS_PER_SITUATION * limit)}
+    states = {str(s): called(view.game.states[s]) for s in sorted(named | mentioned)}
+    return {**described, "states": states, "maps": maps(view, chosen, CELLS_PER_SITUATION * limit)}
 
 
 def _other(view: View, against: Solution) -> View:
@@ -263,7 +240,9 @@ def _other(view: View, against: Solution) -> View:
 
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
-    """Return the start, and where the certificate found the largest gains."""
+    """Return the situations at the start, and those where the certificate found the largest
+    gains.
+    """
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, (*certificate.where, *certificate.share_where))
@@ -272,7 +251,7 @@ def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
 
 
 def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
-    """Return names, times and budgets."""
+    """Return the names, times and budgets of the game."""
     game = view.game
     return {
         "name": game.name or "A game",
@@ -283,13 +262,13 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
         "budgets": [[shown(x) for x in row] for row in game.budgets],
-        "capacities": [None if kept is None else shown(kept.capacity) for kept in game.reservoirs],
+        "capacities": [None if reservoir is None else shown(reservoir.capacity) for reservoir in game.reservoirs],
         "start": list(map(shown, game.spent_at_start)),
         "reference": list(map(shown, frontier.reference)) if frontier else [None] * len(game.constraints),
         "exact": view.policy.tracker.exact,
         "alike": view.policy.reached is None,
         "objective": objective_data(view),
-        "told": view.policy.concept.interim,
+        "interim": view.policy.concept.interim,
         "product": view.policy.concept.product,
     }
 
@@ -299,7 +278,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]], hints: Hints) -> list[Note]:
-    """Return what the page leaves out, in sentences."""
+    """Return sentences on what the page leaves out."""
     said = []
     if chosen.thinned:
         words = (

@@ -61,7 +61,9 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
 
 
 def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bools]:
-    """The same where every action of every player occurs, and each player has more than one."""
+    """Return the best product where every action of every player occurs and each player has
+    several.
+    """
     if math.prod(sizes) <= MOST_CELLS:
         allowed = np.zeros(sizes, dtype=bool)
         allowed[tuple(safe.T)] = True
@@ -72,18 +74,20 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bo
 
 
 def _kinds(allowed: Bools, player: int) -> Ints:
-    """Return the kind of each action: those of a kind are safe with the same actions of the others."""
+    """Return the kind of each action: those of one kind are safe with the same actions of the
+    others.
+    """
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(x.tobytes(), len(numbers)) for x in np.moveaxis(allowed, player, 0)])
 
 
 def _cells(kinds: list[int]) -> float:
-    """Return bytes that the exact way takes."""
+    """Return how many bytes the exact way takes."""
     return 2.0 ** (sum(kinds) - max(kinds)) * max(kinds)
 
 
 def _exactly(allowed: Bools, kinds: list[Ints], criterion: str) -> list[Bools]:
-    """Return the best product. It holds all actions of a kind or none, or it could be added to."""
+    """Return the best product. It holds all actions of a kind or none, or it could be enlarged."""
     players = range(allowed.ndim)
     last = max(players, key=lambda i: (int(kinds[i].max()), -i))
     order = [i for i in players if i != last]
@@ -103,22 +107,22 @@ def _exactly(allowed: Bools, kinds: list[Ints], criterion: str) -> list[Bools]:
 
 
 def _intersected(allowed: Bools, axis: int) -> Bools:
-    """Return an axis replaced by its subsets, in binary, the first entry highest: what all entries
+    """Replace an axis by its subsets, in binary, the first entry highest: what all of their entries
     allow.
 
     The empty subset allows nothing.
     """
     entries = np.moveaxis(allowed, axis, 0)
-    found = np.ones((1 << len(entries), *entries.shape[1:]), dtype=bool)
+    subsets = np.ones((1 << len(entries), *entries.shape[1:]), dtype=bool)
     for k, entry in enumerate(entries):  # the subsets whose last entry is k have what those without it have, and k
         digit = 1 << (len(entries) - 1 - k)
-        found[digit :: 2 * digit] = found[:: 2 * digit] & entry
-    found[0] = False
-    return np.moveaxis(found, 0, axis)
+        subsets[digit :: 2 * digit] = subsets[:: 2 * digit] & entry
+    subsets[0] = False
+    return np.moveaxis(subsets, 0, axis)
 
 
 def _as_mask(subset: Ints, size: int) -> Bools:
-    """Subsets of `size` entries, numbered as in `_intersected`, as masks (Q, size)."""
+    """Return subsets of `size` entries, numbered as by `_intersected`, as masks (Q, size)."""
     return (subset[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
 
 
@@ -132,23 +136,21 @@ def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> lis
 
 
 def _badness(sizes: tuple[int, ...], criterion: str) -> tuple[int, ...]:
-    """Smaller is better."""
+    """Return a sort key of a product with these sizes; the best product has the smallest."""
     number = -math.prod(sizes)
     return (-min(sizes), number) if criterion == "fair" else (number,)
 
 
 def _best_connected(columns: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the SEEDS joint actions with the most safe ones beside them, the earlier first of
-    equals.
-    """
-    beside = np.zeros(columns.shape[1], dtype=np.int64)
-    filled = math.prod(sizes) <= MOST_EMPTY * len(beside)
+    """Return the SEEDS joint actions with the most safe neighbours, the earlier first of equals."""
+    neighbours = np.zeros(columns.shape[1], dtype=np.int64)
+    filled = math.prod(sizes) <= MOST_EMPTY * len(neighbours)
     for i in range(len(sizes)):
         others = [k for k in range(len(sizes)) if k != i]
         own = tuple(columns[others])
         group = np.ravel_multi_index(own, [sizes[k] for k in others]) if filled else alike(own)
-        beside += np.bincount(group)[group]
-    return np.argsort(-beside, kind="stable")[:SEEDS]
+        neighbours += np.bincount(group)[group]
+    return np.argsort(-neighbours, kind="stable")[:SEEDS]
 
 
 def _grown(columns: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Bools]:
@@ -163,17 +165,17 @@ def _grown(columns: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], cr
         outside -= column == a
     met, near = [np.zeros(n, dtype=np.int64) for n in sizes], outside == 1
     while True:
-        beside = columns[:, near]
+        outer = columns[:, near]
         held = [int(mask.sum()) for mask in sets]
-        found: list[tuple[tuple[int, ...], int, int]] = []
+        additions: list[tuple[tuple[int, ...], int, int]] = []
         for i, mask in enumerate(sets):
-            met[i] += np.bincount(beside[i], weights=~mask[beside[i]], minlength=sizes[i]).astype(np.int64)
+            met[i] += np.bincount(outer[i], weights=~mask[outer[i]], minlength=sizes[i]).astype(np.int64)
             grown = tuple(h + (j == i) for j, h in enumerate(held))
             fits = np.flatnonzero((met[i] == math.prod(held) // held[i]) & ~mask).tolist()
-            found += [(_badness(grown, criterion), i, a) for a in fits]
-        if not found:
+            additions += [(_badness(grown, criterion), i, a) for a in fits]
+        if not additions:
             return sets
-        _, i, a = min(found)
+        _, i, a = min(additions)
         sets[i][a] = True
         changed = columns[i] == a
         outside -= changed

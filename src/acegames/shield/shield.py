@@ -37,11 +37,18 @@ from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import CRITERIA, product_sets
-from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, sealed
-from acegames.shield.situation import Chosen, Situation
-from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
-from acegames.system.deprecation import deprecated
+from acegames.shield.shield_sets import (
+    Sealed,
+    check_size,
+    find_safe_sets,
+    joint_masks,
+    nearest_actions,
+    number_pairs,
+    sealed,
+    turn_masks,
+    whole_units,
+)
+from acegames.shield.situation import Chosen, ShieldRunner, Situation
 from acegames.system.memory import within_memory
 from acegames.system.showing import Shown
 
@@ -130,8 +137,7 @@ class Shield(Shown, Sealed):
             Infeasible: even the cheapest actions exceed a budget.
             TooLarge: there are more than a million joint actions, or steps.
         """
-        from acegames.shield.action_shield import ActionShield, least_cost
-        from acegames.shield.pricing import read_priced
+        from acegames.shield.priced_actions import ActionShield, least_cost, read_priced
 
         priced = read_priced(agents, horizon, price, budget)
         game = priced.game
@@ -201,8 +207,7 @@ class Shield(Shown, Sealed):
         return self._played_at(t, state, spent).turn(chosen, player)
 
     def product(self, t: int, state: Label, spent: Any) -> tuple[Bools, ...]:
-        """Return one mask per player: whatever each picks from its own mask, the joint action is
-        safe.
+        """Return one mask per player: whatever each picks from its own, the joint action is safe.
 
         The players need not communicate. No action can be added to any mask. Among several such
         products `criterion` decides; ties go to the masks with the earlier actions, the first
@@ -233,8 +238,7 @@ class Shield(Shown, Sealed):
         return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
-        """Return whether some outcome of a joint action has this (rounded) cost and this next
-        state.
+        """Return whether some outcome of a joint action has this (rounded) cost and next state.
 
         Args:
             t, state: the time and the state.
@@ -253,8 +257,7 @@ class Shield(Shown, Sealed):
     # -- batches, in whole numbers ----------------------------------------------------------------
 
     def pair(self, t: int, state: Label, spent: Any) -> int:
-        """Return the number of a situation, given by labels and in the user's units; at the end t =
-        H.
+        """Return the number of a situation in labels and the user's units; at the end t = H.
 
         Args:
             t, state, spent: the situation.
@@ -263,16 +266,11 @@ class Shield(Shown, Sealed):
             UnknownPair: the situation is not reachable under feasible play.
         """
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
-        found = int(self._find(np.array([t]), np.array([index]), total)[0])
-        if found < 0:
+        number = int(self._find(np.array([t]), np.array([index]), total)[0])
+        if number < 0:
             occurs = self.feasibility.space.layers[t].has(index)
             raise unreachable(t, state, spent, occurs=occurs, hint=self.tracker.hint(t))
-        return found
-
-    def row(self, t: int, state: Label, spent: Any) -> int:
-        """Deprecated: `pair`."""
-        deprecated("Shield.row", "Shield.pair")
-        return self.pair(t, state, spent)
+        return number
 
     def pairs(self, t: Any, states: Any, spent: Any) -> Ints:
         """Return the number of each situation, (B,); -1 where it is not reachable under feasible
@@ -289,8 +287,8 @@ class Shield(Shown, Sealed):
         return self._find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
-        """Return time (B,), state index (B,) and spent units (B, M), by number; t = -1 if none has
-        it.
+        """Return time (B,), state index (B,) and spent units (B, M) of numbers; t = -1 for unknown
+        ones.
         """
         return self._situations(_whole("pairs", pairs, None))
 
@@ -330,11 +328,6 @@ class Shield(Shown, Sealed):
         after = self._lattice.after(spent, cost)
         return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, after), -1)
 
-    def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:
-        """Deprecated: `next_pairs`, with the next states before the costs."""
-        deprecated("Shield.step(rows, actions, next_states, costs)", "next_pairs(pairs, actions, costs, next_states)")
-        return self.next_pairs(rows, actions, costs, next_states)
-
     @property
     def first(self) -> Ints:
         """The situations of time t have the numbers first[t] : first[t+1], (H+2,); H is the end."""
@@ -361,8 +354,8 @@ class Shield(Shown, Sealed):
     @cached_property
     def products(self) -> tuple[Bools, ...]:
         """For players who choose alone, N arrays (D, n_i), as `products[i][mask_of[pairs]]`."""
-        found = [self._product(d) for d in range(len(self._sets))]
-        return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
+        by_set = [self._product(d) for d in range(len(self._sets))]
+        return tuple(sealed(np.stack([sets[i] for sets in by_set])) for i in range(len(self.players)))
 
     @cached_property
     def repairs(self) -> NDArray[np.int32]:
@@ -370,7 +363,9 @@ class Shield(Shown, Sealed):
         return nearest_actions(self._sets, self.shape)
 
     def units(self, spent: Any) -> Ints:
-        """Return cumulative costs in whole units: (M,) of one, (B, M) of an array or B sequences."""
+        """Return cumulative costs in whole units: (M,) of one, (B, M) of an array or B
+        sequences.
+        """
         return whole_units(self.tracker, spent, costs=False)
 
     def cost_units(self, costs: Any) -> Ints:
@@ -384,17 +379,15 @@ class Shield(Shown, Sealed):
     # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """Return a situation (t, state, spent) with its safe joint actions; at the end there are
-        none.
-        """
+        """Return a situation with its safe joint actions; at the end there are none."""
         number = int(self._sets.of[self.pair(t, state, spent)])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 
     def _played_at(self, t: int, state: Label, spent: Any) -> Situation:
-        found = self.at(t, state, spent)
+        situation = self.at(t, state, spent)
         if t == self.game.horizon:
             raise UnknownPair(f"t={t}: the episode is over then, t must be below the horizon {self.game.horizon}")
-        return found
+        return situation
 
     def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
         """Return the numbers of pairs (B,), spent (B, M) in whole units; -1 where not reachable."""
@@ -420,9 +413,11 @@ class Shield(Shown, Sealed):
         return f"<Shield: {pairs:,} situations, {masks:,} distinct masks, of {self.game!r}>"
 
 
-def _whole(what: str, given: Any, *shape: int | None) -> Ints:
-    """Return an array of whole numbers of this shape, None: of any length; else InvalidOption."""
-    array = np.asarray(given)
+def _whole(what: str, numbers: Any, *shape: int | None) -> Ints:
+    """Return an array of whole numbers of this shape, None for any length; else raise
+    InvalidOption.
+    """
+    array = np.asarray(numbers)
     if array.ndim != len(shape) or (array.size and array.dtype.kind not in "iu"):
         kind = f"{array.dtype} of the shape {array.shape}"
         raise InvalidOption(f"{what}: must be whole numbers with {len(shape)} axes, got {kind}")

@@ -20,13 +20,11 @@ import numpy as np
 
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import BadFile, InvalidOption
-from acegames.files.game_archive import version_of
-from acegames.files.game_data import head_from_data, head_to_data, with_tails
+from acegames.files.game_data import head_from_data, head_to_data, read_written_cost, with_tails, write_cost
 from acegames.files.tables.csv_parquet import (
     CSV,
-    Known,
-    Piece,
-    Source,
+    LabelFinder,
+    TablePiece,
     cells,
     kind_of,
     label_cells,
@@ -36,7 +34,6 @@ from acegames.files.tables.csv_parquet import (
     write_pieces,
 )
 from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
-from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
@@ -47,10 +44,11 @@ from acegames.model.written import label_to_data, read_at, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
+from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import write_text
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
-from acegames.system.headers import check_kind, check_version, read_header, strict_json
+from acegames.system.headers import VERSION, check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
 from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
@@ -70,8 +68,8 @@ def policy_frame(policy: Policy | Solution) -> Any:
 
 @within_memory("the table of the policy", SMALLER)
 @takes_progress("writing", "the policy")
-def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgress | bool | None = None) -> int:
-    """Write the policy to `.csv` or `.parquet`; returns the number of lines.
+def write_policy(policy: Policy | Solution, path: FilePath, *, progress: OnProgress | bool | None = None) -> int:
+    """Write a policy to `.csv` or `.parquet` and return the number of lines.
 
     `progress` is True for a bar, or is called with a `Progress` after each time.
 
@@ -120,7 +118,7 @@ def read_policy(
     if columns is None:
         raise InvalidOption(f"table: got {type(table).__name__}, must be a path, a data frame or {{column: values}}")
     lists = read_at("table", column_lists, {str(name): column for name, column in columns.items()}, "", InvalidOption)
-    piece = Piece(lists, range(max(map(len, lists.values()), default=0)))
+    piece = TablePiece(lists, range(max(map(len, lists.values()), default=0)))
     return policy_from_pieces(iter([piece]), game, chosen, tracker, in_file=False)
 
 
@@ -130,14 +128,14 @@ def game_frame(game: MarkovGame) -> Any:
 
 
 @within_memory("the table of the game", SMALLER)
-def write_game(game: MarkovGame, path: Source) -> int:
-    """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
+def write_game(game: MarkovGame, path: FilePath) -> int:
+    """Write a game's long table to `.csv` or `.parquet` and return the number of lines.
 
     The rest (labels in order, horizon, initial states, budgets) goes into the Parquet file or, with
     CSV, into a small file beside it, with `.json` appended to the name.
     """
     check_game(game)
-    data = {"format": FORMAT, "version": version_of(game), **head_to_data(game), "digest": game.digest}
+    data = {"format": FORMAT, "version": VERSION, **head_to_data(game), "digest": game.digest}
     head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
     costs = [
         cells([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else write_number(c) for c in values])
@@ -151,7 +149,7 @@ def write_game(game: MarkovGame, path: Source) -> int:
     return lines
 
 
-def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
+def read_game(path: FilePath, *, edited: bool = False) -> MarkovGame:
     """Read a game that `write_game` wrote; BadFile if its digest is not the same.
 
     Args:
@@ -170,7 +168,7 @@ def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
                 columns.setdefault(name, []).extend(values)
         if "t" in columns and len(lines) < settings.horizon:
             raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
-        table = _translated(Piece(columns, lines), settings.names)
+        table = _translated(TablePiece(columns, lines), settings.names)
         game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
         if game.digest == head["digest"]:
             return game
@@ -185,22 +183,22 @@ def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
 
 
 def _frame(columns: dict[str, Any]) -> Any:
-    """Return a data frame of exactly these values; pandas would turn a label of None into NaN."""
+    """Make a data frame of exactly these values; pandas would turn a label of None into NaN."""
     for name in columns:
         label_to_data("column", name)  # raises if the name is no label
     pandas = optional("pandas", "data frames", "tables")
     return pandas.DataFrame({name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()})
 
 
-def _policy(given: Any) -> Policy:
-    """Return the policy, or the policy of a solution."""
-    policy = given.policy if isinstance(given, Solution) else given
+def _policy(answer: Any) -> Policy:
+    """Return a policy: itself, or that of a solution."""
+    policy = answer.policy if isinstance(answer, Solution) else answer
     if not isinstance(policy, Policy):
-        raise InvalidOption(f"policy: got {type(given).__name__}, must be a policy or what `solve` returned")
+        raise InvalidOption(f"policy: got {type(answer).__name__}, must be a policy or what `solve` returned")
     return policy
 
 
-def _read_head(path: Source) -> dict[str, Any]:
+def _read_head(path: FilePath) -> dict[str, Any]:
     if kind_of(path) == CSV:
         try:
             with open(_beside(path), "rb") as file:
@@ -216,22 +214,22 @@ def _read_head(path: Source) -> dict[str, Any]:
     return head
 
 
-def _translated(piece: Piece, names: Names) -> NumberedTable:
-    """Return the columns with labels, exact costs and numbers instead of a file's cells."""
-    states = Known("state", names.states, in_file=True)
+def _translated(piece: TablePiece, names: Names) -> NumberedTable:
+    """Read the cells of a file: labels, exact costs and numbers."""
+    states = LabelFinder("state", names.states, in_file=True)
     readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):
-        readers[str(p)] = Known(f"action of player {p!r}", own, in_file=True).label
+        readers[str(p)] = LabelFinder(f"action of player {p!r}", own, in_file=True).label
     readers |= dict.fromkeys(("t", "probability", *(f"reward_{p}" for p in names.players)), read_float)
     read_cost = functools.cache(_read_cost)  # so that equal distributions are one object
     readers |= {str(label): read_cost for label in cost_columns(list(readers), names.constraints)}
-    found = {c: piece.read(c, readers[c]) if c in readers else values for c, values in piece.columns.items()}
-    return NumberedTable(found, piece.lines)
+    translated = {c: piece.read(c, readers[c]) if c in readers else values for c, values in piece.columns.items()}
+    return NumberedTable(translated, piece.lines)
 
 
 def _read_cost(value: Any) -> Any:
     return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
 
 
-def _beside(path: Source) -> str:
+def _beside(path: FilePath) -> str:
     return fspath(path) + ".json"

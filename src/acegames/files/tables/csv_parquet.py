@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,11 +22,10 @@ from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
 from acegames.model.to_table import objects
 from acegames.model.written import label_to_data, show, unknown
+from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import writing
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED
-
-Source = str | PathLike[str]
 
 CHUNK = 2**16  # lines that are held at once
 CSV, PARQUET = ".csv", ".parquet"
@@ -34,25 +33,27 @@ META = b"acegames"
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class TablePiece:
     """Some lines of a table."""
 
     columns: Mapping[str, Sequence[Any]]  # all of one length
     lines: Sequence[int]  # the number of each line: in a CSV file where it begins, else from 0
 
     def read(self, column: str, reader: Callable[[Any], Any]) -> list[Any]:
-        """Return `reader` of each value; InvalidOption names the line where it raises ValueError."""
-        found = []
+        """Return `reader` of each value; InvalidOption names the line where it raises
+        ValueError.
+        """
+        results = []
         for line, value in zip(self.lines, self.columns[column], strict=True):
             try:
-                found.append(reader(value))
+                results.append(reader(value))
             except (ValueError, TypeError) as error:  # the latter from values that have no hash
-                told = error if isinstance(error, ValueError) else f"{show(value)} is not a number"
-                raise InvalidOption(f"line {line}, column {column!r}: {told}") from None
-        return found
+                problem = error if isinstance(error, ValueError) else f"{show(value)} is not a number"
+                raise InvalidOption(f"line {line}, column {column!r}: {problem}") from None
+        return results
 
 
-def kind_of(path: Source) -> str:
+def kind_of(path: FilePath) -> str:
     """Return `.csv` or `.parquet`; InvalidOption for another ending."""
     suffix = Path(path).suffix.lower()
     if suffix not in (CSV, PARQUET):
@@ -60,7 +61,7 @@ def kind_of(path: Source) -> str:
     return suffix
 
 
-def write_pieces(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]], meta: str = "") -> int:
+def write_pieces(path: FilePath, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]], meta: str = "") -> int:
     """Write a table and return how many lines it has; `meta` goes along in a Parquet file."""
     for name in names:
         label_to_data("column", name)  # says what is wrong with the name, if anything
@@ -81,7 +82,7 @@ def write_pieces(path: Source, names: list[str], pieces: Iterable[Sequence[NDArr
     return lines
 
 
-def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]]) -> int:
+def _write_csv(path: FilePath, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]]) -> int:
     lines = 0
     with writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -107,14 +108,12 @@ def _check_lengths(texts: Sequence[str]) -> None:
         raise InvalidOption(f"a label or cost takes {longest} characters, CSV allows {most}; write {PARQUET}")
 
 
-def read_pieces(path: Source) -> Iterator[Piece]:
-    """Return the table in a file, a piece at a time; BadFile, without its name, where it is
-    damaged.
-    """
+def read_pieces(path: FilePath) -> Iterator[TablePiece]:
+    """Yield the table in a file piece by piece; BadFile, without its name, where it is damaged."""
     return _read_parquet(path) if kind_of(path) == PARQUET else _read_csv(path)
 
 
-def _read_csv(path: Source) -> Iterator[Piece]:
+def _read_csv(path: FilePath) -> Iterator[TablePiece]:
     rows = _csv_rows(path)
     begin, names = next(rows, (1, []))
     if not names:
@@ -126,10 +125,10 @@ def _read_csv(path: Source) -> Iterator[Piece]:
             if len(row) != len(names):
                 raise BadFile(f"line {line}: {len(row)} entries, there are {len(names)} columns")
         lines, entries = zip(*some, strict=True)
-        yield Piece(dict(zip(names, zip(*entries, strict=True), strict=True)), lines)
+        yield TablePiece(dict(zip(names, zip(*entries, strict=True), strict=True)), lines)
 
 
-def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, each with the line where it begins."""
     line = 1
     with open(path, encoding="utf-8-sig", newline="") as file:
@@ -145,7 +144,7 @@ def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
             raise BadFile(f"line {line} or later: not UTF-8 text ({error})") from None
 
 
-def _read_parquet(path: Source) -> Iterator[Piece]:
+def _read_parquet(path: FilePath) -> Iterator[TablePiece]:
     first = held = 0
     with _parquet_file(path) as file:
         most = UNFOLDED.at(os.stat(path).st_size)
@@ -154,22 +153,22 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
             if held > most:
                 raise TooLarge(f"unfolds to more than {most} bytes, too many for a file of that size")
             columns = {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
-            yield Piece(columns, range(first, first + batch.num_rows))
+            yield TablePiece(columns, range(first, first + batch.num_rows))
             first += batch.num_rows
 
 
-def read_meta(path: Source) -> bytes:
+def read_meta(path: FilePath) -> bytes:
     """Return the text that was written along with a Parquet table."""
     with _parquet_file(path) as file:
-        found: bytes | None = (file.schema_arrow.metadata or {}).get(META)
-    if found is None:
+        meta: bytes | None = (file.schema_arrow.metadata or {}).get(META)
+    if meta is None:
         raise BadFile("what belongs to the table of a game is missing")
-    return found
+    return meta
 
 
 @contextlib.contextmanager
-def _parquet_file(path: Source) -> Iterator[Any]:
-    """An open Parquet file; BadFile where it is damaged."""
+def _parquet_file(path: FilePath) -> Iterator[Any]:
+    """Open a Parquet file; BadFile where it is damaged."""
     arrow, parquet = _arrow()
     with open(path, "rb") as file:
         try:
@@ -186,16 +185,16 @@ def _arrow() -> tuple[Any, Any]:
 
 
 def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
-    """Return labels as cells: ints and text as they are, others as JSON; InvalidGame if two are
+    """Return labels as cells: ints and text as they are, others as JSON; InvalidGame if two look
     alike.
     """
-    found = cells(labels, lambda label: _cell(kind, label))
+    labelled = cells(labels, lambda label: _cell(kind, label))
     seen: dict[Any, Label] = {}
-    for cell, label in zip(found.tolist(), labels, strict=True):
+    for cell, label in zip(labelled.tolist(), labels, strict=True):
         if cell in seen:
             raise InvalidGame(f"{kind}: the labels {seen[cell]!r} and {label!r} look alike in a table; relabel one")
         seen[cell] = label
-    return found
+    return labelled
 
 
 def cells(values: Sequence[Any], text: Callable[[Any], str] = str) -> NDArray[Any]:
@@ -212,7 +211,7 @@ def _cell(kind: str, label: Label) -> str:
     return json.dumps(label_to_data(kind, label), ensure_ascii=False)
 
 
-class Known:
+class LabelFinder:
     """Finds labels by themselves, or by what stands for them in a table.
 
     A table in memory may hold the labels themselves or their texts; a file holds the texts.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
-from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, label_cells, read_float
+from acegames.files.tables.csv_parquet import CHUNK, LabelFinder, TablePiece, label_cells, read_float
 from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import exact
@@ -45,7 +45,8 @@ def policy_columns(of: Policy | MarkovGame) -> list[str]:
 
 
 def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None = None) -> Iterator[list[NDArray[Any]]]:
-    """Yield the lines, a piece at a time: with the labels themselves, or with their cells in files.
+    """Yield a policy's lines piece by piece: with the labels themselves, or with their cells in
+    files.
 
     TooLarge, before the first, where the policy does not list its pairs at some time.
     """
@@ -81,21 +82,23 @@ def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
 
 
 def _listed(policy: Policy, space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
+    """Yield the pairs of one time in order, in pieces: states (Q,) and whole units spent (Q, M)."""
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
-        state, kept = space.spent(cells[first : first + CHUNK])
+        state, counted = space.spent(cells[first : first + CHUNK])
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
-            total[:, list(dims)] = kept
+            total[:, list(dims)] = counted
         if policy.reached is not None:
             policy.reached.fill_sums(total)
         yield in_pair_order(state, total)
 
 
 def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
-    """Turns whole units into exact amounts: whole numbers, floats where exact, else text."""
+    """Return a function from whole units to exact amounts: whole numbers, floats where exact, else
+    text.
+    """
     spaces = [layer.space for layer in policy.layers] + list(policy.reached.layers if policy.reached else ())
     largest = max((int(np.abs(ends[:, m]).max(initial=0)) for s in spaces for ends in (s.least, s.most)), default=0)
     unit = policy.tracker.units[m]
@@ -107,10 +110,10 @@ def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
     def amounts(units: Ints) -> NDArray[Any]:
         distinct, inverse = np.unique(units, return_inverse=True)
         exact_ones = [k * unit for k in distinct.tolist()]
-        found = (
+        distinct_amounts = (
             np.array(list(map(float, exact_ones))) if decimal else objects([str(write_number(x)) for x in exact_ones])
         )
-        return found[inverse.reshape(-1)]
+        return distinct_amounts[inverse.reshape(-1)]
 
     return amounts
 
@@ -118,7 +121,7 @@ def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
 # -- and back --------------------------------------------------------------------------------------
 
 
-class _Lines(NamedTuple):
+class _PolicyLines(NamedTuple):
     """The lines of a table, by indices."""
 
     t: Ints  # (L,)
@@ -127,13 +130,13 @@ class _Lines(NamedTuple):
     action: Ints  # (L, N)
     prob: Floats  # (L,)
 
-    def some(self, which: Any) -> _Lines:
-        """Return some of the lines, in this order."""
-        return _Lines(*(part[which] for part in self))
+    def some(self, which: Any) -> _PolicyLines:
+        """Select some of the lines, in this order."""
+        return _PolicyLines(*(part[which] for part in self))
 
 
 def policy_from_pieces(
-    pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None, *, in_file: bool
+    pieces: Iterator[TablePiece], game: MarkovGame, concept: Concept, tracker: CostTracker | None, *, in_file: bool
 ) -> Policy:
     """Build a policy from lines in any order; InvalidOption says what is wrong."""
     counted = game if tracker is None or tracker.exact else rounded_by(game, tracker.rounding)
@@ -160,7 +163,7 @@ def policy_from_pieces(
     return policy
 
 
-def _read(pieces: Iterator[Piece], game: MarkovGame, whole: Lattice, *, in_file: bool) -> _Lines:
+def _read(pieces: Iterator[TablePiece], game: MarkovGame, whole: Lattice, *, in_file: bool) -> _PolicyLines:
     def time(value: Any) -> int:
         t = read_float(value)
         if not (0 <= t < game.horizon and t.is_integer()):
@@ -174,25 +177,25 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, whole: Lattice, *, in_file:
         return p
 
     who = zip(game.players, game.actions, strict=True)
-    actions = [Known(f"action of player {p!r}", own, in_file=in_file).number for p, own in who]
+    actions = [LabelFinder(f"action of player {p!r}", own, in_file=in_file).number for p, own in who]
     amounts = [functools.cache(functools.partial(_units, unit)) for unit in whole.units]
-    states = Known("state", game.states, in_file=in_file)
+    states = LabelFinder("state", game.states, in_file=in_file)
     readers: list[Callable[[Any], Any]] = [time, states.number, *amounts, *actions]
     names = policy_columns(game)
-    found: list[_Lines] = []
+    lines: list[_PolicyLines] = []
     for piece in pieces:
         _check_names(piece, names)
         *columns, prob = (piece.read(*column) for column in zip(names, [*readers, chance], strict=True))
         t, state, *rest = np.array(columns, dtype=np.int64).reshape(len(readers), -1)
         total, action = np.split(np.array(rest).T, [len(whole.units)], axis=1)
-        found.append(_Lines(t, state, total, action, np.array(prob, dtype=np.float64)))
-    if not found:
+        lines.append(_PolicyLines(t, state, total, action, np.array(prob, dtype=np.float64)))
+    if not lines:
         raise InvalidOption("the table has no lines")
-    every = _Lines(*map(np.concatenate, zip(*found, strict=True)))
+    every = _PolicyLines(*map(np.concatenate, zip(*lines, strict=True)))
     return every.some(every.prob > 0)
 
 
-def _check_names(piece: Piece, names: list[str]) -> None:
+def _check_names(piece: TablePiece, names: list[str]) -> None:
     missing = [name for name in names if name not in piece.columns]
     if missing:
         there, wanted = ", ".join(map(show, piece.columns)) or "none", ", ".join(map(show, names))
@@ -218,7 +221,7 @@ class _Builder:
     whole: Lattice
     independent: bool  # whether players draw on their own, as under Nash
 
-    def layer(self, t: int, lines: _Lines, after: PolicyLayer | None) -> PolicyLayer:
+    def layer(self, t: int, lines: _PolicyLines, after: PolicyLayer | None) -> PolicyLayer:
         """Return the layer of one time, with what each pair is worth."""
         if not len(lines.t):
             raise InvalidOption(f"t={t}: the table has no lines for it, the horizon is {self.game.horizon}")
@@ -237,8 +240,8 @@ class _Builder:
         mixed = by_player(nodes, table, mixed, self.game) if self.independent else mixed
         return file_layer(space, table, code, np.add.reduceat(lines.prob[:, None] * worth, first), mixed)[0]
 
-    def _rows(self, table: Layer, lines: _Lines) -> tuple[Ints, Ints]:
-        """Return the row of each line, and pointers from pairs to lines, once these are checked."""
+    def _rows(self, table: Layer, lines: _PolicyLines) -> tuple[Ints, Ints]:
+        """Check the lines, and return the row of each and the pointers from pairs to lines."""
         offsets = action_offsets(self.game)
         row = RowIndex(table.row_ptr, table.action, offsets).find(lines.state, lines.action)
         if len(bad := np.flatnonzero(row < 0)):
@@ -261,7 +264,7 @@ class _Builder:
             raise self._wrong(lines, first[bad[0]], problem)
         return row, ptr
 
-    def _add_following(self, worth: Floats, table: Layer, lines: _Lines, row: Ints, after: PolicyLayer) -> None:
+    def _add_following(self, worth: Floats, table: Layer, lines: _PolicyLines, row: Ints, after: PolicyLayer) -> None:
         """Add the expected value of what comes after each line."""
         count = table.out_ptr[row + 1] - table.out_ptr[row]
         for some in np.split(np.arange(len(row)), 1 + np.flatnonzero(np.diff(np.cumsum(count) // OUTCOMES))):
@@ -276,7 +279,7 @@ class _Builder:
                 raise self._wrong(lines, line[k], problem, played=True)
             worth[some] += np.add.reduceat(table.prob[out][:, None] * after.values_at(pair), begin[:-1])
 
-    def _wrong(self, lines: _Lines, line: int, problem: str, *, played: bool = False) -> InvalidOption:
+    def _wrong(self, lines: _PolicyLines, line: int, problem: str, *, played: bool = False) -> InvalidOption:
         """Return an error that names the pair of a line, and its joint action where that is to
         blame.
         """
@@ -285,7 +288,7 @@ class _Builder:
         return InvalidOption(f"{spot}, spent {self.whole.spent(spent)!r}: {who}{problem}")
 
 
-def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
+def _joined(ptr: Ints, lines: _PolicyLines, offsets: Ints) -> Ints:
     """Return the pairs at which the players do not draw independently of each other."""
     numbers = int(offsets[-1])
     own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)

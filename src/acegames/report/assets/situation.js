@@ -171,17 +171,17 @@ function why(t, [kind, probability, next, after, over]) {
 
 function leaving(record, rows) {
   if (!record[LEAVING].length) return el("p", {}, "No player has another action here.");
-  const told = DATA.told;
+  const interim = DATA.interim;
   const lines = record[LEAVING].map(([i, from, chance, to, loss, bar]) => {
-    const when = told ? `told ${DATA.actions[i][from]}${chance < 1 ? ` (${percent(chance)})` : ""}` : null;
+    const when = interim ? `told ${DATA.actions[i][from]}${chance < 1 ? ` (${percent(chance)})` : ""}` : null;
     const effect = loss !== null ? el("span", { class: "loss" }, loss < -ROUNDING * WORTH ? `gains ${number(-loss)}` : number(loss)) : "–";
     const status = loss !== null ? el("span", { class: "tag good" }, "safe") : el("span", {}, el("span", { class: "tag bad" }, "not safe: "), bar < 0 ? "it can lead to a joint action that is not legal" : `it can lead to ${joint(rows[bar])}, which is infeasible`);
     return el("tr", { class: loss === null ? "unsafe" : "safe", "data-player": i, "data-told": from, "data-action": to },
-      el("th", { scope: "row" }, DATA.players[i]), told ? el("td", { "data-label": "when" }, when) : null, el("td", { "data-label": "plays instead" }, DATA.actions[i][to]), el("td", { class: "number", "data-label": "loses" }, effect), el("td", { class: "reason" }, status));
+      el("th", { scope: "row" }, DATA.players[i]), interim ? el("td", { "data-label": "when" }, when) : null, el("td", { "data-label": "plays instead" }, DATA.actions[i][to]), el("td", { class: "number", "data-label": "loses" }, effect), el("td", { class: "reason" }, status));
   });
-  const headings = [["player"], ...(told ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe deviation?"]];
+  const headings = [["player"], ...(interim ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe deviation?"]];
   const body = el("tbody", {}, lines.slice(0, 2 * MOST_ROWS));
-  const caption = told ? "Against a recommendation, as the average over what the others may have been told" : DATA.product ? "Whatever the others draw" : "Committing to the action beforehand, whatever is recommended";
+  const caption = interim ? "Against a recommendation, as the average over what the others may have been told" : DATA.product ? "Whatever the others draw" : "Committing to the action beforehand, whatever is recommended";
   const whole = scrolling(el("table", { class: "wide", id: "deviations" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, headings.map(([text, kind]) => el("th", { scope: "col", class: kind || null }, text)))), body));
   if (lines.length <= 2 * MOST_ROWS) return whole;
   const more = el("button", { type: "button", class: "quiet", on: { click: () => { body.append(...lines.slice(2 * MOST_ROWS)); more.remove(); } } }, `Show all ${lines.length}`);

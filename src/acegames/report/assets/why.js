@@ -13,7 +13,7 @@ function aim(values) {
 const better = (a, b) => (objective.of === "gap" ? b - a : a - b) > ROUNDING * WORTH;
 
 function gains([i, action, gain]) {
-  const by = DATA.told || DATA.product || N === 1 ? "by playing" : "by committing beforehand to";
+  const by = DATA.interim || DATA.product || N === 1 ? "by playing" : "by committing beforehand to";
   return `${DATA.players[i]} would gain ${written(gain, 0)} ${by} ${DATA.actions[i][action]}`;
 }
 

@@ -18,9 +18,7 @@ from acegames.model.arrays import Ints, in_order, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
-from acegames.report.alternatives import alternatives, best_deviations
-from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
-from acegames.report.reasons import Reasons
+from acegames.report.reasons import NOT_LEGAL, Deviation, Reasons, alternatives, best_deviations, deviations
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve_budgets import spread
 from acegames.system.progress import OnProgress, Teller
@@ -49,12 +47,12 @@ def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = Non
     """Return how often play came to each situation, over the given episodes or all of them."""
     some = slice(None) if episodes is None else list(episodes)
     state, counted = rollouts.state[some], rollouts.counted[some]
-    found: dict[Key, int] = {}
+    visits: dict[Key, int] = {}
     for t in range(view.game.horizon):
         total = view.whole(counted[:, t - 1]) if t else np.tile(view.lattice.start, (len(state), 1))
         keys, count = np.unique(np.column_stack([state[:, t], total]), axis=0, return_counts=True)
-        found |= {(t, *key): n for key, n in zip(keys.tolist(), count.tolist(), strict=True)}
-    return found
+        visits |= {(t, *key): n for key, n in zip(keys.tolist(), count.tolist(), strict=True)}
+    return visits
 
 
 SHARES = (
@@ -73,55 +71,53 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
         return Chosen(tuple(in_pair_order(*view.listed(t)) for t in range(horizon)), number, number)
-    kept: set[Key] = set()
+    picked: set[Key] = set()
     kinds, often = [], _often(view, visits)
     for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
-        others = [key for key in dict.fromkeys(keys) if key not in kept]
-        room = min(most - len(kept), max(1, int(share * most)))
-        kept |= set(others[:room] if keys is often else (others[k] for k in spread(0, len(others) - 1, room)))
-        if room and others:
-            kinds.append(every if len(others) <= room else some)
-    before = len(kept)
-    kept |= set(_spread(view, most - len(kept), kept, number))
-    kinds += ["an even sample of the rest"] * (len(kept) > before)
-    kept |= set([key for key in often if key not in kept][: most - len(kept)])
-    table = np.array(sorted(kept), dtype=np.int64).reshape(len(kept), 2 + len(view.game.constraints))
+        others = [key for key in dict.fromkeys(keys) if key not in picked]
+        allowed = min(most - len(picked), max(1, int(share * most)))
+        picked |= set(others[:allowed] if keys is often else (others[k] for k in spread(0, len(others) - 1, allowed)))
+        if allowed and others:
+            kinds.append(every if len(others) <= allowed else some)
+    before = len(picked)
+    picked |= set(_spread(view, most - len(picked), picked, number))
+    kinds += ["an even sample of the rest"] * (len(picked) > before)
+    picked |= set([key for key in often if key not in picked][: most - len(picked)])
+    table = np.array(sorted(picked), dtype=np.int64).reshape(len(picked), 2 + len(view.game.constraints))
     at = np.split(table[:, 1:], np.searchsorted(table[:, 0], range(1, horizon)))
-    return Chosen(tuple((part[:, 0], part[:, 1:]) for part in at), number, len(kept), tuple(kinds))
+    return Chosen(tuple((part[:, 0], part[:, 1:]) for part in at), number, len(picked), tuple(kinds))
 
 
 def _often(view: View, visits: dict[Key, int]) -> list[Key]:
-    """Return what play visits, the most frequent of each time in turn."""
+    """Return the situations that play visits, the most frequent of each time in turn."""
     by_time: list[list[Key]] = [[] for _ in range(view.game.horizon)]
     for key in sorted(visits, key=lambda key: (-visits[key], key)):
         by_time[key[0]].append(key)
     return [key for row in zip_longest(*by_time) for key in row if key is not None]
 
 
-def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
-    """Return situations besides those kept, evenly over times and, in each, over states and
-    amounts.
-    """
-    found: list[Key] = []
+def _spread(view: View, wanted: int, known: set[Key], number: int) -> list[Key]:
+    """Return further situations, evenly over times and, in each, over states and amounts."""
+    others: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
         state, total = view.listed(t)
-        some = spread(0, len(state) - 1, 2 + int(len(state) * (wanted + len(kept)) / number))
-        found += [key for k in some if (key := (t, int(state[k]), *total[k].tolist())) not in kept]
-    return [found[k] for k in spread(0, len(found) - 1, wanted)]
+        some = spread(0, len(state) - 1, 2 + int(len(state) * (wanted + len(known)) / number))
+        others += [key for k in some if (key := (t, int(state[k]), *total[k].tolist())) not in known]
+    return [others[k] for k in spread(0, len(others) - 1, wanted)]
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
     """Return the least and the largest cumulative cost of each constraint, by visited time and
     state.
     """
-    found: list[Key] = []
+    keys: list[Key] = []
     for t, places in groupby(sorted({key[:2] for key in visits}), key=lambda place: place[0]):
         state, total = view.listed(t)
         for _, s in places:
             here = total[slice(*np.searchsorted(state, [s, s + 1]))]
             for column in here.T:
-                found += [(t, s, *here[k].tolist()) for k in (column.argmin(), column.argmax())]
-    return found
+                keys += [(t, s, *here[k].tolist()) for k in (column.argmin(), column.argmax())]
+    return keys
 
 
 def describe(
@@ -149,13 +145,13 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
     values = view.values(stage.t, stage.state, stage.total)
     pair = view.policy.pairs(stage.t, stage.state, stage.total)
     ptr, row, prob = view.policy.layers[stage.t].strategies(stage.state, pair)
-    found, leaving = [], best_deviations(view, stage)
+    records, leaving = [], best_deviations(view, stage)
     for p, s in enumerate(stage.state.tolist()):
         begin, here = int(layer.row_ptr[s]), slice(ptr[p], ptr[p + 1])
         played = dict(zip(row[here].tolist(), prob[here].tolist(), strict=True))
         good = [e for e in stage.entries(p) if stage.feasible[e]]
         bad = [e for e in stage.entries(p) if not stage.feasible[e]]
-        found.append(
+        records.append(
             [
                 s,
                 view.spent(stage.total[p]),
@@ -164,7 +160,7 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
                 [[int(stage.row[e]) - begin, *map(shown, stage.worth[e].tolist())] for e in good],
                 [[int(stage.row[e]) - begin, *reasons.of(stage, e)] for e in bad],
                 [
-                    [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
+                    [d.player, d.signal, shown(d.chance), d.action, *_outcome(d, begin)]
                     for d in deviations(view, stage, p, played)
                 ],
                 [
@@ -177,39 +173,41 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
                 ],
             ]
         )
-    return found
+    return records
 
 
-def _outcome(found: Deviation, begin: int) -> list[Any]:
+def _outcome(deviation: Deviation, begin: int) -> list[Any]:
     """Return the loss; or None and the row, counted from the state's first, that bars the
     deviation.
     """
-    if found.barred_by is None:
-        return [shown(found.loss)]
-    return [None, found.barred_by - begin if found.barred_by >= 0 else NOT_LEGAL]
+    if deviation.barred_by is None:
+        return [shown(deviation.loss)]
+    return [None, deviation.barred_by - begin if deviation.barred_by >= 0 else NOT_LEGAL]
 
 
 def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]]]:
-    """For each time and state in the page: cumulative costs, values, the likeliest joint action."""
+    """Return cumulative costs, values and the likeliest joint action for each time and state in the
+    page.
+    """
     groups = sum(len(np.unique(state)) for state, _ in chosen.at)
-    room = max(20, most // max(1, groups))
-    found = []
+    most_cells = max(20, most // max(1, groups))
+    by_time = []
     for t, (here, _) in enumerate(chosen.at):
         state, total = view.listed(t)
         shares = {}
         for s in np.unique(here).tolist():
             of_state = total[slice(*np.searchsorted(state, [s, s + 1]))]
-            cells, ranges = _coarser(of_state, room)
+            cells, ranges = _coarser(of_state, most_cells)
             shares[str(s)] = _cells(view, t, s, cells) | {"of": len(of_state)}
             if ranges is not None:
                 shares[str(s)]["r"] = _in_amounts(view, ranges)
-        found.append(shares)
-    return found
+        by_time.append(shares)
+    return by_time
 
 
 def _coarser(total: Ints, most: int) -> tuple[Ints, list[Ints] | None]:
-    """Return one situation of each box of k amounts in each constraint; k leaves at most `most`
-    boxes.
+    """Return one situation of each box of k amounts in each constraint, with k such that at most
+    `most` boxes remain.
 
     A box is left out only if none of its situations can occur. Also the least and the largest
     amount (B, 2) of each range that makes the boxes, by constraint; None where nothing is left out.
@@ -233,7 +231,7 @@ def _coarser(total: Ints, most: int) -> tuple[Ints, list[Ints] | None]:
 
 
 def _in_amounts(view: View, ranges: list[Ints]) -> list[list[list[float]]]:
-    """Ranges of whole units in the user's own."""
+    """Convert ranges of whole units to the user's own units."""
     lattice = np.zeros((max(map(len, ranges)), 2, len(ranges)), dtype=np.int64)
     for m, part in enumerate(ranges):
         lattice[: len(part), :, m] = part
@@ -268,5 +266,7 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
 
 
 def round_off(x: float) -> Any:
-    """Five digits, or all left of the point: enough for a colour and the table behind it."""
+    """Round to five digits, or to all left of the point: enough for a colour and the table behind
+    it.
+    """
     return shown(round(x) if abs(x) >= 1e5 else float(f"{x:.5g}"))

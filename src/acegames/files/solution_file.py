@@ -4,14 +4,14 @@ The layers of a mapped file (see `container`) are read and checked when they are
 against checksums, every index against its range, the number of their pairs against the header. All
 else is checked when the file is opened.
 
-Versions 1 and 2 listed the mixed pairs of a layer, `mixed_pair`, and where the record of each
-begins, `mixed_ptr`; now the size of each record is enough, because its pair has the code 0.
-
 The *table* of a time is its legal joint actions, `row_ptr` and `action`. It is stored once for all
-times that have it, and known by the content of both arrays. Early versions knew it by `action`
-alone: of two times with equal `action`, both got the `row_ptr` of the later one, and the policy
-that was read played other joint actions. Such files lack `table_digest`. The tables of a solution
-are compared with its game; a policy without game is refused unless its tables can be no others.
+times that have it, known by the content of both arrays, and `table_digest` is a digest of the
+tables of all times. The tables of a solution are compared with its game as well.
+
+A file must not state one thing and hold another. `check_stated` compares with the policy in the
+file at next to no cost: every reader does it. `check_played` looks at the situations of simulated
+episodes, at a few times the price of the simulation. `as_stated` compares with what the verifier
+finds, at the price of a verification.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from dataclasses import asdict, fields, replace
 from numbers import Real
 from os import PathLike, fspath
 from pathlib import Path
-from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,26 +35,25 @@ from acegames.files.formats import format_of, holds_game, looks_like_archive
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
-from acegames.files.stated import check_stated
 from acegames.files.tables import SMALLER
 from acegames.model.amounts import LARGEST
-from acegames.model.arrays import pointers
-from acegames.model.game import MarkovGame
+from acegames.model.arrays import Floats, Ints, pointers, spans
+from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
+from acegames.numerics import STATED
 from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
-from acegames.policy.filing import marked, smallest
-from acegames.policy.layer import PolicyLayer, Reached
-from acegames.policy.on_demand import OnDemand, Source
+from acegames.policy.layer import PolicyLayer, Reached, project
+from acegames.policy.on_demand import OnDemand, Source, count_pairs
 from acegames.policy.policy import Policy
+from acegames.policy.simulation import Rollouts
+from acegames.policy.situations import View
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
 from acegames.safety.sums import Sums
-from acegames.solving.guarantee import Guarantee
+from acegames.solving.guarantee import Guarantee, guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import (
-    BLOCK_VERSION,
-    WITHOUT_RESERVOIRS,
     Below,
     damage_of,
     is_mapped,
@@ -65,6 +63,10 @@ from acegames.system.container import (
 )
 from acegames.system.endings import PAGES, READABLE, TEXT
 from acegames.system.memory import within_memory
+
+if TYPE_CHECKING:
+    from acegames.verifier import Certificate
+
 
 POLICY = "acegames-policy"
 LABELS = ("players", "states", "actions", "constraints")
@@ -78,12 +80,12 @@ Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
     _check_ending(path, "policy")
-    write_archive(path, POLICY, *_policy_to_archive(policy), _format_version(policy))
+    write_archive(path, POLICY, *_policy_to_archive(policy))
 
 
 def _check_ending(path: str | PathLike[str], what: str) -> None:
-    """Raise InvalidOption where a file's name says that it holds a game, code, or something to
-    read.
+    """Raise InvalidOption where the name of a file says that it holds a game, code or a
+    document.
     """
     ending = Path(path).suffix.lower()
     if holds_game(path) or ending in READABLE:
@@ -92,15 +94,15 @@ def _check_ending(path: str | PathLike[str], what: str) -> None:
         raise InvalidOption(
             f"path {fspath(path)}: a {what} is an archive, {other}; choose another ending, such as .ace{page}"
         )
-    if (found := format_of(path)) is not None and found.kind == CODE:
+    if (other_format := format_of(path)) is not None and other_format.kind == CODE:
         raise InvalidOption(
-            f"path {fspath(path)}: a {what} is an archive, not {found.words}; policy.export(path) writes that, and an "
+            f"path {fspath(path)}: a {what} is an archive, not {other_format.words}; policy.export(path) writes that, and an "
             "archive has another ending, such as .ace"
         )
 
 
 def _check_source(path: str | PathLike[str], what: str) -> None:
-    """Raise BadFile where a file is text, as games are."""
+    """Raise BadFile for a text file, which holds a game and no solution."""
     if Path(path).suffix.lower() in TEXT and not looks_like_archive(path):
         name = fspath(path)
         solve = f"solve it and save the solution: solve(load({name!r})).save('solution.ace')"
@@ -131,19 +133,7 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
-    write_archive(
-        path, SOLUTION, header, arrays | {"values": solution.values}, _format_version(solution.policy, solution.game)
-    )
-
-
-def _format_version(policy: Policy, game: MarkovGame | None = None) -> int:
-    """Return an older acegames would count a reservoir like a plain budget, would take totals that
-    do not follow from others for reached ones, and would overlook what the outcomes of the game
-    pay, so it must refuse the file.
-    """
-    sums = policy.reached is not None and policy.reached.sums is not None
-    pays = game is not None and any(layer.payments is not None for layer in game.layers)
-    return BLOCK_VERSION if sums or pays or any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
+    write_archive(path, SOLUTION, header, arrays | {"values": solution.values})
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
@@ -202,21 +192,21 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
 def _boxes_to_archive(prefix: str, space: LayerSpace) -> dict[str, NDArray[Any]]:
     assert space.cells is not None
     cells = space.cells.smaller(space.total)  # so that files do not tell whether boxes or lists were solved
-    found = {"keys": cells.keys, "bits": cells.bits} | {name: getattr(space, name) for name in BOX_ARRAYS}
-    return {f"{prefix}/{name}": array for name, array in found.items() if array is not None}
+    arrays = {"keys": cells.keys, "bits": cells.bits} | {name: getattr(space, name) for name in BOX_ARRAYS}
+    return {f"{prefix}/{name}": array for name, array in arrays.items() if array is not None}
 
 
 def _policy_from_archive(
     header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str], game: MarkovGame | None = None
 ) -> Policy:
-    """Return the policy, held against its game if given.
+    """Read a policy, and compare it with its game if that is given.
 
     The layers of a mapped file are checked when they are first used, others here.
     """
     concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     players, states, actions, constraints = names_from_data(header)
     units = tuple(read_exact(u) for u in header["units"])
-    rounding = tuple(map(_rounding_from_data, header.get("rounding", ())))
+    rounding = tuple(map(_rounding_from_data, header["rounding"]))
     policy = Policy(
         *(players, states, actions),
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
@@ -233,15 +223,12 @@ def _policy_from_archive(
     tables = {k: (arrays[f"row_ptr/{k}"], arrays[f"action/{k}"]) for k in table_at}
     if game is not None:
         _check_game(policy, [tables[k] for k in table_at], game)
-    if "table_digest" in header:
-        if header["table_digest"] != _together(_table_digests([tables[k] for k in table_at])):
-            raise BadFile("damaged: the joint actions of the policy are not those that it was saved with")
-    elif game is None:
-        _check_early_tables(table_at, tables)
-    counts = header.get("pairs")  # of each time; not in version 1
-    if counts is not None and (len(counts) != len(table_at) or not all(type(n) is int and n > 0 for n in counts)):
+    if header["table_digest"] != _together(_table_digests([tables[k] for k in table_at])):
+        raise BadFile("damaged: the joint actions of the policy are not those that it was saved with")
+    counts = header["pairs"]  # of each time
+    if len(counts) != len(table_at) or not all(type(n) is int and n > 0 for n in counts):
         raise BadFile("does not state how many pairs each time has")
-    valued = header.get("keeps_values", True)
+    valued = header["keeps_values"]
     if type(valued) is not bool:
         raise BadFile(f"keeps_values is {show(valued)}, must be true or false")
     offsets = pointers(list(map(len, policy.actions))) if concept.product else None
@@ -249,12 +236,13 @@ def _policy_from_archive(
     def layer(t: int) -> PolicyLayer:
         with damage_of(path):
             space = _boxes_from_archive(arrays, f"{t}")
-            stored = _layer_arrays(Below(arrays, f"{t}/"), space, values=valued)
-            found = PolicyLayer(space, *tables[table_at[t]], **stored, offsets=offsets)
-            check_layer(found, policy, policy.dims)
-            if counts is not None and len(found) != counts[t]:
-                raise BadFile(f"states {counts[t]} pairs at t={t}, and has {len(found)}")
-            return found
+            own = Below(arrays, f"{t}/")
+            stored: Any = {x: None if x == "values" and not valued else own[x] for x in LAYER_ARRAYS}
+            read = PolicyLayer(space, *tables[table_at[t]], **stored, offsets=offsets)
+            check_layer(read, policy, policy.dims)
+            if len(read) != counts[t]:
+                raise BadFile(f"states {counts[t]} pairs at t={t}, and has {len(read)}")
+            return read
 
     def reached(t: int) -> LayerSpace:
         with damage_of(path):
@@ -262,47 +250,18 @@ def _policy_from_archive(
             check_boxes(space, policy, reached_dims)
             return space
 
-    on_demand = is_mapped(arrays) and counts is not None
+    on_demand = is_mapped(arrays)
     source = Source.of(path) if on_demand else None
-    layers = OnDemand(counts or table_at, layer, source)
-    found = replace(policy, layers=layers if on_demand else tuple(layers))  # `layer` must not hold its owner
+    layers = OnDemand(counts, layer, source)
+    complete = replace(policy, layers=layers if on_demand else tuple(layers))  # `layer` must not hold its owner
     if header["reached"] is None:
-        return found
+        return complete
     reached_dims = tuple(int(d) for d in header["reached"])
     spaces = OnDemand(table_at, reached, source)
     sums = Sums.from_data(reached_dims, header["sums"]) if "sums" in header else None
     if sums is not None and max(sums.of) >= len(constraints):
         raise BadFile("a constraint that follows from others is none of the policy's")
-    return replace(found, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces), sums))
-
-
-def _layer_arrays(arrays: Arrays, space: LayerSpace, *, values: bool) -> dict[str, Any]:
-    """Return the arrays of a layer besides boxes and joint actions; earlier ones in today's form."""
-    other: dict[str, Any] = {} if values else {"values": None}
-    if "mixed_action" in arrays:  # so called in version 1, where records are by player
-        other["mixed_row"] = arrays["mixed_action"]
-    if "mixed_ptr" in arrays:
-        other["code"], other["mixed_size"] = _earlier_records(arrays, space)
-    return {name: other[name] if name in other else arrays[name] for name in LAYER_ARRAYS}
-
-
-def _earlier_records(arrays: Arrays, space: LayerSpace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the codes and the sizes of records, from the list of mixed pairs and pointers to
-    records.
-    """
-    code, pair, ptr = (arrays[name] for name in ("code", "mixed_pair", "mixed_ptr"))
-    if (
-        code.dtype.kind != "u"
-        or any(a.dtype != np.int64 for a in (pair, ptr))
-        or {code.ndim, pair.ndim, ptr.ndim} != {1}
-    ):
-        raise BadFile("an array of the policy has the wrong type")
-    code, size = marked(space, code, len(pair)), np.diff(ptr)
-    if len(ptr) != len(pair) + 1 or ptr[0] != 0 or not (size > 0).all():
-        raise BadFile("the records of the policy do not follow each other")
-    if len(pair) and not np.array_equal(np.flatnonzero(code == 0), pair):
-        raise BadFile("the policy has records of other pairs than those where play is mixed")
-    return code, smallest(size)
+    return replace(complete, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces), sums))
 
 
 def _check_fit(policy: Policy) -> None:
@@ -324,7 +283,7 @@ def _check_fit(policy: Policy) -> None:
 
 
 def _table_digests(tables: Sequence[Table]) -> list[bytes]:
-    """Return what tells the table of each time from others: digests of both of its arrays."""
+    """Return one digest for the table of each time, made of those of both of its arrays."""
     known: dict[int, bytes] = {}  # by identity, of single arrays, which the caller keeps alive
 
     def of(array: NDArray[Any]) -> bytes:
@@ -357,36 +316,8 @@ def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> No
         seen.add(key)
         if not same:
             raise BadFile(
-                f"the joint actions of the policy at t={t} are not those that are legal in the game at that time. The "
-                "file is damaged, or an earlier version of acegames wrote it, which could mix up the joint actions of "
-                "different times; solve the game again"
+                f"damaged: the joint actions of the policy at t={t} are not those that are legal in the game then"
             )
-
-
-def _check_early_tables(table_at: Sequence[int], tables: Mapping[int, Table]) -> None:
-    """Raise BadFile where an early version may have mixed up tables, and no game can tell."""
-    first: dict[int, int] = {}
-    for t, number in enumerate(table_at):
-        earlier = first.setdefault(number, t)
-        if earlier < t and not _only_way(*tables[number]):
-            raise BadFile(
-                "written by an earlier version of acegames, which could mix up the joint actions of different times, "
-                f"here of t={earlier} and t={t}. Without the game nobody can tell whether it did; solve the game again"
-            )
-
-
-def _only_way(row_ptr: NDArray[Any], action: NDArray[Any]) -> bool:
-    """Return whether the joint actions can be divided among the states in no other way.
-
-    Those of one state ascend, so a new state begins wherever they do not. Where this happens once
-    less than there are states, every state begins at such a place.
-    """
-    if row_ptr.dtype.kind != "i" or action.dtype.kind != "i" or (row_ptr.ndim, action.ndim) != (1, 2):
-        raise BadFile("an array of the policy has the wrong type")
-    step = np.diff(action.astype(np.int64), axis=0)
-    changing = np.argmax(step != 0, axis=1)  # the first player whose action is another one
-    begins = 1 + np.flatnonzero(step[np.arange(len(step)), changing] <= 0)
-    return np.array_equal(row_ptr[1:-1], begins)
 
 
 def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
@@ -411,18 +342,12 @@ def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
 def _stats_from_data(data: Any) -> Stats:
     stats = Stats(**data)
     counts = (stats.pairs, stats.programs, stats.repaired)
-    if (
-        not all(type(n) is int and n >= 0 for n in counts)
-        or type(stats.seconds) not in (int, float, NoneType)
-        or stats.where is not None
-    ):
+    if not all(type(n) is int and n >= 0 for n in counts) or (stats.seconds, stats.where) != (None, None):
         raise BadFile(f"what the solve took is {show(data)}, must be numbers")
     return stats
 
 
 def _guarantee_from_data(data: Any, game: MarkovGame) -> Guarantee:
-    if isinstance(data, str):  # files of exact solutions before there was rounding
-        data = {"text": data, "excess": [0] * len(game.constraints)}
     excess = tuple(plain(read_exact(x)) for x in data["excess"])
     if not isinstance(data["text"], str) or len(excess) != len(game.constraints):
         raise BadFile("the guarantee does not fit the game")
@@ -451,14 +376,14 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:
-    """Return the name of a concept and its fields, but for those that are None by default and now."""
-    given = {field: _plain_option(getattr(concept, field.name)) for field in fields(concept)}
-    written = {f.name: label_to_data(f.name, x) for f, x in given.items() if not f.default is x is None}
+    """Return the name of a concept and its fields, except those that are None as by default."""
+    options = {field: _plain_option(getattr(concept, field.name)) for field in fields(concept)}
+    written = {f.name: label_to_data(f.name, x) for f, x in options.items() if not f.default is x is None}
     return {"kind": type(concept).__name__, **written}
 
 
 def _plain_option(option: Any) -> Any:
-    """Return numbers may be of any type; a file holds floats."""
+    """Return an option with plain numbers, which alone can be written."""
     if isinstance(option, float):
         return float(option)
     if isinstance(option, tuple) and all(isinstance(w, (Real, np.number)) for w in option):
@@ -470,3 +395,111 @@ def _concept_from_data(data: Mapping[str, Any]) -> Concept:
     concept = CONCEPTS[data["kind"].lower()]
     names = {field.name for field in fields(concept) if field.default is not None or field.name in data}
     return concept(**{name: label_from_data(name, data[name]) for name in names})
+
+
+# -- what a file states and what it holds ----------------------------------------------------------
+
+TOGETHER = 2**16  # situations looked at together
+AGAIN = "it is damaged, solve the game again"
+
+
+def check_stated(solution: Solution) -> None:
+    """Raise BadFile unless values, guarantee and size are those of the policy, which fits the game.
+
+    The words of the guarantee are not compared: they also say which epsilon was given. Nor are
+    the values of a policy that keeps none; `as_stated` compares them all the same.
+    """
+    policy, start = solution.policy, _at_start(solution.policy)
+    weight = np.array([[p] for _, p in policy.initial])
+    expected = weight * policy.layers[0].values_at(start) if policy.keeps_values else solution.values[None]
+    most = STATED * np.abs(expected).sum(axis=0)
+    for player, said, own, off in zip(policy.players, solution.values, expected.sum(axis=0), most, strict=True):
+        if not abs(said - own) <= off:
+            stated = f"the file states that player {player!r} expects {said:.9g}"
+            raise BadFile(f"{stated}, its policy says {own:.9g}; {AGAIN}")
+    promised = guarantee(solution.game, solution.concept, policy.tracker.rounding).excess
+    for label, said, own in zip(policy.constraints, solution.guarantee.excess, promised, strict=True):
+        if exact(said) != exact(own):
+            stated = f"the file states that the budget of {label!r} is exceeded by at most {said}"
+            raise BadFile(f"{stated}, its policy promises {own}; {AGAIN}")
+    if solution.stats.pairs != (pairs := count_pairs(policy.layers)):
+        raise BadFile(f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; {AGAIN}")
+
+
+def _at_start(policy: Policy) -> Ints:
+    """Return the pair of each initial state, found without compiled code; BadFile where one
+    lacks.
+    """
+    layer, space = policy.layers[0], policy.layers[0].space
+    cells = layer.cells.listed(space.total)
+    state, counted = space.spent(cells)
+    box = np.searchsorted(space.states, state)
+    start = np.array([policy.tracker.start()], dtype=np.int64)
+    begins = (counted == np.maximum(space.lo[box], project(start, policy.dims))).all(axis=1)
+    begins &= ((space.least[box] <= start) & (start <= space.most[box])).all(axis=1)
+    pair = (cells if layer.by_cell else np.arange(len(cells)))[begins]
+    pairs = dict(zip(state[begins].tolist(), pair.tolist(), strict=True))
+    for s, _ in policy.initial:
+        if s not in pairs:
+            spent = f"{policy.tracker.spent(start[0])!r} spent" if start.any() else "nothing spent"
+            raise BadFile(f"the file has no answer at {place(0, policy.states[s])} with {spent}; {AGAIN}")
+    return np.array([pairs[s] for s, _ in policy.initial])
+
+
+def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
+    """Add a problem to the certificate for each player whose value is not the one that the file
+    states.
+    """
+    rounding = np.nan_to_num(certificate.rounding)
+    problems = [
+        f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
+        for player, said, value, off in zip(certificate.players, stated, certificate.values, rounding, strict=True)
+        if not np.isnan(value) and not abs(said - value) <= off + STATED * abs(value)
+    ]
+    return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
+
+
+def check_played(solution: Solution, rollouts: Rollouts) -> None:
+    """Raise BadFile unless stored values are those of what is played, wherever the episodes came.
+
+    In every situation x the value of what is played must be V(x) = E[r + V(next)]. This finds a
+    file in which only the strategies or only the values were changed. A policy that keeps no values
+    states nothing there.
+    """
+    if not solution.policy.keeps_values:
+        return
+    view = View.of(solution.game, solution.policy)
+    for t in range(view.game.horizon):
+        total = view.whole(rollouts.counted[:, t - 1]) if t else np.tile(view.lattice.start, (len(rollouts.state), 1))
+        here = np.unique(np.column_stack([rollouts.state[:, t].astype(np.int64), total]), axis=0)
+        for first in range(0, len(here), TOGETHER):
+            some = here[first : first + TOGETHER]
+            _check_situations(view, t, some[:, 0], some[:, 1:])
+
+
+def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
+    policy, layer = view.policy, view.counted.layer(t)
+    pair = policy.known_pairs(t, state, total)
+    stored = policy.layers[t].values_at(pair)
+    ptr, row, prob = policy.layers[t].strategies(state, pair)
+    out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
+    spent = np.repeat(np.repeat(total, np.diff(ptr), axis=0), np.diff(out_first), axis=0)
+    later = np.zeros((len(out), len(policy.players)))
+    if t + 1 < policy.horizon:
+        after = view.lattice.after(spent, view.costs[view.counted.layer_at[t]][out])
+        later = view.values(t + 1, layer.next_state[out].astype(np.int64), after)
+
+    def expected(reward: Floats, later: Floats) -> Floats:
+        worth = reward + np.add.reduceat(layer.prob[out, None] * later, out_first[:-1])
+        mean: Floats = np.add.reduceat(prob[:, None] * worth, ptr[:-1])
+        return mean
+
+    worth, size = expected(layer.reward[row], later), expected(np.abs(layer.reward[row]), np.abs(later))
+    off = np.argwhere(~(np.abs(worth - stored) <= STATED * size))  # NaN, where no safe play comes, is off too
+    if len(off):
+        k, i = off[0].tolist()
+        where = f"{place(t, policy.states[state[k]])}, spent {policy.tracker.spent(total[k].tolist())!r}"
+        raise BadFile(
+            f"the file states that player {policy.players[i]!r} expects {stored[k, i]:.9g} at {where}, but what the "
+            f"policy plays there is worth {worth[k, i]:.9g} to it; {AGAIN}"
+        )

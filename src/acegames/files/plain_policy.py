@@ -56,7 +56,9 @@ class PlainPolicy:
 
 
 def least_numbers(policy: Policy) -> int:
-    """Return how many numbers the arrays of a policy have at least; nothing is listed for it."""
+    """Return how many numbers the arrays of a policy have at least, without listing its
+    situations.
+    """
     spaces = [_space(policy, t) for t in range(policy.horizon)]
     entries = sum(space.cells.number for space in spaces if space.cells is not None)
     boxes = sum(len(space.states) for space in spaces)
@@ -74,13 +76,13 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
     spaces = [_space(policy, t) for t in range(policy.horizon)]
     numbers = [0 if space.cells is None else space.cells.number for space in spaces]
     teller = Teller(progress, "writing", policy.horizon, sum(numbers))
-    answers, parts = _Answers(), list[_Part]()
+    answers, parts = _Answers(), list[_TimeArrays]()
     for t, number in enumerate(numbers):
         parts.append(_part(policy, t, keys, answers))
         teller.layer(number)
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _Part.__annotations__}
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _TimeArrays.__annotations__}
     first = pointers(columns.pop("size"))
-    found = {
+    every = {
         "time": pointers([len(part.state) for part in parts]),
         "state": columns.pop("state"),
         "first": first,
@@ -89,11 +91,11 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
         **answers.arrays(len(policy.players)),
         **_budgets(policy),
     }
-    return PlainPolicy(policy, {name: smallest(array) for name, array in found.items()})
+    return PlainPolicy(policy, {name: smallest(array) for name, array in every.items()})
 
 
 def smallest(array: Array) -> Array:
-    """The same whole numbers in the smallest type that holds them; floats as they are."""
+    """Return whole numbers in the smallest type that holds them, floats as they are."""
     if array.dtype.kind == "f":
         return array
     low, high = int(array.min(initial=0)), int(array.max(initial=0))
@@ -107,12 +109,12 @@ def _space(policy: Policy, t: int) -> LayerSpace:
 
 
 def _dims(policy: Policy) -> tuple[int, ...]:
-    """Return the constraints that those boxes count."""
+    """Return the constraints that the boxes of `_space` count."""
     return policy.dims if policy.reached is None else policy.reached.dims
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _TimeArrays:
     """The arrays of one time."""
 
     state: Ints  # (B,)
@@ -124,17 +126,17 @@ class _Part:
     answer: Array  # (E,)
 
 
-def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _Part:
+def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeArrays:
     space, dims, layer = _space(policy, t), list(_dims(policy)), policy.layers[t]
     least, clip, most = _bounds(policy, t)
     assert space.cells is not None
-    state, kept = space.spent(space.cells.listed(space.total))
+    state, spent_kept = space.spent(space.cells.listed(space.total))
     box = np.searchsorted(space.states, state)
     total, attained = most[box], np.ones(len(box), dtype=bool)
     if dims:
-        lowest = kept == space.lo[box]  # stands for all that is spent below, too
-        total[:, dims] = np.where(lowest, clip[box][:, dims], kept)
-        attained = ((least[box][:, dims] <= kept) & (lowest | (kept <= most[box][:, dims]))).all(axis=1)
+        lowest = spent_kept == space.lo[box]  # stands for all that is spent below, too
+        total[:, dims] = np.where(lowest, clip[box][:, dims], spent_kept)
+        attained = ((least[box][:, dims] <= spent_kept) & (lowest | (spent_kept <= most[box][:, dims]))).all(axis=1)
     if policy.reached is not None:
         policy.reached.fill_sums(total)
     pair = np.where(attained, policy.pairs(t, state, total), -1)
@@ -145,12 +147,12 @@ def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _Part:
     number = answers.numbers(layer, state[order], pair[order])
     bounds = [smallest(x[there]) for x in (least, clip, most)]
     spent = smallest(total[order][:, keys])
-    return _Part(space.states[there], size[there], bounds[0], bounds[1], bounds[2], spent, smallest(number))
+    return _TimeArrays(space.states[there], size[there], bounds[0], bounds[1], bounds[2], spent, smallest(number))
 
 
 def _bounds(policy: Policy, t: int) -> tuple[Ints, Ints, Ints]:
-    """Return what can be spent in each box: at least, below what it makes no difference, and at
-    most.
+    """Return three bounds on what is spent in each box: the least, the amount below which it makes
+    no difference, the most.
 
     In constraints that boxes do not count it makes no difference anywhere.
     """
@@ -187,14 +189,14 @@ class _Answers:
         rows, where = np.unique(row, return_inverse=True)
         joint = np.array([self._joint_number(tuple(a)) for a in layer.action[rows].tolist()], dtype=np.int64)
         played, size = joint[where.reshape(-1)], np.diff(ptr)
-        found = np.empty(len(size), dtype=np.int64)
+        answer = np.empty(len(size), dtype=np.int64)
         for k in np.unique(size).tolist():
             of = np.flatnonzero(size == k)
             entry = ptr[of][:, None] + np.arange(k)
             records = np.hstack([played[entry], prob[entry].view(np.int64)])
             unique, which = np.unique(records, axis=0, return_inverse=True)
-            found[of] = np.array([self._number(x) for x in unique], dtype=np.int64)[which.reshape(-1)]
-        return found[again.reshape(-1)]
+            answer[of] = np.array([self._number(x) for x in unique], dtype=np.int64)[which.reshape(-1)]
+        return answer[again.reshape(-1)]
 
     def _joint_number(self, action: tuple[int, ...]) -> int:
         return self._joint.setdefault(action, len(self._joint))
@@ -209,7 +211,7 @@ class _Answers:
         return self._known[key]
 
     def arrays(self, players: int) -> dict[str, Array]:
-        """Return all of them."""
+        """Return the distributions that were met, as arrays."""
         return {
             "support": pointers([len(x) for x in self._played]),
             "played": np.concatenate(self._played),

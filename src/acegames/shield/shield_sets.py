@@ -7,22 +7,28 @@ boxes, of each pair where it is listed.
 
 A set takes one bit per joint action of the state: games list their joint actions once, and with
 many players a list of them for every set would not fit.
+
+What follows from a set (masks, the nearest safe joint actions) is held once per distinct set too,
+in arrays: `table[mask_of[pairs]]`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.errors import InvalidOption, TooLarge
 from acegames.kernels.records import Place
 from acegames.model.arrays import Bools, Ints, frozen, pointers
+from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
@@ -30,6 +36,7 @@ from acegames.system.machine import check_memory
 
 if TYPE_CHECKING:
     from acegames.kernels.safe_sets import Sets
+
 
 Words = NDArray[np.uint64]
 
@@ -39,7 +46,7 @@ KEPT_BYTES = 1 << 26  # of lists of safe joint actions, which are kept once they
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array, read-only for good, also what it is a view of: users get it."""
+    """Make an array that users get read-only for good, also what it is a view of, and return it."""
     array = np.ascontiguousarray(array)
     for part in (array.base, array):
         if isinstance(part, np.ndarray):
@@ -55,7 +62,7 @@ class Sealed:
 
 
 def _sealed_again(value: Any) -> Any:
-    """Return arrays, also in tuples and dicts, sealed."""
+    """Seal arrays, also those in tuples and dicts, and return the value."""
     if isinstance(value, tuple):
         parts = map(_sealed_again, value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -153,10 +160,10 @@ def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
     advice = "fewer joint actions, or smaller budgets with coarser costs, would help"
     check_memory(what, (8 * words + BESIDES_BITS) * number, advice)
     table = np.full(1 << (2 * number).bit_length(), -1, dtype=np.int32)
-    found = Sets(np.zeros((number, words), dtype=np.uint64), np.zeros(number, dtype=np.int32), table)
-    found.bits[:count], found.block[:count] = bits, block
-    index_sets(found, count)
-    return found
+    larger = Sets(np.zeros((number, words), dtype=np.uint64), np.zeros(number, dtype=np.int32), table)
+    larger.bits[:count], larger.block[:count] = bits, block
+    index_sets(larger, count)
+    return larger
 
 
 def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
@@ -191,12 +198,94 @@ def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], l
 def _merged(
     end: int, code: NDArray[np.int32], known: Sets, count: int, lists: tuple[NDArray[np.int32], ...]
 ) -> SafeSets:
-    """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
+    """Merge equal sets of states with different joint actions; `end` counts the pairs before the
+    end.
+    """
     bits = known.bits[:count].astype("<u8", copy=False).view(np.uint8)
-    found = SafeSets(code, lists, known.block[:count], bits)
+    merged = SafeSets(code, lists, known.block[:count], bits)
     if len(lists) > 1:
-        final, firsts = _distinct(offered[chosen] for offered, chosen in map(found.marked, range(count)))
+        final, firsts = _distinct(offered[chosen] for offered, chosen in map(merged.marked, range(count)))
         code[:end] = final[code[:end]]
-        found = SafeSets(code, lists, found.block[firsts], bits[firsts])
-    code[end:] = len(found) - 1
-    return SafeSets(sealed(code), tuple(map(sealed, lists)), sealed(found.block), sealed(found.bits))
+        merged = SafeSets(code, lists, merged.block[firsts], bits[firsts])
+    code[end:] = len(merged) - 1
+    return SafeSets(sealed(code), tuple(map(sealed, lists)), sealed(merged.block), sealed(merged.bits))
+
+
+# -- answers for every set, in arrays --------------------------------------------------------------
+
+ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
+FAR = 1 << 62  # farther than any safe joint action
+MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
+DO_WITHOUT = "for one situation, `turn`, `product`, `repair` and `safe` need no such array; neither does `next_pairs` without actions"
+
+
+def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -> None:
+    """Raise TooLarge for arrays over joint actions that do not fit."""
+    if len(shape) >= MOST_AXES:
+        raise TooLarge(f"{what}: arrays have at most {MOST_AXES} axes, there are {len(shape)} players; {DO_WITHOUT}")
+    size = number * math.prod(shape) * entry
+    if size > ALWAYS_FINE:
+        entries = f"{number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players"
+        check_memory(f"{what}: {entries}", size, DO_WITHOUT)
+
+
+def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
+    """Return the masks over joint actions, (D, *shape)."""
+    check_size("masks", len(sets), shape)
+    masks = np.zeros((len(sets), math.prod(shape)), dtype=bool)
+    places = [np.ravel_multi_index(tuple(offered.T), shape) for offered in sets.lists]
+    for mask, block, d in zip(masks, sets.block, itertools.count(), strict=False):
+        mask[places[block]] = sets.marked(d)[1]
+    return sealed(masks.reshape(-1, *shape))
+
+
+def turn_masks(masks: Bools) -> tuple[Bools, ...]:
+    """Return for each player what may follow the choices of those before, (D, n_1, ..., n_i)."""
+    by_player = [masks]
+    while by_player[-1].ndim > 2:
+        by_player.append(np.asarray(by_player[-1].any(axis=-1)))
+    return tuple(map(sealed, reversed(by_player)))
+
+
+def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return the safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe.
+
+    One player after the other stays or changes, so that time is linear in joint actions times
+    players. `best` holds for each joint action the nearest safe one that the players so far can
+    change it to: how many change, times the number of joint actions, plus its place among them.
+    """
+    check_size("repairs", len(sets), shape, 4 * len(shape))
+    number = math.prod(shape)
+    every = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T.copy()
+    nearest = np.full((len(sets), *every.shape), -1, dtype=np.int32)
+    for d in range(len(sets) - 1):
+        safe = tuple(sets[d].T)
+        best = np.full(shape, FAR, dtype=np.int64)
+        best[safe] = np.ravel_multi_index(safe, shape)
+        for i in range(len(shape)):
+            np.minimum(best, best.min(axis=i, keepdims=True) + number, out=best)
+        np.take(every, best.reshape(-1) % number, axis=0, out=nearest[d], mode="clip")
+    return sealed(nearest.reshape(len(sets), *shape, len(shape)))
+
+
+def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
+    """Return whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
+    tracker = tracker if costs else replace(tracker, rounding=())
+    try:
+        if np.ndim(amounts) != 2:
+            return np.array(tracker.total(tracker.counted(amounts)), dtype=np.int64)
+        # objects, because a float32 in a list made a float64 would be another number
+        arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
+        columns = np.asarray(amounts, dtype=None if arrays else object).T
+        if len(columns) != len(tracker.units):
+            raise ValueError(f"{len(columns)} columns given, there are {len(tracker.units)} constraints")
+        whole = np.empty((len(amounts), len(columns)), dtype=np.int64)
+        for m, column in enumerate(columns):  # each distinct amount is read once
+            own = slice(m, m + 1)
+            one = CostTracker(tracker.constraints[own], tracker.units[own], tracker.rounding[own])
+            values, inverse = np.unique(column, return_inverse=True)
+            units = [one.total(one.counted([value]))[0] for value in values]
+            whole[:, m] = np.array(units, dtype=np.int64)[inverse.reshape(-1)]
+        return whole
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidOption(f"{'costs' if costs else 'spent'}: {error}") from None

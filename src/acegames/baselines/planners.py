@@ -1,4 +1,6 @@
-"""The best policy when budgets are kept only on average: a linear program over occupancy measures.
+"""What one planner for all players would do: keep budgets on average only, or in every episode.
+
+*On average* is a linear program over occupancy measures:
 
     x_t(s, a)  how likely play is in state s at time t and takes the joint action a
     y_t        what is spent on average after acting at t
@@ -19,21 +21,26 @@ and legal joint action of a state. A reservoir (spec 11) is refused: y_t would b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from acegames.approximate.rounding import Rounding
-from acegames.baselines.team import weights_of
+from acegames.approximate.rounding import Rounding, upper
+from acegames.concepts import CCE
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.arrays import Floats, owners, pointers, spans
+from acegames.model.assemble import RawLayer, rebuilt
+from acegames.model.budgets import Reservoir
 from acegames.model.costs.random import Cost, RandomCost, cost_text
-from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
+from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
+from acegames.model.record import with_fields
 from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
+from acegames.solving.pipeline import Solution, solve
 from acegames.stage.highs import optional_highspy, quiet_highs, status_of
 from acegames.system.showing import Shown
 
@@ -74,8 +81,8 @@ class ExpectedBudgets(Shown):
         )
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
-        """Return probability of each joint action, whatever `spent` is; UnknownPair if it cannot
-        occur.
+        """Return the probability of each joint action, whatever `spent` is; UnknownPair if the
+        state cannot occur.
         """
         if not 0 <= t < self.game.horizon:
             raise UnknownPair(f"{place(t, state)}: t must be a whole number between 0 and {self.game.horizon - 1}")
@@ -99,14 +106,14 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
             reservoir.
     """
     weights = weights_of(game, objective)
-    for label, kept in zip(game.constraints, game.reservoirs, strict=True):
-        if kept is not None:
+    for label, reservoir in zip(game.constraints, game.reservoirs, strict=True):
+        if reservoir is not None:
             raise InvalidOption(
                 f"budget of {label!r}: a reservoir cannot be kept on average. Its level is not a sum of costs, because what does "
                 "not fit is lost, and running dry in some episodes is not made up for by others; team_optimum keeps it in every episode"
             )
     costs = [_expected_costs(game, layer) for layer in game.layers]
-    program = _Program(game, weights, costs)
+    program = _OccupancyProgram(game, weights, costs)
     x, reduced = program.solve()
     shares = tuple(_shares(game.layer(t), *(program.at(t, v) for v in (x, reduced))) for t in range(game.horizon))
     values, spent = _evaluate(game, shares, costs)
@@ -114,8 +121,10 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
     return ExpectedBudgets(game, weights, shares, values, spent)
 
 
-def _check_kept(program: _Program, spent: Floats) -> None:
-    """A float program may fail where numbers differ by many orders of size: claim nothing then."""
+def _check_kept(program: _OccupancyProgram, spent: Floats) -> None:
+    """Raise AceError where budgets are exceeded: a float program may fail where sizes differ by
+    many orders.
+    """
     game, budgets, size = program.game, program.budgets, program.size
     over = np.argwhere(spent > budgets + AVERAGE_KEPT * np.minimum(size, np.maximum(np.abs(budgets), size / SAME_SIZE)))
     if len(over):
@@ -126,7 +135,7 @@ def _check_kept(program: _Program, spent: Floats) -> None:
         )
 
 
-class _Program:
+class _OccupancyProgram:
     """The linear program. Columns: (t, row) of the states that can occur at t, then y, (T, M)."""
 
     def __init__(self, game: MarkovGame, weights: tuple[float, ...], costs: list[Floats]) -> None:
@@ -140,7 +149,7 @@ class _Program:
         self.size = self._sizes()
 
     def _sizes(self) -> Floats:
-        """Return the unit of each constraint: its smallest budget if that is of the size of its
+        """Return the unit of each constraint: its smallest budget, if that is of the size of its
         costs.
         """
         largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in self.costs], axis=0)
@@ -150,7 +159,7 @@ class _Program:
         return np.where(size > 0, size, 1.0)
 
     def _entries(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Equations, columns and coefficients. Equation t * S + s is of state s at t.
+        """Yield equations, columns and coefficients. Equation t * S + s is of state s at t.
 
         After these come those of spending: y_t - y_{t-1} - E[cost at t] = 0.
         """
@@ -170,13 +179,13 @@ class _Program:
             yield np.repeat(spending + t * m + np.arange(m), len(rows)), np.tile(column, m), -cost.T.ravel()
 
     def at(self, t: int, values: Floats) -> Floats:
-        """Return the part of a solution at t, by row of the layer; NaN in states that cannot occur."""
-        found = np.full(len(self.game.layer(t).reward), np.nan)
-        found[self.rows[t]] = values[self.start[t] : self.start[t + 1]]
-        return found
+        """Return a solution at t, by row of the layer; NaN in states that cannot occur."""
+        by_row = np.full(len(self.game.layer(t).reward), np.nan)
+        by_row[self.rows[t]] = values[self.start[t] : self.start[t + 1]]
+        return by_row
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Occupancies and reduced costs of the columns."""
+        """Return the occupancies and reduced costs of the columns."""
         highspy = optional_highspy()
         game = self.game
         x, y = int(self.start[-1]), game.horizon * len(game.constraints)
@@ -209,7 +218,7 @@ class _Program:
         return np.array(solution.col_value), np.array(solution.col_dual)
 
     def _thrift(self) -> Floats:
-        """Return weights of what is spent in the end, in units of the last finite budget."""
+        """Return the weights of what is spent in the end, in units of the last finite budget."""
         weights = np.zeros_like(self.budgets)
         for m, schedule in enumerate(self.budgets.T):
             finite = np.abs(schedule[np.isfinite(schedule)])
@@ -226,7 +235,9 @@ class _Program:
 
 
 def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
-    """Occupancies (R,) as probabilities; where play never comes, the row that would lose least."""
+    """Turn occupancies (R,) into probabilities; where play never comes, the row that would lose
+    least is sure.
+    """
     shares = np.where(x > SUPPORT, x, np.where(np.isnan(x), np.nan, 0.0))
     for state in np.unique(owners(layer.row_ptr)[~np.isnan(x)]).tolist():
         rows = layer.rows(state)
@@ -238,7 +249,7 @@ def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
 
 
 def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats]) -> tuple[Floats, Floats]:
-    """Return values (N,) and expected cumulative costs (T, M), played forward."""
+    """Return values (N,) and expected cumulative costs (T, M) by playing forward."""
     values, spent = np.zeros(len(game.players)), np.zeros((game.horizon, len(game.constraints)))
     occupancy: Floats = np.zeros(len(game.states))
     for state, p in game.initial:
@@ -254,7 +265,7 @@ def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats])
 
 
 def _expected_costs(game: MarkovGame, layer: Layer) -> Floats:
-    """Expected cost of each row, (R, M)."""
+    """Return the expected cost of each row, (R, M)."""
     columns = [
         np.add.reduceat(layer.prob * np.array([_mean(c) for c in values])[layer.cost[:, m]], layer.out_ptr[:-1])
         for m, values in enumerate(game.cost_values)
@@ -268,3 +279,99 @@ def _mean(cost: Cost) -> float:
     if not hasattr(cost.law, "mean"):
         raise InvalidOption(f"the cost {cost_text(cost)} has no mean(); budgets kept on average need it")
     return float(cost.unit) * float(cost.law.mean()) + float(cost.offset)
+
+
+# -- one planner for all players -------------------------------------------------------------------
+
+
+def without_budgets(game: MarkovGame) -> MarkovGame:
+    """Return the game with infinite budgets; its costs are still counted.
+
+    A reservoir gets a capacity that no play can run dry.
+    """
+    check_game(game)
+    reservoirs = tuple(reservoir and _bottomless(game, m, reservoir) for m, reservoir in enumerate(game.reservoirs))
+    endless = tuple(math.inf if reservoir is None else reservoir.capacity for reservoir in reservoirs)
+    name = f"{game.name or 'game'} without budgets"
+    return with_fields(game, budgets=(endless,) * game.horizon, reservoirs=reservoirs, name=name)
+
+
+def _bottomless(game: MarkovGame, m: int, reservoir: Reservoir) -> Reservoir:
+    """Return a reservoir with room for the largest costs at every time; as much is missing as
+    before.
+    """
+    capacity = reservoir.missing + game.horizon * max([Fraction(0), *map(upper, game.cost_values[m])])
+    return Reservoir(capacity, capacity - reservoir.missing)
+
+
+def weights_of(game: MarkovGame, objective: Any) -> tuple[float, ...]:
+    """Return the weights of an objective; InvalidOption where it is no weighted sum of values."""
+    check_game(game)
+    weights = CCE(objective).weights(game.players)
+    if weights is None:
+        raise InvalidOption(f"objective: got {objective!r}, must be 'welfare', a player or one weight per player")
+    return weights
+
+
+def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
+    """Return the game of one player who chooses joint actions and earns the weighted rewards.
+
+    Args:
+        game: the game.
+        objective: "welfare", a player, or one weight per player.
+    """
+    weights = weights_of(game, objective)
+    known, code = np.unique(np.concatenate([layer.action for layer in game.layers]), axis=0, return_inverse=True)
+    ends = np.cumsum([len(layer.action) for layer in game.layers])[:-1]
+    layers = tuple(
+        replace(layer, action=own.reshape(-1, 1).astype(np.int32), reward=layer.reward @ np.array(weights)[:, None])
+        for layer, own in zip(game.layers, np.split(code.reshape(-1), ends), strict=True)
+    )
+    actions = (tuple(game.joint_action(row) for row in known),)
+    labels: dict[str, Any] = {"players": ("team",), "actions": actions, "name": f"{game.name or 'game'} as a team"}
+    if all(layer.payments is None for layer in layers):
+        return with_fields(game, layers=layers, **labels)
+    raw = [RawLayer.of(layer, times) for layer, times in zip(layers, game.times, strict=True)]
+    paid = [x if x.paid is None else replace(x, paid=x.paid @ np.array(weights)[:, None]) for x in raw]
+    return rebuilt(with_fields(game, **labels), paid, game.cost_values, horizon=game.horizon)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TeamOptimum(Shown):
+    """The best joint play that keeps every budget always; its players may gain by deviating."""
+
+    solution: Solution  # of the team's game
+
+    def __str__(self) -> str:
+        return f"Team optimum: worth {self.value:.6g} in all; its players may gain by deviating.\n{self.solution.stats}"
+
+    @property
+    def value(self) -> float:
+        """The weighted sum of values that was maximised."""
+        return float(self.solution.values[0])
+
+    @property
+    def tracker(self) -> CostTracker:
+        """What the policy counts as spent."""
+        return self.solution.policy.tracker
+
+    def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
+        """Return the probability of each joint action; UnknownPair if not reachable under feasible
+        play.
+        """
+        joint_play: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
+        return {joint: p for (joint,), p in joint_play.items()}
+
+
+def team_optimum(game: MarkovGame, objective: Any = "welfare", **options: Any) -> TeamOptimum:
+    """Find the best play for one planner who keeps every budget at every moment.
+
+    Args:
+        game: the game.
+        objective: what is maximised: "welfare", a player, or one weight per player.
+        options: further ones of `solve`, such as `epsilon`.
+
+    Raises:
+        Infeasible, TooLarge, InvalidOption: as in `solve`.
+    """
+    return TeamOptimum(solve(team_game(game, objective), **options))

@@ -1,15 +1,18 @@
-"""Which budgets suffice, and what a budget is worth; or why that is not in the page."""
+"""Which budgets suffice and what a budget is worth; or why that is left out, and what shows it."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.budgets import has_schedule
+from acegames.model.game import Label
 from acegames.model.words import shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
-from acegames.report.hints import Hints
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve import MORE, SMALLEST, curve_of
 from acegames.solving.curve_budgets import spread
@@ -37,7 +40,9 @@ class Note(NamedTuple):
 
 
 def minimal(view: View, hints: Hints, progress: OnProgress | None = None) -> tuple[Frontier | None, Note]:
-    """Return minimal budgets of every time and state, of the game as counted; or None and why."""
+    """Return the minimal budgets of every time and state of the game as counted, or None and
+    why.
+    """
     if not view.game.constraints:
         return None, Note("This game has no budgets.")
     pairs = count_pairs(view.policy.layers)
@@ -54,9 +59,9 @@ def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str
     if frontier is None:
         return {"rows": [], "notes": [note], "number": 0}
     rows, said = frontier.at_root(), []
-    kept = spread(0, len(rows) - 1, MOST_MINIMAL)
-    if len(kept) < len(rows):
-        said.append(f"Thinned: {len(kept):,} of {len(rows):,} smallest budgets, evenly spread.")
+    listed = spread(0, len(rows) - 1, MOST_MINIMAL)
+    if len(listed) < len(rows):
+        said.append(f"Thinned: {len(listed):,} of {len(rows):,} smallest budgets, evenly spread.")
     if has_schedule(view.game):
         said.append(
             "The budget changes with time. Each amount here is its last limit; the earlier limits are raised or "
@@ -65,7 +70,7 @@ def frontier_data(view: View, frontier: Frontier | None, note: Note) -> dict[str
     if not view.policy.tracker.exact:
         said.append("Costs are rounded, as the policy counts them.")
     notes = [Note(words) for words in said]
-    return {"rows": [[shown(x) for x in rows[k]] for k in kept], "notes": notes, "number": len(rows)}
+    return {"rows": [[shown(x) for x in rows[k]] for k in listed], "notes": notes, "number": len(rows)}
 
 
 def curves(
@@ -76,8 +81,8 @@ def curves(
     `note` says why there are no minimal budgets, without which there is no curve.
     """
     few = range(min(len(solution.game.constraints), MOST_CURVES))
-    found = (_curve(solution, m, frontier, note, hints, progress) for m in few)
-    return [{"constraint": m, "budgets": [], "values": [], "notes": [], **curve} for m, curve in enumerate(found)]
+    computed = (_curve(solution, m, frontier, note, hints, progress) for m in few)
+    return [{"constraint": m, "budgets": [], "values": [], "notes": [], **curve} for m, curve in enumerate(computed)]
 
 
 def _curve(
@@ -100,3 +105,58 @@ def _curve(
         "values": [[shown(x) for x in row] for row in curve.values],
         "notes": [Note(note.replace(MORE, "").replace(SMALLEST, "")) for note in curve.notes],
     }
+
+
+# -- what to type for more -------------------------------------------------------------------------
+
+
+class Hints(Protocol):
+    """Commands that can be copied from the page."""
+
+    def larger(self, most: int) -> str:
+        """Return a command that makes a page with so many situations."""
+
+    def minimal(self) -> str:
+        """Return a command that shows the minimal budgets."""
+
+    def curve(self, constraint: Label) -> str:
+        """Return a command that shows what the budget of this constraint is worth."""
+
+
+@dataclass(frozen=True)
+class InShell:
+    """Hints for a page that the program wrote."""
+
+    report: Sequence[str]  # the words after `acegames report` that made the page
+    game: Sequence[str]  # those that name its game
+
+    def larger(self, most: int) -> str:
+        """Return a command that makes a page with so many situations."""
+        return shlex.join(["acegames", "report", *self.report, "--most", str(most)])
+
+    def minimal(self) -> str:
+        """Return a command that shows the minimal budgets."""
+        return shlex.join(["acegames", "frontier", *self.game])
+
+    def curve(self, constraint: Label) -> str:
+        """Return a command that shows what the budget of this constraint is worth."""
+        return shlex.join(["acegames", "frontier", *self.game, "--curve", "--constraint", str(constraint)])
+
+
+@dataclass(frozen=True)
+class InPython:
+    """Hints for a page that Python code made."""
+
+    path: str | None = None  # where the page was written
+
+    def larger(self, most: int) -> str:
+        """Return code that makes a page with so many situations."""
+        return f"solution.report({'' if self.path is None else f'{self.path!r}, '}most={most})"
+
+    def minimal(self) -> str:
+        """Return code that shows the minimal budgets."""
+        return "acegames.feasibility(solution.game).minimal_budgets"
+
+    def curve(self, constraint: Label) -> str:
+        """Return code that shows what the budget of this constraint is worth."""
+        return f"solution.budget_curve({constraint!r})"

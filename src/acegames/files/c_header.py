@@ -1,27 +1,178 @@
-"""A policy as one C header (C99, also C++): constant arrays, labels and a look-up; nothing else.
+"""A policy for programs without acegames, as one C header (docs/howto/run-without-acegames.md).
+
+For C99, also C++: constant arrays, labels and a look-up; nothing else. It answers as the policy
+does, to the last bit, in every situation that the policy knows, and says so where it knows none.
 
 Labels are data: they stand in string literals alone, of which every byte that is no plain letter,
 digit or sign is written as its octal number. So no label can end a literal or a comment.
+
+Large arrays go to a file of their own, to be mapped into memory: a head of 64 bytes (eight that
+name the kind, the number 0x0102030405060708 as the machine that reads it should see it, the size of
+the file, eight zeros, and the SHA-256 of all that follows), and then one array behind the other,
+little-endian, each at a multiple of eight bytes. The header says where they begin.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption, TooLarge
-from acegames.files.standalone.data_file import DataFile, Place
-from acegames.files.standalone.plain import NO_BOUND, Array, PlainPolicy
+from acegames.files.plain_policy import NO_BOUND, Array, PlainPolicy, least_numbers, plain_policy
+from acegames.files.tables import SMALLER
 from acegames.files.tables.csv_parquet import label_cells
 from acegames.model.amounts import LARGEST
 from acegames.model.arrays import pointers
+from acegames.model.checks import check_flag
 from acegames.model.numbers import nearest_float
+from acegames.model.watching import takes_progress
 from acegames.policy.policy import Policy
+from acegames.system.atomic import Path as FilePath
+from acegames.system.atomic import check_place, write_parts, write_text
+from acegames.system.endings import C_HEADER
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress
 from acegames.version import __version__
+
+EMBEDDED = 200_000
+"""Numbers that may stand in a header; compilers take a second or so for these."""
+
+LABELS = 1_000_000
+"""States whose labels may stand there, also where the arrays do not."""
+
+
+@within_memory("the arrays of the policy", SMALLER)
+@takes_progress("writing", "the policy")
+def write_policy(
+    policy: Policy,
+    path: FilePath,
+    *,
+    name: str | None = None,
+    data: bool = False,
+    progress: OnProgress | bool | None = None,
+) -> int:
+    """Write a policy as a C header and return its number of lines.
+
+    Args:
+        policy: the policy.
+        path: where to write it; its ending is `.h`.
+        name: what the names in the header begin with; by default the name of the file.
+        data: whether the arrays go to a file of their own beside it, with the ending `.bin`.
+        progress: True for a bar, or called with a `Progress` after each time.
+
+    Raises:
+        TooLarge: the arrays are too long for a source file, and `data` is False.
+        InvalidGame, InvalidOption: a label cannot be written, or the name is none for C.
+    """
+    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    check_flag("data", data)
+    if Path(path).suffix.lower() not in C_HEADER:
+        raise InvalidOption(f"path {os.fspath(path)}: the ending must be {' or '.join(C_HEADER)}")
+    chosen = check_name(path, name)
+    check_place(path)
+    if data:
+        check_place(data_path(path))
+    else:
+        _check_length(least_numbers(policy), path)
+    if len(policy.states) > LABELS:
+        raise TooLarge(f"{os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file")
+    plain = plain_policy(policy, progress)
+    if not data:
+        _check_length(plain.numbers, path)
+    file = describe(plain, path) if data else None
+    text = "".join(header_parts(plain, chosen, file))
+    if file is not None:
+        write_data(plain, file, path)
+    write_text(path, text)
+    return text.count("\n")
+
+
+def check_name(path: FilePath, name: str | None) -> str:
+    """Return what the names in a header begin with: `name`, or one made from the name of the
+    file.
+    """
+    if name is None:
+        made = re.sub(r"[^A-Za-z0-9_]+", "_", Path(path).stem).strip("_")[:32]
+        return made if NAME.fullmatch(made) else f"policy_{made}"[:32].rstrip("_")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        rule = "must begin with a letter and have at most 32 letters, digits and underscores"
+        raise InvalidOption(f"name: got {name!r:.60}, {rule}")
+    return name
+
+
+def _check_length(numbers: int, path: FilePath) -> None:
+    if numbers > EMBEDDED:
+        raise TooLarge(
+            f"{os.fspath(path)}: the policy takes at least {numbers:,} numbers, and a source file should have at most "
+            f"{EMBEDDED:,}; write them to a file of their own beside it (data=True), or "
+            "round costs more coarsely"
+        )
+
+
+# -- the data file ---------------------------------------------------------------------------------
+
+KIND, BYTE_ORDER, HEAD, ALIGNED = b"acepolic", 0x0102030405060708, 64, 8
+ENDING = ".bin"
+
+
+@dataclass(frozen=True)
+class ArrayPlace:
+    """Where an array lies in the file."""
+
+    offset: int
+    kind: str  # such as "i2": signed or unsigned (u) whole numbers, or floats (f), and their bytes
+    count: int
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """What a reader of the file must know."""
+
+    name: str  # without a folder
+    size: int
+    head: bytes
+    places: dict[str, ArrayPlace]
+
+
+def data_path(path: FilePath) -> Path:
+    """Return the path of the data file that belongs to a header."""
+    return Path(os.fspath(path)).with_suffix(ENDING)
+
+
+def describe(plain: PlainPolicy, path: FilePath) -> DataFile:
+    """Return the data file that belongs to the header at `path`."""
+    places, digest, end = dict[str, ArrayPlace](), hashlib.sha256(), HEAD
+    for name, array in plain.arrays.items():
+        places[name] = ArrayPlace(end, array.dtype.str[1:], array.size)
+        content = _padded(array)
+        digest.update(content)
+        end += len(content)
+    head = struct.pack("<8sqqq32s", KIND, BYTE_ORDER, end, 0, digest.digest())
+    return DataFile(data_path(path).name, end, head, places)
+
+
+def write_data(plain: PlainPolicy, file: DataFile, path: FilePath) -> None:
+    """Write the data file of the header at `path`, whole or not at all."""
+    write_parts(data_path(path), (file.head, *map(_padded, plain.arrays.values())))
+
+
+def _padded(array: Array) -> bytes:
+    content = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
+    return content + bytes(-len(content) % ALIGNED)
+
+
+# -- the header ------------------------------------------------------------------------------------
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 LONGEST = 4000  # bytes of a label: compilers need take 4095
@@ -64,11 +215,13 @@ def header_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) ->
         yield named(name, "\nstatic inline int name_ready(void) { return 1; }\n")
     else:
         yield named(name, _opening(data))
-    yield named(name, (files("acegames.files.standalone") / "lookup.h").read_text(encoding="utf-8")) + "\n#endif\n"
+    yield named(name, (files("acegames.files") / "lookup.h").read_text(encoding="utf-8")) + "\n#endif\n"
 
 
 def named(name: str, text: str) -> str:
-    """Return a template, which has no labels, with the user's name in place of `name_` and `NAME_`."""
+    """Return a template, which holds no labels, with the user's name in place of `name_` and
+    `NAME_`.
+    """
     return re.sub(r"\bNAME_", f"{name.upper()}_", re.sub(r"\bname_", f"{name}_", text))
 
 
@@ -83,9 +236,9 @@ def literal(what: str, label: Any) -> str:
 
 
 def _about(data: DataFile | None) -> str:
-    kept = "its arrays are in a data file, see name_open" if data else "its arrays are below"
+    place = "its arrays are in a data file, see name_open" if data else "its arrays are below"
     begin = "   if (!name_open(data, size)) stop();  // the content of the data file, mapped or read\n" if data else ""
-    return f"""/* A policy that acegames {__version__} wrote; {kept}.
+    return f"""/* A policy that acegames {__version__} wrote; {place}.
 
    int64_t spent[NAME_CONSTRAINTS + 1], units[NAME_CONSTRAINTS + 1], t, joint, m;
 {begin}   name_begin(spent);
@@ -189,7 +342,9 @@ def _numbers(kind: str, name: str, values: Sequence[Any]) -> str:
 
 
 def _rule(unit: Fraction, rule: Rounding | None) -> tuple[int, float, int, int, int]:
-    """Kind, size of a step, least number of steps, and units per step as a fraction."""
+    """Return how a constraint counts: kind, size of a step, least number of steps, and the units of
+    a step as a fraction.
+    """
     none = -2 * LARGEST
     if rule is None:
         return RULES["exact"], nearest_float(unit), none, 1, 1
@@ -218,8 +373,11 @@ def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
 
 
 def _opening(data: DataFile) -> str:
-    """Return pointers in place of arrays, and the function that sets them."""
-    lines = [f"/* {_MEANINGS[name]} */\n{_pointer(place)}name_{name} = NULL;\n" for name, place in data.places.items()]
+    """Return the pointers that stand for arrays, and the function that sets them."""
+    lines = [
+        f"/* {_MEANINGS[name]} */\nstatic const {_TYPES[place.kind]} *name_{name} = NULL;\n"
+        for name, place in data.places.items()
+    ]
     sets = [
         f"    name_{name} = (const {_TYPES[place.kind]} *)(const void *)(bytes + {place.offset});\n"
         for name, place in data.places.items()
@@ -241,7 +399,3 @@ static inline int name_open(const void *data, size_t size)
 
 static inline int name_ready(void) {{ return name_time != NULL; }}
 """
-
-
-def _pointer(place: Place) -> str:
-    return f"static const {_TYPES[place.kind]} *"
