@@ -1,10 +1,15 @@
 """Collect without solving anything, and compile the kernels once before anything is tested, so that no test meets the notice about it."""
 
+import importlib
+import sys
+from pathlib import Path
+
 import pytest
 
 import acegames as ace
 import shares
 import two_nodes as cluster
+from acegames.safety import space as spaces
 from collecting import nothing_built
 from kernels_first import compile_kernels
 from surroundings import settle
@@ -33,6 +38,33 @@ def pytest_collection():
 def compiled_kernels():
     for concept in (ace.CCE(), ace.Nash()):
         ace.solve(ace.catalog.get("intersection"), concept)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def either_way(request, monkeypatch):
+    """Store cells of layers in both ways."""
+    if request.param == "sparse":
+        monkeypatch.setattr(spaces, "_prefer_dense", lambda _: False)
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Import a script of the examples, anew in every test."""
+    folder, before = Path(__file__).parents[1] / "examples", set(sys.modules)
+    monkeypatch.syspath_prepend(str(folder))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def both_passes(request, monkeypatch):
+    """Let the verifier judge in both ways."""
+    if request.param == "plain":
+        from plain_passes import take_plain_passes
+
+        take_plain_passes(monkeypatch)
 
 
 @pytest.fixture

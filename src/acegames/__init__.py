@@ -20,22 +20,13 @@ from acegames.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from acegames.front import *  # noqa: F403
-    from acegames.front import OnProgress
     from acegames.front import __all__ as __all__
-
-    Report = OnProgress
 else:  # hidden from type checkers, so that they know which names there are
 
     def __getattr__(name: str) -> Any:
         """Load the public names, and with them the rooms that they are in."""
         import importlib
 
-        if name == "Report":
-            from acegames.system.deprecation import deprecated
-
-            deprecated("acegames.Report", "acegames.OnProgress")
-            globals()["Report"] = importlib.import_module("acegames.engines").OnProgress  # warn once
-            return globals()["Report"]
         front = importlib.import_module("acegames.front")
         globals().update({public: getattr(front, public) for public in ("__all__", *front.__all__)})
         if name in globals():

@@ -41,15 +41,20 @@ class Objective:
 
     sentence: str  # after "chosen for" in a report
     kernel: int  # its number in `kernels.records`
-    compares: bool = False  # players' values are compared, so programs have more rows
+    measure: str = ""  # where players' values are compared: "lowest" value, or "gap" to the largest
     effort: float = 1.0  # of a stage program, as a multiple of that of a weighted sum
+
+    @property
+    def compares(self) -> bool:
+        """Whether players' values are compared; then programs have more rows."""
+        return bool(self.measure)
 
 
 WEIGHTED = Objective("a weighted sum of values", 0)  # one player, or weights: what no word names
 OBJECTIVES: dict[str | None, Objective] = {
     "welfare": Objective("the largest sum of values", 0),
-    "egalitarian": Objective("the largest value of the worst-off player", 1, compares=True, effort=3.0),
-    "fair": Objective("the smallest gap between values", 2, compares=True, effort=3.0),
+    "egalitarian": Objective("the largest value of the worst-off player", 1, "lowest", effort=3.0),
+    "fair": Objective("the smallest gap between values", 2, "gap", effort=3.0),
     None: Objective("any", 3),
 }
 """The objectives that have a word, the same for every game."""
@@ -123,6 +128,16 @@ class Concept:
             f"objective: got {objective!r}; must be one of {', '.join(repr(word) for word in OBJECTIVES)}, "
             f"one of the players {list(players)!r}, or {n} finite weights"
         )
+
+    def score(self, values: Any, players: tuple[Hashable, ...]) -> Any:
+        """Return the objective of values (Q, N), larger is better; None where any will do."""
+        weights = self.weights(players)
+        if weights is not None:
+            return values @ weights
+        if not self.criterion.compares:
+            return None
+        lowest = values.min(axis=1)
+        return lowest - values.max(axis=1) if self.criterion.measure == "gap" else lowest
 
 
 @dataclass(frozen=True)
@@ -214,7 +229,7 @@ CONCEPTS: dict[str, type[Concept]] = {"ce": CE, "cce": CCE, "nash": Nash}
 
 
 def check_concept(concept: Any) -> Concept:
-    """Return the concept; InvalidOption for anything else."""
+    """Check and return the concept; InvalidOption says what to write instead of anything else."""
     if isinstance(concept, Concept):
         return concept
     kind = CONCEPTS.get(concept.lower()) if isinstance(concept, str) else concept

@@ -28,22 +28,21 @@ from acegames.errors import (
 )
 from acegames.files.formats import load
 from acegames.model.budgets import almost_sure, between, reservoir
-from acegames.model.building import Building, OnBuilding
 from acegames.model.composing import compose
-from acegames.model.costs.random import RandomCost, random_cost
 from acegames.model.game import MarkovGame
+from acegames.model.random_costs import RandomCost, random_cost
+from acegames.model.user_functions import Building, OnBuilding
 from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.policy.tracker import CostTracker
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.reduction import Reduction, reduce
 from acegames.shield import Shield, ShieldRunner
-from acegames.solving.bracketing import Bracket, bracket
 from acegames.solving.curve import BudgetCurve, budget_curve
-from acegames.solving.guarantee import Guarantee
-from acegames.solving.pipeline import Solution, Stats, estimate, solve
+from acegames.solving.pipeline import Bracket, Solution, Stats, bracket, estimate, solve
+from acegames.solving.solution import Guarantee
 from acegames.verifier import Certificate, verify
-from acegames.verifier.proof import Proof, certify, prove
+from acegames.verifier.proof import Proof, prove
 
 # the game
 __all__ = [
@@ -70,7 +69,7 @@ __all__ += ["LocalEngine", "GPUEngine", "RayEngine", "ReferenceEngine", "Progres
 # the policy that it hands over
 __all__ += ["Policy", "CostTracker", "Runner"]
 # checks
-__all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "Rollouts"]
+__all__ += ["verify", "Certificate", "prove", "Proof", "simulate", "Rollouts"]
 # to compare with, to look at, and to learn from samples
 __all__ += ["baselines", "plot", "learn"]
 # errors

@@ -19,15 +19,15 @@ LP_CERTIFICATE = 1e-9
 Programs that miss it are solved again in exact arithmetic."""
 
 LARGE_CERTIFICATE = 16 * LP_CERTIFICATE
-"""The same for stage programs with many joint actions: exact arithmetic takes seconds there, and
-their prices are sums of more rounded terms."""
+"""LP_CERTIFICATE for stage programs with many joint actions: exact arithmetic takes seconds there,
+and their duals are sums of more rounded terms."""
 
-LEVER = 1e-10
-"""How much of an objective may rest on rows that are violated by rounding (violations times
-prices). A tenth of TIE, so that ties can still be told."""
+DUAL_INFEASIBILITY = 1e-10
+"""How much of an objective may rest on rows that are violated by rounding (violations times duals).
+A tenth of TIE, so that ties can still be seen."""
 
-HIGH_PRICE = 100.0
-"""Prices above this are checked again: pivots' rounding times such a price could hide a tie."""
+HIGH_DUAL = 100.0
+"""Duals above this are checked again: pivots' rounding times such a dual could hide a tie."""
 
 STABLE = 1e-10
 """Largest gain by a deviation at an accepted stage, as a share of the most that the deviation can
@@ -39,8 +39,8 @@ TIE = 1e-9
 choice does not follow rounding errors of 1e-16."""
 
 NOISE = 2 * 2.0**-52
-"""Utilities are equal if they differ by less than this share of their gross utility, which is the
-same sum of rewards without signs: adding up in another order changes as much. Without this rule the
+"""Utilities are equal if they differ by less than this share of their sum of absolute rewards
+(`abs_total` in the kernels): adding up in another order changes as much. Without this rule the
 rounding errors of an indifferent player would pass for incentives. The verifier allows the same
 amount (the last digit of each reward on both sides of a comparison), so it does not call a gain
 what the solver calls rounding."""

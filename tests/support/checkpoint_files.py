@@ -18,14 +18,14 @@ class Group(NamedTuple):
 
 def groups(path):
     """The groups of layers in a file, in its order."""
-    found, at, size = [], 0, path.stat().st_size
+    layers, at, size = [], 0, path.stat().st_size
     with open(path, "rb") as file:
         while at < size:
             block = read_block(file, at, str(path))
             if "layers" in block.header:
-                found.append(Group(at, block.begin, block.end, tuple(t for t, *_ in block.header["layers"])))
+                layers.append(Group(at, block.begin, block.end, tuple(t for t, *_ in block.header["layers"])))
             at = block.end
-    return found
+    return layers
 
 
 def remove(path, chosen):

@@ -13,17 +13,8 @@ import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MISSING = "no Chromium was found: install one (Debian: apt-get install chromium) or set CHROMIUM to its path"
-KEYS = {
-    "ArrowLeft": 37,
-    "ArrowUp": 38,
-    "ArrowRight": 39,
-    "ArrowDown": 40,
-    "Home": 36,
-    "End": 35,
-    "Tab": 9,
-    "Enter": 13,
-    " ": 32,
-}
+KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9}
+KEYS |= {"Enter": 13, " ": 32}
 PATIENCE = 30  # seconds
 EXPLORER = "document.documentElement?.hasAttribute('data-ready')"
 
@@ -43,16 +34,13 @@ class Chromium:
         options = (
             "--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --no-first-run --disable-extensions"
         )
-        options += (
-            " --disable-background-networking --disable-dev-shm-usage --hide-scrollbars --renderer-process-limit=1"
-        )
+        options += " --disable-background-networking --disable-dev-shm-usage --hide-scrollbars"
+        options += " --renderer-process-limit=1"
         line = f'exec "$0" {options} --user-data-dir="$1" about:blank 3<&{to_read} 4>&{to_write}'
         self.process = subprocess.Popen(
             ["/bin/bash", "-c", line, program, self.folder.name],
             pass_fds=(to_read, to_write),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL),
         )
         os.close(to_read)
         os.close(to_write)
@@ -171,23 +159,23 @@ class Page:
     def troubles(self):
         """Errors on the console, uncaught exceptions, and requests for anything but the page itself."""
         self.get("1")  # whatever happened before has been told by now
-        found, files = [], set()
+        problems, files = [], set()
         for event in self.browser.events:
             if event.get("sessionId") != self.session:
                 continue
-            kind, told = event["method"], event["params"]
+            kind, details = event["method"], event["params"]
             if kind == "Runtime.exceptionThrown" or (
-                kind == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert")
+                kind == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert")
             ):
-                found.append(str(told))
-            elif kind == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-                found.append(told["entry"]["text"])
+                problems.append(str(details))
+            elif kind == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+                problems.append(details["entry"]["text"])
             elif kind == "Page.javascriptDialogOpening":
-                found.append(f"dialog: {told['message']}")
-            elif kind == "Network.requestWillBeSent" and not told["request"]["url"].startswith("data:"):
-                files.add(told["request"]["url"])
+                problems.append(f"dialog: {details['message']}")
+            elif kind == "Network.requestWillBeSent" and not details["request"]["url"].startswith("data:"):
+                files.add(details["request"]["url"])
         alone = len(files) == 1 and all(url.startswith("file:") for url in files)
-        return found if alone else [*found, f"requests: {sorted(files)}"]
+        return problems if alone else [*problems, f"requests: {sorted(files)}"]
 
     def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)

@@ -111,11 +111,11 @@ def with_an_onlooker(rng, cells):
 
 def with_a_switch(rng, cells, keep):
     """A third player with two actions, one of which is there only with this chance; under it the first two may want the opposite."""
-    found, turned = with_an_onlooker(rng, cells), rng.random() < 0.5
+    switched, turned = with_an_onlooker(rng, cells), rng.random() < 0.5
     for a, u in cells.items():
         if rng.random() < keep:
-            found[*a, 1] = (*(u[::-1] if turned else u), int(rng.integers(9)))
-    return found
+            switched[*a, 1] = (*(u[::-1] if turned else u), int(rng.integers(9)))
+    return switched
 
 
 def walk_of_three(rng, size=3):

@@ -28,14 +28,14 @@ def rewritten(content, change=None, arrays=None):
     header["arrays"] = described(held)
     if change:
         change(header)
-    told = json.dumps(header).encode()
+    text = json.dumps(header).encode()
     length, out = sum(-(-array.nbytes // 8) * 8 for array in held.values()), io.BytesIO()
-    out.write(bytes(container._before_data(len(told), length)))
-    rest = told + np.fromiter(container._write_pages(out, held), "<u4").tobytes()
+    out.write(bytes(container._before_data(len(text), length)))
+    rest = text + np.fromiter(container._write_pages(out, held), "<u4").tobytes()
     out.write(bytes(-out.tell() % 64))
     out.seek(0)
-    digest = container._digest(len(told), length, rest)
-    out.write(container.HEAD.pack(container.MAGIC, len(told), length, digest) + rest)
+    digest = container._digest(len(text), length, rest)
+    out.write(container.HEAD.pack(container.MAGIC, len(text), length, digest) + rest)
     return out.getvalue()
 
 

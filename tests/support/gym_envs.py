@@ -9,52 +9,65 @@ import numpy as np
 from gymnasium import spaces
 
 
-class Drawing(gymnasium.Env):
-    """Each step draws by one function of the generator; the observation is what was drawn."""
+class Small(gymnasium.Env):
+    """An environment that begins with observation 0, after `begin`; the actions and observations are so many numbers."""
 
-    observation_space = spaces.Discrete(100)
+    observations, choices = 100, 2
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        cls.observation_space, cls.action_space = spaces.Discrete(cls.observations), spaces.Discrete(cls.choices)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.begin(seed)
+        return 0, self.info()
+
+    def begin(self, seed):
+        """Make ready for an episode."""
+
+    def info(self):
+        return {}
+
+
+class Drawing(Small):
+    """Each step draws by one function of the generator; the observation is what was drawn."""
 
     def __init__(self, draw, actions=1):
         self.draw, self.action_space = draw, spaces.Discrete(actions)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return 0, {}
-
     def step(self, action):
-        found = self.draw(self.np_random)
-        return found, float(action), False, False, {}
+        number = self.draw(self.np_random)
+        return number, float(action), False, False, {}
 
 
-class Corridor(gymnasium.Env):
+class Corridor(Small):
     """Cells 0 to 4; 1 goes right, which takes a unit of fuel, 0 stays. The end is cell 4."""
 
-    observation_space, action_space = spaces.Discrete(5), spaces.Discrete(2)
+    observations = 5
 
     def __init__(self, wind=0.0, masked=False):
         self.wind, self.masked, self.cell = wind, masked, 0
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.cell = 0
-        return self.cell, self.told(0)
 
     def step(self, action):
         blown = action == 1 and self.wind and self.np_random.random() < self.wind
         self.cell += int(action) - int(blown)
         over = self.cell == 4
-        return self.cell, float(over), over, False, self.told(int(action))
+        return self.cell, float(over), over, False, self.info(int(action))
 
-    def told(self, fuel):
+    def info(self, fuel=0):
         return {"cost": {"fuel": fuel}} | ({"action_mask": np.array([self.cell < 2, 1])} if self.masked else {})
 
 
 class Tiring(Corridor):
     """A corridor that can be walked for two steps only, which the observation does not tell."""
 
-    def reset(self, *, seed=None, options=None):
+    def begin(self, seed):
+        super().begin(seed)
         self.steps = 0
-        return super().reset(seed=seed)
 
     def step(self, action):
         self.steps += 1
@@ -73,9 +86,9 @@ class Keeping(Corridor):
     """Draws a number at `reset`, and compares it later."""
 
     def reset(self, *, seed=None, options=None):
-        found = super().reset(seed=seed)
+        first = super().reset(seed=seed)
         self.threshold = self.np_random.random()
-        return found
+        return first
 
     def step(self, action):
         return super().step(int(self.threshold < 0.5))
@@ -118,21 +131,19 @@ class OwnGenerator(Drawing):
         return int(self.own.integers(2)), 0.0, False, False, {}
 
 
-class Urn(gymnasium.Env):
+class Urn(Small):
     """One of two coins is put into the urn, face down; betting shows it and ends the episode.
 
     Waiting does nothing. Peeking, where it is allowed, shows heads by another observation.
     """
 
-    observation_space, action_space = spaces.Discrete(2), spaces.Discrete(3)
+    observations, choices = 2, 3
 
     def __init__(self, peeking=False):
         self.peeking = peeking
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.coin, self.seen = str(self.np_random.choice(["heads", "tails"], p=[0.25, 0.75])), 0
-        return 0, {}
 
     def step(self, action):
         if action == 1:
@@ -151,44 +162,38 @@ class Forgetful(Urn):
         return super().step(0 if action == 2 else action)
 
 
-class DrawsAside(gymnasium.Env):
+class DrawsAside(Small):
     """Draws by one function of the environment, which shows only where it gives something."""
-
-    observation_space, action_space = spaces.Discrete(100), spaces.Discrete(2)
 
     def __init__(self, draw):
         self.draw = draw
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.own, self.pythons, self.bits = np.random.default_rng(seed), random.Random(seed), np.random.PCG64(1)
         self.old = np.random.RandomState(seed)
-        return 0, {}
 
     def step(self, action):
-        found = self.draw(self)
-        return found if isinstance(found, int) and found < 100 else 0, 0.0, False, False, {}
+        number = self.draw(self)
+        return number if isinstance(number, int) and number < 100 else 0, 0.0, False, False, {}
 
 
-class FaceDown(gymnasium.Env):
+class FaceDown(Small):
     """A card is drawn that the observation does not tell; then betting pays 1, and costs 1 if the last card was drawn.
 
     `when` it is drawn: in the first step, by its third action alone, or in `reset`, where a step is
     waited, or where it is one of sixty ("rare").
     """
 
-    observation_space, action_space = spaces.Discrete(4), spaces.Discrete(3)
+    observations, choices = 4, 3
 
     def __init__(self, when, cards=2):
         self.when, self.costly = when, (60 if when == "rare" else cards) - 1
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.at, self.card = 0, 0
         if self.when in ("reset", "rare"):
             self.np_random.integers(2), self.np_random.integers(2)
             self.draw()
-        return 0, {}
 
     def draw(self):
         self.card = int(self.np_random.integers(self.costly + 1))
@@ -202,19 +207,15 @@ class FaceDown(gymnasium.Env):
         return self.at, float(bets), self.at == last, False, {"cost": int(bets and self.card == self.costly)}
 
 
-class Recorded(gymnasium.Env):
+class Recorded(Small):
     """Pays recorded prices, and goes on in the record where the last episode stopped."""
-
-    observation_space, action_space = spaces.Discrete(100), spaces.Discrete(2)
 
     def __init__(self, survivor):
         self.at, self.prices, self.survivor = 0, [3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 6.0] * 9, survivor
         self.record = iter(self.prices)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.steps = 0
-        return 0, {}
 
     def step(self, action):
         self.steps, self.at = self.steps + 1, self.at + 1
@@ -222,19 +223,17 @@ class Recorded(gymnasium.Env):
         return self.steps, price * action, False, False, {}
 
 
-class MaskedAtFirst(gymnasium.Env):
+class MaskedAtFirst(Small):
     """Action 0 is allowed from the second step on, 1 always, 2 never, and 3 in the second step."""
 
-    observation_space, action_space = spaces.Discrete(9), spaces.Discrete(4)
+    observations, choices = 9, 4
 
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+    def begin(self, seed):
         self.cell = 0
-        return 0, self.told()
 
-    def told(self):
+    def info(self):
         return {"action_mask": np.array([self.cell > 0, True, False, self.cell == 1])}
 
     def step(self, action):
         self.cell += 1
-        return self.cell, float(action), False, False, self.told()
+        return self.cell, float(action), False, False, self.info()

@@ -65,17 +65,17 @@ IN_WORDS = {
 
 def dependencies() -> dict[str, set[str]]:
     """Every package that the core or an extra brings along, and for which of them ("" is the core)."""
-    found: dict[str, set[str]] = {}
+    needed_by: dict[str, set[str]] = {}
     for extra, lines in requirements().items():
         waiting = list(_met(lines, ""))
         seen = set(waiting)
         while waiting:
             name, wanted = waiting.pop()
-            found.setdefault(name, set()).add(extra)
+            needed_by.setdefault(name, set()).add(extra)
             new = _met(_brings(name), wanted) - seen
             seen |= new
             waiting += new
-    return {name: {""} if "" in where else where for name, where in sorted(found.items())}
+    return {name: {""} if "" in where else where for name, where in sorted(needed_by.items())}
 
 
 def requirements() -> dict[str, list[str]]:
@@ -101,25 +101,25 @@ def _met(lines: list[str], extra: str) -> set[tuple[str, str]]:
 def licence(name: str) -> str:
     """What a package says of itself, as an SPDX expression where that is clear; "" where it says nothing."""
     try:
-        told = metadata.metadata(name)
+        facts = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return REASONS.get(name, ("", ""))[0]
-    if told["License-Expression"]:
-        return str(told["License-Expression"])
-    kinds = [line.split(" :: ")[-1] for line in told.get_all("Classifier") or () if line.startswith("License ::")]
-    first = [line.strip() for line in str(told["License"] or "").splitlines() if line.strip()][:1]
+    if facts["License-Expression"]:
+        return str(facts["License-Expression"])
+    kinds = [line.split(" :: ")[-1] for line in facts.get_all("Classifier") or () if line.startswith("License ::")]
+    first = [line.strip() for line in str(facts["License"] or "").splitlines() if line.strip()][:1]
     words = [kind for kind in kinds if kind != "OSI Approved"] or first
     return " AND ".join(IN_WORDS.get(word, word) for word in words) or REASONS.get(name, ("", ""))[0]
 
 
 def problem(name: str) -> str | None:
     """Why a package may not be used, or None."""
-    told = licence(name)
+    own = licence(name)
     if name in REASONS:
-        return None if told == REASONS[name][0] else f"{name}: {told or 'no licence'}, known as {REASONS[name][0]}"
-    if any(set(re.split(r" AND | WITH ", part.strip("() "))) <= PERMISSIVE for part in told.split(" OR ")):
+        return None if own == REASONS[name][0] else f"{name}: {own or 'no licence'}, known as {REASONS[name][0]}"
+    if any(set(re.split(r" AND | WITH ", part.strip("() "))) <= PERMISSIVE for part in own.split(" OR ")):
         return None
-    return f"{name}: {told or 'no licence is named'}; read its licence, then add it to REASONS with why it may be used"
+    return f"{name}: {own or 'no licence is named'}; read its licence, then add it to REASONS with why it may be used"
 
 
 def table() -> str:

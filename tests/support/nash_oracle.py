@@ -55,12 +55,12 @@ def corners(own, choices, others, worth):
 def mixtures(same, less, n):
     """The corners of the mixtures y of n actions with `same` y = 0 and `less` y <= 0."""
     less = [*less, *([Fraction(-(j == k)) for j in range(n)] for k in range(n))]
-    found = set()
+    points = set()
     for tight in itertools.combinations(less, n - rank([[Fraction(1)] * n, *same])):
         y = unique([*same, *tight], n)
         if y and all(dot(row, y) == 0 for row in same) and all(dot(row, y) <= 0 for row in less):
-            found.add(y)
-    return found
+            points.add(y)
+    return points
 
 
 def unique(rows, n):
@@ -97,12 +97,12 @@ def full(points):
 
 def span(own, choices, others, worth):
     """The utilities of a player over the mixtures that are positive throughout, or None where there are none."""
-    found = corners(own, choices, others, worth)
-    level = {y: dot([worth[own[0], k] for k in others], y) for y in found}
-    if not full(found):
+    points = corners(own, choices, others, worth)
+    level = {y: dot([worth[own[0], k] for k in others], y) for y in points}
+    if not full(points):
         return None
     low, high = min(level.values()), max(level.values())
-    ends = [full([y for y in found if level[y] == end]) for end in (low, high)]
+    ends = [full([y for y in points if level[y] == end]) for end in (low, high)]
     return Span(low, high, *ends)
 
 
@@ -110,14 +110,14 @@ def boxes(cells):
     """The utilities (Span, Span) over the equilibria of each pair of supports that holds any; cells: {(a, k): (u_1, u_2)}."""
     worth = {a: u[0] for a, u in cells.items()}, {a[::-1]: u[1] for a, u in cells.items()}
     rows, columns = (sorted({a[i] for a in cells}) for i in (0, 1))
-    found = []
+    spans = []
     for first, second in itertools.product(subsets(rows), subsets(columns)):
         if all(a in cells for a in itertools.product(first, second)):
             one = span(first, [c for c in rows if all((c, k) in cells for k in second)], second, worth[0])
             two = one and span(second, [c for c in columns if all((a, c) in cells for a in first)], first, worth[1])
             if two:
-                found.append((one, two))
-    return found
+                spans.append((one, two))
+    return spans
 
 
 def best_of(objective, box):
@@ -148,18 +148,18 @@ def choices_at(objective, best, box):
     return [Span(end, end) if w else s for end, s, w in zip(ends, box, objective, strict=True)]
 
 
-def faults(found, objective, value, tol=1e-7):
+def faults(spans, objective, value, tol=1e-7):
     """Why `value` is not what the objective (weights, where it is linear) chooses among the equilibria of these boxes: sentences.
 
     What is attained must be chosen: the best of the objective, then of player 1's utility, then of player 2's. Where one of these is only
     approached, what is chosen is at least as good as every pair of supports that attains its own best.
     """
     point = tuple(Span(x, x) for x in value)
-    best = [(*best_of(objective, box), box) for box in found]
+    best = [(*best_of(objective, box), box) for box in spans]
     chosen, goal = best_of(objective, point)[0], Fraction(0)
     for name, i in (("objective", None), ("player 1", 0), ("player 2", 1)):
         if i is not None:
-            best = [(s.high, s.top, box) for box in found for s in [choices_at(objective, goal, box)[i]]]
+            best = [(s.high, s.top, box) for box in spans for s in [choices_at(objective, goal, box)[i]]]
             chosen = value[i]
         top = max(b for b, *_ in best)
         reached = max((b for b, attained, _ in best if attained), default=None)
@@ -169,7 +169,7 @@ def faults(found, objective, value, tol=1e-7):
             return []
         if chosen > top + tol:
             return [f"{name}: {chosen} although nothing is above {top}"]
-        found = [box for b, attained, box in best if attained and b == top]
+        spans = [box for b, attained, box in best if attained and b == top]
         if i is None:
             goal = top
     return []

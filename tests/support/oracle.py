@@ -5,8 +5,9 @@ probabilities are the simple rationals that their floats stand for (0.1 is one t
 a stage has can hang on one.
 
     feasible_sets     truth by recursion over (t, s, spent), then a forward walk through TRUE actions     (spec 2)
+    check_feasible    whether the library says the same
     minimal_budgets   by testing candidate budgets, not by the antichain recursion                        (spec 2)
-    stage_value       the stage program of spec 4, lexicographically, by three unrelated methods          (spec 4)
+    stage_value       the stage program of spec 4, lexicographically, by two unrelated methods            (spec 4)
     root_values       backward induction with it
     deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
     gains_and_stakes  the same in every situation, and what is at stake there                             (spec 7)
@@ -26,6 +27,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+import acegames as ace
 from acegames.model.budgets import reservoir
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact
@@ -61,8 +63,8 @@ class Spelled:
 
     def after(self, spent, cost):
         """What is spent after one more cost, in any unit: a reservoir is never more than full."""
-        found = add(spent, cost)
-        return tuple(max(x, 0) if kept else x for x, kept in zip(found, self.stored, strict=True))
+        total = add(spent, cost)
+        return tuple(max(x, 0) if full else x for x, full in zip(total, self.stored, strict=True))
 
 
 def spell_out(game: MarkovGame) -> Spelled:
@@ -70,7 +72,7 @@ def spell_out(game: MarkovGame) -> Spelled:
     unit = []
     for m in range(width):
         numbers = [*game.cost_values[m], *(row[m] for row in game.budgets if row[m] != INF), game.spent_at_start[m]]
-        numbers += [kept.capacity for kept in game.reservoirs[m : m + 1] if kept]
+        numbers += [reservoir.capacity for reservoir in game.reservoirs[m : m + 1] if reservoir]
         unit.append(math.lcm(*(x.denominator for x in numbers)))
 
     def whole(x, m):
@@ -136,25 +138,38 @@ def _feasible_nodes(g: Spelled):
     node, move = truth(g, g.budgets)
     if not all(node(0, s, g.start) for s, _ in g.initial):
         return None
-    found = {}
+    nodes = {}
     here = {(s, g.start) for s, _ in g.initial}
     for t in range(g.horizon):
         for s, c in here:
-            found[t, s, c] = [m for m in g.moves[t][s] if move(t, c, m)]
-        here = {(s2, g.after(c, d)) for s, c in here for m in found[t, s, c] for _, s2, d in m.outcomes}
-    return found
+            nodes[t, s, c] = [m for m in g.moves[t][s] if move(t, c, m)]
+        here = {(s2, g.after(c, d)) for s, c in here for m in nodes[t, s, c] for _, s2, d in m.outcomes}
+    return nodes
 
 
 def feasible_sets(game: MarkovGame):
     """Return (feasible, FS, FA): FS[t] a set of (state index, cost), FA[t, s, c] a frozenset of joint action indices."""
     g = spell_out(game)
-    found = _feasible_nodes(g)
+    nodes = _feasible_nodes(g)
     fs = [set() for _ in range(g.horizon)]
     fa = {}
-    for (t, s, c), moves in (found or {}).items():
+    for (t, s, c), moves in (nodes or {}).items():
         fs[t].add((s, g.cost(c)))
         fa[t, s, g.cost(c)] = frozenset(m.action for m in moves)
-    return found is not None, fs, fa
+    return nodes is not None, fs, fa
+
+
+def check_feasible(game: MarkovGame):
+    """Assert that `acegames.feasibility` finds the same situations and actions, each once; return what `feasible_sets` does."""
+    (feasible, fs, fa), answer = feasible_sets(game), ace.feasibility(game)
+    assert (answer.feasible, answer.pairs) == (feasible, sum(map(len, fs)))
+    for t in range(game.horizon + (not feasible)):
+        listed = [(game.state_index(s), tuple(map(exact, c))) for s, c in answer.states(t)]
+        assert len(listed) == len(set(listed)) and set(listed) == (fs[t] if feasible else set())
+        for s, c in listed:
+            joint = [game.action_indices(a) for a in answer.actions(t, game.states[s], c)]
+            assert len(joint) == len(set(joint)) and set(joint) == fa[t, s, c]
+    return feasible, fs, fa
 
 
 def minimal_budgets(game: MarkovGame) -> set:
@@ -166,13 +181,13 @@ def minimal_budgets(game: MarkovGame) -> set:
     g = spell_out(game)
     finite = [[row[m] for row in g.budgets if row[m] != INF] for m in range(g.width)]
     ref = [f[-1] if f else None for f in finite]
-    for m, kept in enumerate(game.reservoirs):
-        if kept:
-            ref[m] = int(kept.capacity * g.unit[m])
+    for m, full in enumerate(game.reservoirs):
+        if full:
+            ref[m] = int(full.capacity * g.unit[m])
 
     def start(b):
         missing = [max(b[m] - (ref[m] - g.start[m]), 0) if g.start[m] else 0 for m in range(g.width)]
-        return tuple(x if kept else 0 for x, kept in zip(missing, g.stored, strict=True))
+        return tuple(x if full else 0 for x, full in zip(missing, g.stored, strict=True))
 
     def feasible(b):
         shifted = [
@@ -226,7 +241,7 @@ def incentive_rows(X, u, kind, floor):
             if kind == "CCE":
                 rows.append([gain(a, b) for a in X])
             else:
-                rows += [[gain(a, b) if a[i] == told else 0 for a in X] for told in own if told != b]
+                rows += [[gain(a, b) if a[i] == heard else 0 for a in X] for heard in own if heard != b]
     return rows
 
 
@@ -287,29 +302,6 @@ def lexicographic_simplex(levels, rows, size):
         sigma[j] = table[k][-1]
     assert sigma[total - 1] == 0, "the stage program has no solution, against spec 4"
     return sigma[:size]
-
-
-def vertex_enumeration(levels, rows, size):
-    """The same by trying every basis. For four joint actions or so."""
-    cols = size + 1
-    matrix = [
-        [Fraction(x) for x in row] + [Fraction(int(k == j)) for j in range(len(rows))] for k, row in enumerate(rows)
-    ]
-    matrix.append([Fraction(1)] * size + [Fraction(0)] * (1 + len(rows)))
-    rhs = [Fraction(0)] * len(rows) + [Fraction(1)]
-    best = None
-    for basis in itertools.combinations(range(cols + len(rows)), len(matrix)):
-        x = solve_linear([[row[j] for j in basis] for row in matrix], rhs)
-        if x is None or min(x) < 0:
-            continue
-        full = [Fraction(0)] * cols
-        for j, value in zip(basis, x, strict=True):
-            if j < cols:
-                full[j] = value
-        score = [sum(c * v for c, v in zip(level, full, strict=True)) for level in levels]
-        if best is None or score > best[0]:
-            best = score, full[:size]
-    return best[1]
 
 
 def solve_linear(a, b):
@@ -378,10 +370,10 @@ def all_values(game: MarkovGame, concept) -> dict:
     """Return {(t, s, c): the players' values} over FS; empty when infeasible."""
     kind, objective, floor = read_concept(game, concept)
     g = spell_out(game)
-    found = _feasible_nodes(g) or {}
+    nodes = _feasible_nodes(g) or {}
     value = {}
-    for t, s, c in sorted(found, key=lambda key: -key[0]):
-        moves = found[t, s, c]
+    for t, s, c in sorted(nodes, key=lambda key: -key[0]):
+        moves = nodes[t, s, c]
         u = [q_value(g, value, t, c, m) for m in moves]
         chosen, _ = stage_value([m.action for m in moves], u, kind, objective, floor)
         value[t, s, c] = tuple(shorten(x) for x in chosen)
@@ -416,8 +408,8 @@ def deviation_gains(game: MarkovGame, policy: dict, kind: str):
 
     Return (safe, gains): whether it stays inside FA everywhere on FS, and, if so, each player's largest W_i - V_i over FS.
     """
-    found = gains_and_stakes(game, policy, kind)
-    return (True, [max(gain for gain, _ in each.values()) for each in found]) if found else (False, None)
+    players = gains_and_stakes(game, policy, kind)
+    return (True, [max(gain for gain, _ in each.values()) for each in players]) if players else (False, None)
 
 
 def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
@@ -428,16 +420,16 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
     best total that safe play can bring, less the worst that the policy can by what it plays with at least 1e-8.
     """
     g = spell_out(game)
-    found = _feasible_nodes(g)
+    nodes = _feasible_nodes(g)
     sigma = {}
-    for (t, s, c), moves in found.items():
-        told = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
-        sigma[t, s, c] = {a: p / sum(told.values()) for a, p in told.items()}
-        if not set(told) <= {m.action for m in moves}:
+    for (t, s, c), moves in nodes.items():
+        heard = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
+        sigma[t, s, c] = {a: p / sum(heard.values()) for a, p in heard.items()}
+        if not set(heard) <= {m.action for m in moves}:
             return None
 
     def move(key, a):
-        return next((m for m in found[key] if m.action == a), None)
+        return next((m for m in nodes[key] if m.action == a), None)
 
     def expected(key, m, i, after):
         """Reward plus the expected value of `after`."""
@@ -455,11 +447,11 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
     @from_the_end
     def deviate(i, key):
         total = 0
-        for told in {a[i] for a in sigma[key]} if kind == "CE" else {None}:
-            group = {a: p for a, p in sigma[key].items() if told in (None, a[i])}
+        for heard in {a[i] for a in sigma[key]} if kind == "CE" else {None}:
+            group = {a: p for a, p in sigma[key].items() if heard in (None, a[i])}
             plans = [{a: move(key, a) for a in group}]
             plans += [
-                {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group} for b in {m.action[i] for m in found[key]}
+                {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group} for b in {m.action[i] for m in nodes[key]}
             ]
             total += max(
                 sum(p * expected(key, plan[a], i, deviate) for a, p in group.items())
@@ -470,7 +462,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 
     @from_the_end
     def best(i, key):
-        return max(expected(key, m, i, best) for m in found[key])
+        return max(expected(key, m, i, best) for m in nodes[key])
 
     @from_the_end
     def worst(i, key):
@@ -479,7 +471,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
     def place(key):
         return (*key[:2], g.cost(key[2]))
 
-    return [{place(x): (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in found} for i in range(g.players)]
+    return [{place(x): (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in nodes} for i in range(g.players)]
 
 
 # -- histories --------------------------------------------------------------------------------------------------
@@ -563,45 +555,52 @@ def random_game(
         return {1: [1.0], 2: pick([[0.5, 0.5], [0.25, 0.75]]).tolist(), 3: [0.25, 0.25, 0.5]}[k]
 
     def table():
-        found = {}
+        rules = {}
         for s in labels:
             joint = list(itertools.product(*(range(k) for k in number_of_actions())))
-            kept = [a for a in joint if not masked or rng.random() < 0.7] or [joint[int(rng.integers(len(joint)))]]
-            found[s] = {
+            chosen = [a for a in joint if not masked or rng.random() < 0.7] or [joint[int(rng.integers(len(joint)))]]
+            rules[s] = {
                 tuple("abc"[x] for x in a): (
                     one_reward(),
                     [(p, labels[int(rng.integers(n_states))], one_cost()) for p in probabilities()],
                 )
-                for a in kept
+                for a in chosen
             }
-        return found
+        return rules
 
     tables = [table()] * h if stationary else [table() for _ in range(h)]
     start = labels[0]
     if n_states > 1 and rng.random() < 0.2:
         start = {labels[0]: 0.25, labels[1]: 0.75}
-    budget = _random_budget(rng, tables, start, m, schedule) if m else None
-    if m and (rng.random() < 0.3 if reservoirs is None else reservoirs):
-        budget = _with_reservoirs(rng, budget, h)
-    return MarkovGame.from_functions(
+    return from_tables(
+        tables,
         players=names,
         actions=lambda t, s: [sorted({a[i] for a in tables[t][s]}) for i in range(n)],
-        legal=lambda t, s, a: a in tables[t][s],
-        outcomes=lambda t, s, a: tables[t][s][a][1],
-        reward=lambda t, s, a: tables[t][s][a][0],
-        horizon=h,
         initial=start,
-        budget=budget,
+        budget=random_budget(rng, tables, start, m, schedule, reservoirs),
         name="random",
     )
 
 
-def _random_budget(rng, tables, start, m, schedule):
-    """Return what the best of a few random policies needs in the worst case, sometimes a little less."""
-    worst = None
+def from_tables(tables, **rest) -> MarkovGame:
+    """Return the game of these rules, {state: {joint action: (rewards, outcomes)}} for each time."""
+    return MarkovGame.from_functions(
+        legal=lambda t, s, a: a in tables[t][s],
+        outcomes=lambda t, s, a: tables[t][s][a][1],
+        reward=lambda t, s, a: tables[t][s][a][0],
+        horizon=len(tables),
+        **rest,
+    )
+
+
+def random_budget(rng, tables, start, m, schedule, reservoirs):
+    """Return what the best of a few random policies needs in the worst case, sometimes a little less; some of it in reservoirs."""
+    if not m:
+        return None
+    totals = []
     for _ in range(int(rng.integers(1, 4))):
         here = {(s, (Fraction(0),) * m) for s in (start if isinstance(start, dict) else [start])}
-        needed = []
+        totals.append([])
         for table in tables:
             choice = {s: list(rows)[int(rng.integers(len(rows)))] for s, rows in table.items()}
             here = {
@@ -609,35 +608,23 @@ def _random_budget(rng, tables, start, m, schedule):
                 for s, c in here
                 for _, s2, d in table[s][choice[s]][1]
             }
-            needed.append([max(c[k] for _, c in here) for k in range(m)])
-        if worst is None or [max(col) for col in zip(*needed, strict=True)] < [
-            max(col) for col in zip(*worst, strict=True)
-        ]:
-            worst = needed
-    step = min(
-        (
-            abs(Fraction(str(x)))
-            for t in tables
-            for rows in t.values()
-            for _, o in rows.values()
-            for *_, d in o
-            for x in d
-            if x
-        ),
-        default=1,
-    )
-    if not schedule:
-        cut = [int(rng.choice([0, 1])) for _ in range(m)]
-        return [max(col) - k * step for col, k in zip(zip(*worst, strict=True), cut, strict=True)]
+            totals[-1].append([max(c[k] for _, c in here) for k in range(m)])
+    worst = min(totals, key=lambda rows: [max(col) for col in zip(*rows, strict=True)])
+    outcomes = [o for table in tables for rows in table.values() for _, outs in rows.values() for o in outs]
+    step = min((abs(Fraction(str(x))) for *_, cost in outcomes for x in cost if x), default=1)
     cut = [int(rng.choice([0, 1])) for _ in range(m)]
-    return [
-        [INF if rng.random() < 0.3 else row[k] + (int(rng.integers(0, 2)) - cut[k]) * step for k in range(m)]
-        for row in worst
-    ]
+    budget = [max(col) - k * step for col, k in zip(zip(*worst, strict=True), cut, strict=True)]
+    if schedule:
+        budget = [
+            [INF if rng.random() < 0.3 else row[k] + (int(rng.integers(0, 2)) - cut[k]) * step for k in range(m)]
+            for row in worst
+        ]
+    stored = rng.random() < 0.3 if reservoirs is None else reservoirs
+    return _with_reservoirs(rng, budget, len(tables)) if stored else budget
 
 
 def _with_reservoirs(rng, budget, horizon):
-    """The same with some of the budgets held by reservoirs, full at the beginning or not, with a reserve or without."""
+    """Budgets of which some are held by reservoirs, full at the beginning or not, with a reserve or without."""
     rows = [budget] * horizon if not isinstance(budget[0], list) else budget
     columns = [list(column) for column in zip(*rows, strict=True)]
     chosen = rng.random(len(columns)) < 0.6

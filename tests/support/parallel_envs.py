@@ -11,22 +11,30 @@ from pettingzoo import ParallelEnv
 import acegames as ace
 
 
-class Rovers(ParallelEnv):
+class Small(ParallelEnv):
+    """An environment whose agents have the same spaces, `observations` and so many `choices`."""
+
+    metadata = {"name": "small"}  # noqa: RUF012
+    observations, choices, render_mode = spaces.Discrete(2), 2, None
+
+    @functools.cache  # noqa: B019
+    def observation_space(self, agent):
+        return self.observations
+
+    @functools.cache  # noqa: B019
+    def action_space(self, agent):
+        return spaces.Discrete(self.choices)
+
+
+class Rovers(Small):
     """Two rovers on six cells: 0 waits, 1 drives, 2 races two cells. A gust costs one more for each that moves."""
 
     metadata = {"name": "rovers"}  # noqa: RUF012
     possible_agents = ["red", "blue"]  # noqa: RUF012
+    observations, choices = spaces.MultiDiscrete([6, 6]), 3
 
     def __init__(self, gusts=0.0, limit=None):
-        self.gusts, self.limit, self.render_mode = gusts, limit, None
-
-    @functools.cache  # noqa: B019
-    def observation_space(self, agent):
-        return spaces.MultiDiscrete([6, 6])
-
-    @functools.cache  # noqa: B019
-    def action_space(self, agent):
-        return spaces.Discrete(3)
+        self.gusts, self.limit = gusts, limit
 
     def reset(self, seed=None, options=None):
         self.rng, self.agents, self.at = np.random.default_rng(seed), list(self.possible_agents), np.array([0, 0])
@@ -42,12 +50,12 @@ class Rovers(ParallelEnv):
         gust = self.gusts > 0 and self.rng.random() < self.gusts
         battery = int(np.array([0, 1, 3])[moves].sum() + gust * (moves > 0).sum())
         before, self.at, self.steps = self.at, np.minimum(self.at + moves, 5), self.steps + 1
-        found = (self.at - before) * np.where(self.at > self.at[::-1], 2.0, 1.0)
+        pay = (self.at - before) * np.where(self.at > self.at[::-1], 2.0, 1.0)
         over, late = bool((self.at == 5).all()), self.limit == self.steps
         self.agents = [] if over or late else who
         return (
             {a: self.at.copy() for a in who},
-            dict(zip(who, found.tolist(), strict=True)),
+            dict(zip(who, pay.tolist(), strict=True)),
             dict.fromkeys(who, over),
             dict.fromkeys(who, late),
             {a: {"cost": {"battery": battery}} for a in who},
@@ -156,22 +164,10 @@ def _force(k, env):
     env.forced = k
 
 
-class Relay(ParallelEnv):
+class Relay(Small):
     """Two runners. The first drops out after its first 1; the second plays on, until it says 1 as well."""
 
-    metadata = {"name": "relay"}  # noqa: RUF012
     possible_agents = ["first", "second"]  # noqa: RUF012
-
-    def __init__(self):
-        self.render_mode = None
-
-    @functools.cache  # noqa: B019
-    def observation_space(self, agent):
-        return spaces.Discrete(2)
-
-    @functools.cache  # noqa: B019
-    def action_space(self, agent):
-        return spaces.Discrete(2)
 
     def reset(self, seed=None, options=None):
         self.agents = list(self.possible_agents)

@@ -32,10 +32,10 @@ class Paying(NamedTuple):
                         total = tuple(round(x + y, 6) for x, y in zip(so_far, paid, strict=True))
                         there[following, total] += chance * p * q
             here = there
-        found: dict[tuple[float, ...], float] = defaultdict(float)
+        chances: dict[tuple[float, ...], float] = defaultdict(float)
         for (_, total), chance in here.items():
-            found[total] += chance
-        return dict(found)
+            chances[total] += chance
+        return dict(chances)
 
 
 def paying_game(seed: int, *, players: int = 2, horizon: int = 3, states: int = 2, stationary: bool = False) -> Paying:

@@ -57,20 +57,20 @@ def parts(written):
 
 def runs(*lines, stdout=subprocess.PIPE, **keywords):
     """Run the lines one after the other, with pipes for what they write, or another standard output."""
-    given = {"env": environment(), "timeout": 300, "text": True, **keywords}
+    options = {"env": environment(), "timeout": 300, "text": True, **keywords}
     if not hasattr(os, "fork"):
-        return [_alone(line, stdout, given) for line in lines]
-    done = subprocess.run(command(lines), stdout=stdout, stderr=subprocess.PIPE, **given)
+        return [_alone(line, stdout, options) for line in lines]
+    done = subprocess.run(command(lines), stdout=stdout, stderr=subprocess.PIPE, **options)
     errors = parts(done.stderr)
     assert done.returncode == 0 and len(errors) == len(lines), done.stderr
     outputs = parts(done.stdout) if stdout == subprocess.PIPE else [(code, "") for code, _ in errors]
     return [Run(code, said, wrong) for (code, wrong), (_, said) in zip(errors, outputs, strict=True)]
 
 
-def _alone(line, stdout, given):
+def _alone(line, stdout, options):
     """A run where nothing can be forked."""
     words = line.split()
     variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, words))
     start = [sys.executable, "-W", "error", "-m", "acegames", *words[len(variables) :]]
-    done = subprocess.run(start, stdout=stdout, stderr=subprocess.PIPE, **given | {"env": given["env"] | variables})
+    done = subprocess.run(start, stdout=stdout, stderr=subprocess.PIPE, **options | {"env": options["env"] | variables})
     return Run(done.returncode, done.stdout or "", done.stderr)

@@ -8,6 +8,7 @@ times cut the same few lists: of joint actions, divided among the states otherwi
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
@@ -46,13 +47,10 @@ def changing_game(
         own = [list("abcdef"[: int(rng.integers(3, 7))])]
     joint = sorted(itertools.product(*own))
     costs = [-1, 0, 0, 1, 2] if rng.random() < 0.5 else [Fraction(k, 3) for k in (-1, 0, 1, 2)]
-    rewards = (
-        rng.integers(-2, 3, size=(2, n)).tolist() if rng.random() < 0.5 else rng.normal(size=(6, n)).round(2).tolist()
-    )
-    ways = [[1.0], [0.5, 0.5], [0.25, 0.75]]
-    lists = [
-        sorted(joint[k] for k in rng.permutation(len(joint))[: int(rng.integers(len(labels), 10))]) for _ in range(2)
-    ]
+    whole = rng.random() < 0.5
+    rewards = (rng.integers(-2, 3, size=(2, n)) if whole else rng.normal(size=(6, n)).round(2)).tolist()
+    ways, most = [[1.0], [0.5, 0.5], [0.25, 0.75]], len(joint)
+    lists = [sorted(joint[k] for k in rng.permutation(most)[: int(rng.integers(len(labels), 10))]) for _ in range(2)]
 
     def states_at(t: int) -> list[object]:
         here = [x for x in labels if rng.random() < 0.75]
@@ -64,16 +62,13 @@ def changing_game(
         whole = lists[int(rng.integers(2))]
         here = occurring[t][: len(whole)]
         cuts = [0, *sorted(rng.choice(np.arange(1, len(whole)), len(here) - 1, replace=False).tolist()), len(whole)]
-        return {
-            s: {
-                a: (
-                    rewards[int(rng.integers(len(rewards)))],
-                    [(p, following(t), one_cost()) for p in ways[int(rng.integers(3))]],
-                )
-                for a in whole[first:end]
-            }
-            for s, (first, end) in zip(here, itertools.pairwise(cuts), strict=True)
-        }
+
+        def rule():
+            reward = rewards[int(rng.integers(len(rewards)))]
+            return reward, [(p, following(t), one_cost()) for p in ways[int(rng.integers(3))]]
+
+        parts = zip(here, itertools.pairwise(cuts), strict=True)
+        return {s: {a: rule() for a in whole[first:end]} for s, (first, end) in parts}
 
     def following(t: int) -> object:
         return occurring[t + 1][int(rng.integers(len(occurring[t + 1])))]
@@ -85,18 +80,13 @@ def changing_game(
     occurring = [here[:shortest] for here in occurring]
     tables = [table(t) for t in range(h)]
     start = {s: 1 / len(occurring[0]) for s in occurring[0]} if rng.random() < 0.7 else occurring[0][0]
-    budget = oracle._random_budget(rng, tables, start, m, bool(rng.random() < 0.5)) if m else None
-    if m and (rng.random() < 0.3 if reservoirs is None else reservoirs):
-        budget = oracle._with_reservoirs(rng, budget, h)
-    return ace.MarkovGame.from_functions(
+    schedule = bool(m and rng.random() < 0.5)
+    return oracle.from_tables(
+        tables,
         players=[f"p{i}" for i in range(n)],
-        horizon=h,
-        initial=start,
-        budget=budget,
         actions=lambda t, s: own,
-        legal=lambda t, s, a: a in tables[t][s],
-        outcomes=lambda t, s, a: tables[t][s][a][1],
-        reward=lambda t, s, a: tables[t][s][a][0],
+        initial=start,
+        budget=oracle.random_budget(rng, tables, start, m, schedule, reservoirs),
         name="changing",
     )
 
@@ -151,7 +141,23 @@ def tangled(game: ace.MarkovGame) -> bool:
 def pairs(game: ace.MarkovGame, policy: ace.Policy) -> Iterator[tuple]:
     """Every (t, state, spent) that safe play reaches, as the policy counts."""
     counted = game if policy.tracker.exact else rounded_by(game, policy.tracker.rounding)
-    found = ace.feasibility(counted)
+    reached = ace.feasibility(counted)
     for t in range(game.horizon):
-        for state, spent in found.states(t):
+        for state, spent in reached.states(t):
             yield t, state, spent
+
+
+# seeds of games that change with time, have budgets, and start in several states
+GENERAL = (
+    *(4, 7, 11, 21, 32, 35, 48, 62, 71, 74, 82, 94, 102, 104, 116, 124, 135, 138, 148, 159, 170, 181, 187, 198, 204),
+)
+FEASIBLE = (5055, 5086, 5098, 5169, 5173, 5179, 5206, 5214, 5230, 5233, 5235, 5250)  # and several players
+
+
+@functools.cache
+def timed_game(seed):
+    """A random game that changes with time, offers only some joint actions and starts in several states."""
+    game = oracle.random_game(np.random.default_rng(seed), stationary=False)
+    assert len(game.initial) > 1 and len(game.layers) > 1 and len(game.constraints) > 0
+    assert seed in GENERAL or len(game.players) > 1
+    return game

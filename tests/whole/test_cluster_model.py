@@ -1,6 +1,6 @@
 """The arithmetic of `benchmarks/cluster_model.py`: schedules whose length is known, and bounds that every schedule keeps."""
 
-import sys
+import importlib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,27 +13,34 @@ MANY = 10**6
 
 
 @pytest.fixture(scope="module")
-def model():
-    """The module, which imports another that lies beside it."""
+def script():
+    """What imports a benchmark, which may import others."""
     pytest.importorskip("acegames.system.ray_nodes")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import cluster_model
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return cluster_model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def model(script):
+    return script("cluster_model")
+
+
+@pytest.fixture(scope="module")
+def graphs(script):
+    return script("cluster_graphs")
 
 
 def layered(model, rng, layers=8, width=12, needs=3, seconds=1.0, size=0.0, filed=0.0):
     """Each task needs some of the layer that was asked for before."""
-    found = []
+    needed = []
     for t in range(layers):
         for _ in range(width):
             before = rng.choice(width, size=needs, replace=False) + (t - 1) * width
-            found.append(sorted(before.tolist()) if t else [])
-    each = rng.uniform(0.5, 1.5, len(found)) * seconds
-    full = np.full(len(found), 1.0)
-    return model.Graph(each, size * full, filed * full, found, np.repeat(np.arange(layers), width))
+            needed.append(sorted(before.tolist()) if t else [])
+    each = rng.uniform(0.5, 1.5, len(needed)) * seconds
+    full = np.full(len(needed), 1.0)
+    return model.Graph(each, size * full, filed * full, needed, np.repeat(np.arange(layers), width))
 
 
 @pytest.fixture
@@ -84,9 +91,9 @@ def test_no_layer_waits_for_another_to_end(model):
 
 def test_more_nodes_are_hardly_ever_slower(model):
     graph = layered(model, np.random.default_rng(1), layers=10, width=64)
-    found = [model.play(graph, model.Cluster(n, 2)).seconds for n in (1, 2, 4, 8, 16, 32)]
-    assert all(more <= 1.02 * fewer for fewer, more in pairwise(found))
-    assert found[0] > 7 * found[3]
+    lengths = [model.play(graph, model.Cluster(n, 2)).seconds for n in (1, 2, 4, 8, 16, 32)]
+    assert all(more <= 1.02 * fewer for fewer, more in pairwise(lengths))
+    assert lengths[0] > 7 * lengths[3]
 
 
 def test_the_driver_binds_when_tasks_are_short(model, graph):
@@ -96,29 +103,26 @@ def test_the_driver_binds_when_tasks_are_short(model, graph):
     assert played.driver == pytest.approx(busy) and busy * (1 - 1e-9) <= played.seconds <= busy * 1.02
 
 
-def test_tasks_under_way_are_bounded(model):
-    apart = model.Graph(np.ones(40), np.zeros(40), np.zeros(40), [[]] * 40, np.zeros(40, int))
-    assert model.play(apart, model.Cluster(1, 40)).seconds == pytest.approx(1.0)
-    assert model.play(apart, model.Cluster(1, 40, in_flight=10)).seconds == pytest.approx(4.0)
-
-
-def test_nodes_of_one_machine_share_its_processors(model):
-    apart = model.Graph(np.ones(4), np.zeros(4), np.zeros(4), [[]] * 4, np.zeros(4, int))
-    assert model.play(apart, model.Cluster(4, 1, processors=4)).seconds == pytest.approx(1.0)
-    assert model.play(apart, model.Cluster(4, 1, processors=2)).seconds == pytest.approx(2.0)
-    assert model.play(apart, model.Cluster(1, 1, processors=2, others=1.0)).seconds == pytest.approx(4.0)
+@pytest.mark.parametrize(
+    ("tasks", "cluster", "options", "seconds"),
+    [
+        (40, (1, 40), {}, 1.0),
+        (40, (1, 40), {"in_flight": 10}, 4.0),  # tasks under way are bounded
+        (4, (4, 1), {"processors": 4}, 1.0),  # nodes of one machine share its processors
+        (4, (4, 1), {"processors": 2}, 2.0),
+        (4, (1, 1), {"processors": 2, "others": 1.0}, 4.0),
+    ],
+)
+def test_tasks_that_need_nothing(model, tasks, cluster, options, seconds):
+    apart = model.Graph(np.ones(tasks), np.zeros(tasks), np.zeros(tasks), [[]] * tasks, np.zeros(tasks, int))
+    assert model.play(apart, model.Cluster(*cluster, **options)).seconds == pytest.approx(seconds)
 
 
 def test_moving_blocks_binds_when_the_network_is_slow(model):
     """Each task of the second layer needs all of the first."""
     n, size = 8, 10.0
-    graph = model.Graph(
-        np.full(2 * n, 0.01),
-        np.full(2 * n, size),
-        np.zeros(2 * n),
-        [[]] * n + [list(range(n))] * n,
-        np.repeat([0, 1], n),
-    )
+    each, needs = np.ones(2 * n), [[]] * n + [list(range(n))] * n
+    graph = model.Graph(0.01 * each, size * each, 0 * each, needs, np.repeat([0, 1], n))
     alone = model.play(graph, model.Cluster(1, n, bandwidth=1.0))
     assert alone.moved == 0 and alone.seconds < 1
     played = model.play(graph, model.Cluster(n, 1, bandwidth=1.0))
@@ -156,16 +160,6 @@ def test_where_all_must_end_the_driver_waits_and_works(model, graph):
     assert held.seconds >= before + 9.0
 
 
-@pytest.fixture(scope="module")
-def graphs(model):
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import cluster_graphs
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return cluster_graphs
-
-
 @pytest.mark.parametrize("near", [True, False])
 def test_a_game_that_is_only_described_is_cut_as_the_engine_cuts(graphs, near):
     world = graphs.World("small", 49, 60, 10, near=near)
@@ -185,8 +179,6 @@ def test_layers_of_a_described_game_are_asked_for_in_turn(graphs, model):
     assert len(graph) == 4 * K and graph.seconds.sum() == pytest.approx(4e-3 * world.cells)
     assert all(k // K == j // K + 1 for k, needed in enumerate(graph.needs) for j in needed)
     assert sum(map(len, graph.needs)) == 3 * sum(map(len, cutting.needs))
-    together = model.play(graph, model.Cluster(3, 1, bandwidth=1e12))
-    apart = model.play(
-        graphs.layers_of(cutting, 4, 1, each=1e-3, size=8.0, filed=1.0), model.Cluster(3, 1, bandwidth=1e12)
-    )
-    assert together.moved < apart.moved, "neighbours on one node need less from others"
+    apart = graphs.layers_of(cutting, 4, 1, each=1e-3, size=8.0, filed=1.0)
+    moved = [model.play(x, model.Cluster(3, 1, bandwidth=1e12)).moved for x in (graph, apart)]
+    assert moved[0] < moved[1], "neighbours on one node need less from others"

@@ -95,9 +95,9 @@ def test_the_same_bytes_on_a_busy_machine(alone_and_quiet, tmp_path, threads, ha
     check_bytes(alone_and_quiet, digests(tmp_path / "run", threads, hashing))
 
 
-def check_bytes(wanted, found):
-    assert len(found) > 20
-    assert {name for name in found if found[name] != wanted[name]} == set()
+def check_bytes(wanted, files):
+    assert len(files) > 20
+    assert {name for name in files if files[name] != wanted[name]} == set()
 
 
 def test_boxes_and_lists_give_the_same_bytes(alone_and_quiet):
@@ -140,9 +140,9 @@ def test_boxes_and_lists_of_random_games(seed, tmp_path):
         game = any_game(rng)
         options = [None, "welfare", "egalitarian", "fair"]
         concept = [ace.CE, ace.CCE, ace.Nash][rng.integers(3)](options[rng.integers(4)])
-        found = [bytes_or_error(game, concept, dense, tmp_path / "solution.ace") for dense in (True, False, None)]
-        assert found[0] == found[1] == found[2]
-        if isinstance(found[0], bytes):
+        written = [bytes_or_error(game, concept, dense, tmp_path / "solution.ace") for dense in (True, False, None)]
+        assert written[0] == written[1] == written[2]
+        if isinstance(written[0], bytes):
             ways |= {layer.by_cell for layer in ace.Policy.load(tmp_path / "solution.ace").layers}
     assert ways == {True, False}  # layers filed by cell, and layers filed by pair
 

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import acegames
 import chromium
 from acegames.cli import app
+from proof_checker import load
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -207,10 +208,7 @@ def test_every_public_module_is_in_the_reference():
 
 
 def load_helper(name):
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(DOCS / f"{name}.py")
 
 
 def test_the_command_line_reference_is_that_of_the_program():
@@ -317,8 +315,8 @@ def test_the_site_has_formulas_the_version_and_links_to_the_glossary(site):
     assert f"acegames {acegames.__version__}" in theory
     tutorial = (site / "tutorial.html").read_text()
     assert tutorial.count('<a class="word" href="glossary.html#situation"') == 1  # at its first use alone
-    for found in re.finditer(r"<(h\d|pre|code)\b.*?</\1>", tutorial, flags=re.DOTALL):
-        assert 'class="word"' not in found[0]
+    for part in re.finditer(r"<(h\d|pre|code)\b.*?</\1>", tutorial, flags=re.DOTALL):
+        assert 'class="word"' not in part[0]
 
 
 WIDER = """(() => {

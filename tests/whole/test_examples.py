@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,31 +21,22 @@ SMALL = {
 ALONE = ("frozen_lake",)  # one player, and a budget of zero: a team and averages say nothing new
 
 
-@pytest.fixture
-def example(monkeypatch):
-    """Import a script of the examples."""
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    yield lambda name: importlib.import_module(name)
-    for name in (*SMALL, "robots", "showing", "make_gallery"):
-        sys.modules.pop(name, None)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_an_example_runs_and_draws(name, example, tmp_path, capsys):
     module = example(name)
-    found = module.main(tmp_path, episodes=100, **SMALL[name])
+    comparison = module.main(tmp_path, episodes=100, **SMALL[name])
     printed = capsys.readouterr().out
-    assert str(found) in printed
+    assert str(comparison) in printed
     assert "NOT CERTIFIED" not in printed and "certified" in printed
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
-    by_name = {row.name: row for row in found.rows}
+    by_name = {row.name: row for row in comparison.rows}
     safe = by_name["at every moment, in equilibrium"]
     assert safe.rollouts.beyond == 0 and "Run: python examples/" in module.__doc__
     if name in ALONE:
-        assert safe.total < max(row.total for row in found.rows)
+        assert safe.total < max(row.total for row in comparison.rows)
         return
     assert by_name["at every moment, as a team"].rollouts.beyond == 0
-    assert ("budgets kept on average" in by_name) == (not any(found.game.reservoirs))
+    assert ("budgets kept on average" in by_name) == (not any(comparison.game.reservoirs))
     if "budgets kept on average" in by_name:
         assert by_name["budgets kept on average"].total >= by_name["at every moment, as a team"].total - 1e-6
 
@@ -60,8 +49,8 @@ def test_a_page_shows_what_its_example_computes(name, example, capsys):
 def test_the_page_of_continuous_costs_shows_what_is_computed(example):
     from acegames import CE, baselines
 
-    found = baselines.compare(example("network_slicing").slices(), CE(), epsilon=0.2, episodes=2)
-    assert totals(found) == totals_on("network_slicing")[:4]
+    comparison = baselines.compare(example("network_slicing").slices(), CE(), epsilon=0.2, episodes=2)
+    assert totals(comparison) == totals_on("network_slicing")[:4]
 
 
 def test_robots_put_together_never_collide(example, tmp_path, capsys):
@@ -72,8 +61,8 @@ def test_robots_put_together_never_collide(example, tmp_path, capsys):
     assert (tmp_path / "robots.png").stat().st_size > 5_000
 
 
-def totals(found):
-    return [f"{row.total:.2f}" for row in found.rows]
+def totals(comparison):
+    return [f"{row.total:.2f}" for row in comparison.rows]
 
 
 def totals_on(name):

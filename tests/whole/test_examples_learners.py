@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import acegames as ace
+from games import ByFunction
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "with-other-libraries" / "shielded-learning.md").read_text()
-
-
-@pytest.fixture
-def example(monkeypatch):
-    """Import a script of the examples."""
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    yield lambda name: importlib.import_module(name)
-    for name in ("q_learning", "maskable_ppo", "learning_curves", "showing"):
-        sys.modules.pop(name, None)
 
 
 def broken(episodes):
@@ -54,14 +44,10 @@ def test_the_world_of_the_q_learners_is_the_game(example):
         assert (shield.situations(rows)[2] == world.spent).all()
         totals.append(world.total)
         spent.append(world.spent[:, 0])
-    played = ace.simulate(game, Uniform(), episodes=2000, rng=1)
+    even = {(a, b): 0.25 for a in ("yield", "dare") for b in ("yield", "dare")}
+    played = ace.simulate(game, ByFunction(lambda *_: even), episodes=2000, rng=1)
     assert_same_mean(np.ravel(totals), played.returns.sum(axis=1))
     assert_same_mean(np.ravel(spent), played.spent[:, -1, 0])
-
-
-class Uniform:
-    def distribution(self, t, state, spent):
-        return {(a, b): 0.25 for a in ("yield", "dare") for b in ("yield", "dare")}
 
 
 def assert_same_mean(one, other):

@@ -67,13 +67,13 @@ def test_a_wrong_ending_is_one_kind_of_error_everywhere(solution, tmp_path):
 
 def test_the_part_of_a_situation_that_is_wrong_is_named(solution):
     game, policy, shield = solution.game, solution.policy, ace.Shield(solution.game)
-    found = ace.feasibility(game)
-    by_time = {t: {s for s, _ in found.states(t)} for t in range(game.horizon)}
+    reached = ace.feasibility(game)
+    by_time = {t: {s for s, _ in reached.states(t)} for t in range(game.horizon)}
     t, state = next((t, s) for t in by_time for s in game.states if s not in by_time[t])
-    here = found.states(t)[0][0]
-    for ask in (policy.distribution, found.actions, shield.joint):
+    here = reached.states(t)[0][0]
+    for ask in (policy.distribution, reached.actions, shield.joint):
         with pytest.raises(ace.UnknownPair, match=rf"the state or the time is wrong: the state never occurs at t={t}"):
-            ask(t, state, found.states(t)[0][1])
+            ask(t, state, reached.states(t)[0][1])
         with pytest.raises(ace.UnknownPair, match=rf"spent is wrong: the state occurs at t={t}, but never with this"):
             ask(t, here, 10**6)
         with pytest.raises(ace.UnknownPair, match=r"t must be a whole number between 0 and "):
@@ -86,7 +86,7 @@ def test_the_part_of_a_situation_that_is_wrong_is_named(solution):
 def test_what_occurs_is_told_by_state_also_where_cells_are_bits(name):
     """Against the list of all situations, at every time and state."""
     game = ace.catalog.get(name)
-    found = ace.feasibility(game)
+    reached = ace.feasibility(game)
     for t in range(game.horizon + 1):
-        there = {s for s, _ in found.states(t)}
-        assert [found.space.layers[t].has(k) for k in range(len(game.states))] == [s in there for s in game.states]
+        there = {s for s, _ in reached.states(t)}
+        assert [reached.space.layers[t].has(k) for k in range(len(game.states))] == [s in there for s in game.states]

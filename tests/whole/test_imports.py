@@ -102,8 +102,8 @@ APART = ("kernels", "safety", "stage", "engines", "approximate", "policy", "shie
 
 def test_the_verifier_shares_no_code_with_the_solver():
     """Not even what runs on a GPU: what is about CUDA is in `system`, which knows of neither."""
-    found = {(name, m) for name in MODULES if room(name) == "verifier" for m in imports(name) if room(m) in APART}
-    assert not found
+    shared = {(name, m) for name in MODULES if room(name) == "verifier" for m in imports(name) if room(m) in APART}
+    assert not shared
     assert not {
         m for name in MODULES if room(name) == "system" for m in imports(name) if room(m) in (*APART, "verifier")
     }
@@ -127,13 +127,13 @@ def at_loading(statements):
 
 def loads(name):
     """What must be loaded before a module is, except the packages that it lies in, which are there already."""
-    found = set()
+    modules = set()
     for node in at_loading(tree_of(name).body):
-        found |= {m for m in imported(node) if m in MODULES}
+        modules |= {m for m in imported(node) if m in MODULES}
         if isinstance(node, ast.ImportFrom) and node.module == "acegames":
-            found.add("acegames.front")  # which any name of the package loads
-    found |= {outer for m in found for outer in ancestors(m)}
-    return found - ancestors(name) - {name}
+            modules.add("acegames.front")  # which any name of the package loads
+    modules |= {outer for m in modules for outer in ancestors(m)}
+    return modules - ancestors(name) - {name}
 
 
 def test_every_module_can_be_the_first_that_is_imported():
@@ -167,20 +167,20 @@ def test_no_private_name_of_one_room_is_used_in_another():
 
 def test_private_attributes_stay_in_their_room():
     """An attribute with an underscore is used where a class or a module of the same room gives it a meaning."""
-    given = {}
+    meanings = {}
     for name in MODULES:
         for node in nodes_of(name):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                given.setdefault(room(name), set()).add(node.name)
+                meanings.setdefault(room(name), set()).add(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                given.setdefault(room(name), set()).add(node.attr)
+                meanings.setdefault(room(name), set()).add(node.attr)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                given.setdefault(room(name), set()).add(node.target.id)
+                meanings.setdefault(room(name), set()).add(node.target.id)
     for name in MODULES:
         for node in nodes_of(name):
             if isinstance(node, ast.Attribute) and is_private(node.attr):
-                elsewhere = any(node.attr in names for other, names in given.items() if other != room(name))
-                assert node.attr in given.get(room(name), set()) or not elsewhere, f"{name} uses {node.attr}"
+                elsewhere = any(node.attr in names for other, names in meanings.items() if other != room(name))
+                assert node.attr in meanings.get(room(name), set()) or not elsewhere, f"{name} uses {node.attr}"
 
 
 def test_only_the_program_imports_the_command_line():
@@ -190,22 +190,9 @@ def test_only_the_program_imports_the_command_line():
 
 def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
-    heavy = {"highspy", "scipy", "numba", "typer", "rich", "matplotlib"}
-    heavy |= {
-        "gymnasium",
-        "pettingzoo",
-        "pyspiel",
-        "open_spiel",
-        "pandas",
-        "pyarrow",
-        "pygambit",
-        "nashpy",
-        "quantecon",
-        "ray",
-        "stable_baselines3",
-        "torchrl",
-        "benchmarl",
-    }
+    heavy = {"highspy", "scipy", "numba", "typer", "rich", "matplotlib", "gymnasium", "pettingzoo", "pyspiel"}
+    heavy |= {"open_spiel", "pandas", "pyarrow", "pygambit", "nashpy", "quantecon", "ray"}
+    heavy |= {"stable_baselines3", "torchrl", "benchmarl"}
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
     used = ("environments.environment", "environments.guarding", "environments.telling")  # loaded when they are used
     used += ("gymnasium.playing", "gymnasium.shielding", "gymnasium.vector", "pettingzoo.vector")
@@ -220,12 +207,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
     compiling += tuple(f"kernels.{name}" for name in ("bits", "hints", "lanes", "sharing", "teams"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name in MODULES:
-        top = {
-            alias.split(".")[0]
-            for node in tree_of(name).body
-            if isinstance(node, (ast.Import, ast.ImportFrom))
-            for alias in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
-        }
+        top = {module.split(".")[0] for node in tree_of(name).body for module in imported(node)}
         assert not (top & heavy) - own_place.get(name, set()), f"{name} imports {top & heavy} at the top"
 
 

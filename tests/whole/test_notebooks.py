@@ -21,24 +21,10 @@ VARIES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def script():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "examples"))
-        yield importlib.import_module("run_notebooks")
-
-
-@pytest.fixture(scope="module")
-def run(script):
-    pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    pytest.importorskip("pettingzoo")
-    return script.executed
-
-
 @pytest.fixture
-def tidied(script):
-    return script.tidied
+def script(example):
+    pytest.importorskip("pettingzoo")
+    return example("run_notebooks")
 
 
 def read(path):
@@ -47,22 +33,21 @@ def read(path):
 
 def shown(cell):
     """What a cell shows, without what may differ from run to run."""
-    found = []
+    texts = []
     for output in cell.get("outputs", ()):
         assert output["output_type"] != "error"
         data = output.get("data", {"text/plain": output.get("text")})
         text = {kind: "".join(said) for kind, said in data.items()}
         for pattern, word in VARIES:
             text = {kind: re.sub(pattern, word, said, flags=re.DOTALL) for kind, said in text.items()}
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts
 
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     """What runs cells, without a kernel."""
     pytest.importorskip("ipykernel")
-    pytest.importorskip("pettingzoo")
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -82,7 +67,7 @@ def printed(outputs):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
 @pytest.mark.filterwarnings("default")
-def test_cells_show_what_is_stored(path, shell, tidied):
+def test_cells_show_what_is_stored(path, shell, script):
     from IPython.utils.capture import capture_output
 
     for cell in read(path)["cells"]:
@@ -92,11 +77,11 @@ def test_cells_show_what_is_stored(path, shell, tidied):
             with capture_output() as caught:
                 shell.run_cell("".join(cell["source"])).raise_error()
             data = [shell.display_formatter.format(value)[0] for value in values if value is not None]
-            found = [{"output_type": "stream", "name": "stdout", "text": caught.stdout}]
+            outputs = [{"output_type": "stream", "name": "stdout", "text": caught.stdout}]
             for x in data:  # whatever the checkout is called
                 here = {kind: said.replace(f"{ROOT}/", "") for kind, said in x.items()}
-                found.append({"output_type": "execute_result", "data": here})
-            now = tidied({"cell_type": "code", "metadata": {}, "outputs": found})
+                outputs.append({"output_type": "execute_result", "data": here})
+            now = script.tidied({"cell_type": "code", "metadata": {}, "outputs": outputs})
             assert printed(cell["outputs"]) == printed(now["outputs"]), "".join(cell["source"])
 
 
@@ -106,11 +91,13 @@ def test_cells_show_what_is_stored(path, shell, tidied):
     **NAMED,
 )
 @pytest.mark.filterwarnings("default")
-def test_a_notebook_runs_and_shows_what_it_has_stored(path, run):
-    stored, now = read(path)["cells"], run(path)["cells"]
-    for kept, made in zip(stored, now, strict=True):
-        assert shown(kept) == shown(made), (
-            f"{path.name}: `make notebooks` stores what is shown now\n{''.join(kept['source'])}"
+def test_a_notebook_runs_and_shows_what_it_has_stored(path, script):
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    stored, now = read(path)["cells"], script.executed(path)["cells"]
+    for before, made in zip(stored, now, strict=True):
+        assert shown(before) == shown(made), (
+            f"{path.name}: `make notebooks` stores what is shown now\n{''.join(before['source'])}"
         )
 
 
@@ -128,10 +115,10 @@ NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.]*\w)")
 @pytest.mark.parametrize("path", NOTEBOOKS, **NAMED)
 def test_numbers_in_the_text_are_shown_by_a_cell(path):
     cells = read(path)["cells"]
-    told = "".join("".join(cell["source"]) + json.dumps(shown(cell)) for cell in cells if cell["cell_type"] == "code")
+    code = "".join("".join(cell["source"]) + json.dumps(shown(cell)) for cell in cells if cell["cell_type"] == "code")
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            assert set(NUMBER.findall("".join(cell["source"]))) <= set(NUMBER.findall(told))
+            assert set(NUMBER.findall("".join(cell["source"]))) <= set(NUMBER.findall(code))
 
 
 def test_the_page_on_notebooks_lists_them_all():

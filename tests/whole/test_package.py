@@ -90,8 +90,8 @@ def test_the_workflow_runs_what_ci_runs_on_every_named_system_and_python():
     assert "bash .ci/run" in [step.get("run") for step in job["steps"]]
     matrix = job["strategy"]["matrix"]
     pythons = {*matrix["python"], *(case["python"] for case in matrix["include"])}
-    told = {word.rpartition(" ")[2] for word in PROJECT["classifiers"] if re.search(r"Python :: 3\.", word)}
-    assert pythons == told
+    promised = {word.rpartition(" ")[2] for word in PROJECT["classifiers"] if re.search(r"Python :: 3\.", word)}
+    assert pythons == promised
     systems = {"ubuntu-latest": "Linux", "macos-latest": "MacOS", "windows-latest": "Windows"}
     named = {word.rpartition(" ")[2] for word in PROJECT["classifiers"] if word.startswith("Operating System")}
     assert {systems[name] for name in matrix["system"]} == named

@@ -87,8 +87,8 @@ def test_what_mutants_need_is_there():
         assert (mutate.ROOT / mutate.path_of(short)).is_file(), short
         assert all(mutate.test_file(name) for name in tests)
     for short, functions in mutate.PARTS.items():
-        found = mutate.mutants(mutate.ROOT, mutate.path_of(short), functions)
-        assert {m.function.split(".")[0] for m in found} == functions
+        listed = mutate.mutants(mutate.ROOT, mutate.path_of(short), functions)
+        assert {m.function.split(".")[0] for m in listed} == functions
     assert all(importlib.util.find_spec(name) for name in mutate.LOADED)
     assert all(importlib.util.find_spec(f"acegames.{name}") for name in fuzz.INSTRUMENTED)
 
@@ -99,8 +99,8 @@ def test_mutants_are_small_changes_with_names_that_stay(tmp_path):
 
     file = tmp_path / "small.py"
     file.write_text(SMALL)
-    found = mutants(tmp_path, "small.py")
-    changes = {m.name.removeprefix("small.py:f:"): m.change for m in found}
+    listed = mutants(tmp_path, "small.py")
+    changes = {m.name.removeprefix("small.py:f:"): m.change for m in listed}
     assert changes == {
         "constant:1": "1 -> 0",
         "constant:2": "True -> False",
@@ -118,8 +118,8 @@ def test_mutants_are_small_changes_with_names_that_stay(tmp_path):
         "not:2": "g(a, b) if a else None -> g(a, b) if not a else None",
         "swap:1": "g(a, b) -> g(b, a)",
     }
-    sources = {source_of(tmp_path, m) for m in found}
-    assert len(sources) == len(found) and all(compile(text, "small", "exec") for text in sources)
+    sources = {source_of(tmp_path, m) for m in listed}
+    assert len(sources) == len(listed) and all(compile(text, "small", "exec") for text in sources)
     file.write_text(SMALL.replace("LIMIT = 100", "def before(a):\n    return a + 1\n"))
     after = {m.name.removeprefix("small.py:f:"): m.change for m in mutants(tmp_path, "small.py")}
     assert {name: after[name] for name in changes} == changes

@@ -29,6 +29,7 @@ from acegames.model.record import with_fields
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
 from acegames.system.container import BLOCK_VERSION, read_archive, write_archive
+from games import ByFunction, one_state, solo
 from random_games import changing_game
 
 GAMES = 24
@@ -45,12 +46,10 @@ def games():
         size = {"constraints": 1 + k % 2, "horizon": 3, "players": 1 + k % 3 % 2}
         return oracle.random_game(rng, costs=["signed", "thirds"][k % 2], reservoirs=True, **size)
 
-    feasible = (game for game in map(drawn, itertools.count()) if any(game.reservoirs) and is_feasible(game))
+    feasible = (
+        game for game in map(drawn, itertools.count()) if any(game.reservoirs) and ace.feasibility(game).feasible
+    )
     return list(itertools.islice(feasible, GAMES))
-
-
-def is_feasible(game):
-    return ace.feasibility(game).feasible
 
 
 @cache
@@ -152,45 +151,32 @@ def test_the_shield_allows_what_the_oracle_does_in_all_modes(number):
 
 def test_trackers_begin_with_what_is_missing_and_never_fall_below_zero():
     game = battery(start=4)
-    tracker = ace.Shield(game).tracker
-    assert tracker.start() == (2,)
-    assert tracker.add((2,), -1) == (1,)
-    assert tracker.add((2,), -5) == (0,)
-    assert tracker.add((2,), 5) == (7,)
-    assert CostTracker(("battery",), (Fraction(1),)).start() == (0,)
-    assert CostTracker(("battery",), (Fraction(1),)).add((2,), -5) == (-3,)
+    tracker, plain = ace.Shield(game).tracker, CostTracker(("battery",), (Fraction(1),))
+    assert (tracker.start(), plain.start()) == ((2,), (0,))
+    assert [tracker.add((2,), cost) for cost in (-1, -5, 5)] == [(1,), (0,), (7,)]
+    assert plain.add((2,), -5) == (-3,)
 
 
 # -- simulation -----------------------------------------------------------------------------------------------------------
 
 
-def battery(**given):
+def battery(**options):
     """Driving takes 2, charging gives 3; capacity 6, four steps; driving pays."""
-    return ace.MarkovGame.from_functions(
-        players=["robot"],
-        horizon=4,
-        initial="hall",
-        budget={"battery": ace.reservoir(6, **given)},
-        actions=lambda t, s: [("drive", "charge")],
-        outcomes=lambda t, s, a: [(1.0, s, 2 if a == ("drive",) else -3)],
-        reward=lambda t, s, a: [float(a == ("drive",))],
-        name="battery",
+    budget, cost = {"battery": ace.reservoir(6, **options)}, {"drive": 2, "charge": -3}
+    pay = {"drive": [1.0], "charge": [0.0]}
+    return one_state(
+        ["robot"], [tuple(cost)], lambda t, a: cost[a[0]], lambda t, a: pay[a[0]], horizon=4, budget=budget
     )
 
 
-class Plan:
-    """Plays a list of actions."""
-
-    def __init__(self, *actions):
-        self.actions = actions
-
-    def distribution(self, t, state, spent):
-        return {(self.actions[t],): 1.0}
+def plan(*actions):
+    """A policy that plays a list of actions."""
+    return ByFunction(lambda t, state, spent: {(actions[t],): 1.0})
 
 
 def test_what_is_wasted_by_hand():
     game = battery(start=4)
-    played = simulate(game, Plan("charge", "drive", "charge", "charge"), episodes=2, rng=0)
+    played = simulate(game, plan("charge", "drive", "charge", "charge"), episodes=2, rng=0)
     assert played.spent[0, :, 0].tolist() == [0, 2, 0, 0]
     assert played.wasted.tolist() == [[1 + 1 + 3]] * 2
     assert played.violations == 0
@@ -198,7 +184,7 @@ def test_what_is_wasted_by_hand():
     assert "Lowest level: battery 4 of 6." in str(played)
     assert "Wasted on average: battery 5." in str(played)
     assert played.summary()["wasted"].tolist() == [5]
-    dry = simulate(game, Plan("drive", "drive", "drive", "charge"), episodes=2, rng=0)
+    dry = simulate(game, plan("drive", "drive", "drive", "charge"), episodes=2, rng=0)
     assert dry.spent[0, :, 0].tolist() == [4, 6, 8, 5]
     assert (dry.violations, dry.excess.tolist()) == (2, [2])
     assert not dry.wasted.any() and "wasted" not in repr(dry)
@@ -233,15 +219,11 @@ def minus(one, two):
 @pytest.mark.parametrize("rounding", ["down", "up"])
 def test_totals_that_are_counted_have_the_floor_too(rounding):
     """Costs of tenths rounded to cells of a quarter: both totals by the oracle's update, in fractions."""
-    game = ace.MarkovGame.from_functions(
-        players=["robot"],
-        horizon=5,
-        initial="hall",
-        budget={"battery": ace.reservoir(Fraction(7, 5), start=Fraction(11, 10))},
-        actions=lambda t, s: [("drive", "charge")],
-        outcomes=lambda t, s, a: [(0.5, s, Fraction(k, 10)) for k in ((1, 4) if a == ("drive",) else (-3, -8))],
-        reward=lambda t, s, a: [float(a == ("drive",))],
-    )
+    costs, budget = {"drive": (1, 4), "charge": (-3, -8)}, ace.reservoir(Fraction(7, 5), start=Fraction(11, 10))
+    game = solo(
+        lambda t, s, a: [(0.5, s, Fraction(k, 10)) for k in costs[a]], horizon=5, budget={"battery": budget},
+        initial="hall", reward=lambda t, s, a: float(a == "drive"), actions=tuple(costs),
+    )  # fmt: skip
     shield = ace.Shield(game, epsilon=Fraction(5, 4), rounding=rounding)
     assert not shield.tracker.exact
     g, rng = oracle.spell_out(game), np.random.default_rng(3)
@@ -277,8 +259,8 @@ def test_environments_count_as_the_oracle_does(number):
         while env.agents:
             t, info = env.situation[0], infos[env.agents[0]]
             assert exactly(env.situation[2]) == spent
-            told = [info[f"spent_{name}"] for name in env.constraint_names.values()]
-            assert told == pytest.approx([float(x) for x in spent])
+            amounts = [info[f"spent_{name}"] for name in env.constraint_names.values()]
+            assert amounts == pytest.approx([float(x) for x in spent])
             for agent, seen in observations.items():
                 assert env.observation_space(agent).contains(seen)
             chosen = {a: int(rng.choice(np.flatnonzero(observations[a]["action_mask"]))) for a in env.agents}
@@ -336,19 +318,15 @@ def test_an_openspiel_table_counts_what_is_stored():
 def test_the_stage_game_of_one_step_begins_with_what_is_missing(tmp_path):
     from acegames.adapters.gambit import read_nfg, stage_game, write_nfg
 
-    write_nfg(first_step(battery(start=1)), tmp_path / "one.nfg")
-    assert read_nfg(tmp_path / "one.nfg").actions == (("charge",),)
-    write_nfg(first_step(battery(start=2)), tmp_path / "one.nfg")
-    assert read_nfg(tmp_path / "one.nfg").actions == (("drive", "charge"),)
+    for level, actions in ((1, ("charge",)), (2, ("drive", "charge"))):
+        game = battery(start=level)
+        first_step = with_fields(game, horizon=1, budgets=game.budgets[:1], layer_at=game.layer_at[:1])
+        write_nfg(first_step, tmp_path / "one.nfg")
+        assert read_nfg(tmp_path / "one.nfg").actions == (actions,)
     for number in range(GAMES):
         game, (_, _, actions) = games()[number], oracle.feasible_sets(games()[number])
         for (t, s, spent), wanted in actions.items():
             assert stage_game(solved(number), t, game.states[s], spent).feasible.sum() == len(wanted)
-
-
-def first_step(game):
-    """The first step of a game."""
-    return with_fields(game, horizon=1, budgets=game.budgets[:1], layer_at=game.layer_at[:1])
 
 
 def test_an_environment_shows_the_level():
@@ -406,15 +384,8 @@ def test_a_table_that_does_not_begin_where_play_does_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["g.yaml", "g.json", "g.npz"])
 def test_constraints_without_names_keep_their_reservoirs_beside_schedules(name, tmp_path):
-    game = ace.MarkovGame.from_functions(
-        players=["a"],
-        horizon=2,
-        initial="s",
-        budget=[ace.reservoir(3, start=2), [4, 5]],
-        actions=lambda t, s: [("x",)],
-        outcomes=lambda t, s, a: [(1.0, s, (1, -1))],
-        reward=lambda t, s, a: [0.0],
-    )
+    budget = [ace.reservoir(3, start=2), [4, 5]]
+    game = one_state(["a"], [("x",)], lambda t, a: (1, -1), lambda t, a: [0.0], horizon=2, budget=budget)
     game.save(tmp_path / name)
     assert ace.load(tmp_path / name).reservoirs == game.reservoirs
 
@@ -425,10 +396,10 @@ def test_constraints_without_names_keep_their_reservoirs_beside_schedules(name, 
 @pytest.mark.parametrize("number", range(0, GAMES, 4))
 def test_learned_play_keeps_what_is_stored(number):
     game = games()[number]
-    found = learn.estimate(game, samples_per_pair=60, rng=number)
-    assert found.game.reservoirs == game.reservoirs
+    learned = learn.estimate(game, samples_per_pair=60, rng=number)
+    assert learned.game.reservoirs == game.reservoirs
     try:
-        policy = found.policy(ace.solve(found.game))
+        policy = learned.policy(ace.solve(learned.game))
     except ace.Infeasible:
         return
     played = learn.rollout(game, policy, episodes=30, rng=number)
@@ -439,10 +410,10 @@ def test_a_reservoir_is_not_kept_on_average():
     game = battery(start=4)
     with pytest.raises(ace.InvalidOption, match=r"budget of 'battery': a reservoir cannot be kept on average"):
         expected_budgets(game)
-    found = compare(game, episodes=50)
-    assert [row.name for row in found.rows] == ["no budgets", "at every moment, in equilibrium"]
-    assert found["no budgets"].broken == 1 and found["at every moment, in equilibrium"].broken == 0
-    assert "most missing: battery" in str(found)
+    comparison = compare(game, episodes=50)
+    assert [row.name for row in comparison.rows] == ["no budgets", "at every moment, in equilibrium"]
+    assert comparison["no budgets"].broken == 1 and comparison["at every moment, in equilibrium"].broken == 0
+    assert "most missing: battery" in str(comparison)
 
 
 @pytest.mark.parametrize("number", range(GAMES))

@@ -12,31 +12,9 @@ from acegames.report import Written
 
 BAD = "<script>alert('&')</script>"
 NOT_RESULTS = {
-    *(
-        "CE",
-        "CCE",
-        "Nash",
-        "GPUEngine",
-        "LocalEngine",
-        "RayEngine",
-        "ReferenceEngine",
-        "Known",
-        "GameEnv",
-        "GameModel",
-        "game_env",
-        "game_model",
-    ),
-    *(
-        "Building",
-        "Progress",
-        "Runner",
-        "ShieldRunner",
-        "SafeRunner",
-        "CostTracker",
-        "RandomCost",
-        "CatalogEntry",
-        "Key",
-    ),
+    *("CE", "CCE", "Nash", "GPUEngine", "LocalEngine", "RayEngine", "ReferenceEngine"),
+    *("Known", "GameEnv", "GameModel", "game_env", "game_model", "Building", "Progress"),
+    *("Runner", "ShieldRunner", "SafeRunner", "CostTracker", "RandomCost", "CatalogEntry", "Key"),
 }
 """What users give, what callbacks are given, and what goes along with an episode."""
 
@@ -75,15 +53,15 @@ def results(tmp_path_factory):
     answer = ace.solve(learned.game)
     policy = learned.policy(answer)
     compared = ace.baselines.compare(game, episodes=5)
-    found = [game, solution, solution.guarantee, solution.stats, solution.policy, ace.verify(game, solution.policy)]
-    found += [ace.feasibility(game), ace.reduce(game), ace.round_costs(game, 0.5), ace.Shield(game)]
-    found += [ace.budget_curve(game, budgets=[1, 2]), ace.bracket(game, epsilon=1), ace.estimate(game)]
-    found += [ace.prove(solution, folder / BAD.replace("/", "")), ace.simulate(game, solution.policy, episodes=3)]
-    found += [compared, compared.rows[0], ace.baselines.team_optimum(game), ace.baselines.expected_budgets(game)]
-    found += [learned, learned.support[0], policy, learned.support_of(answer)]
-    found += [ace.learn.rollout(game, policy, episodes=2, rng=0), ace.learn.explore(game, samples_per_pair=2, rng=0)]
-    found += [solution.report(folder / "a.html")]
-    return {type(result).__name__: result for result in found}
+    shown = [game, solution, solution.guarantee, solution.stats, solution.policy, ace.verify(game, solution.policy)]
+    shown += [ace.feasibility(game), ace.reduce(game), ace.round_costs(game, 0.5), ace.Shield(game)]
+    shown += [ace.budget_curve(game, budgets=[1, 2]), ace.bracket(game, epsilon=1), ace.estimate(game)]
+    shown += [ace.prove(solution, folder / BAD.replace("/", "")), ace.simulate(game, solution.policy, episodes=3)]
+    shown += [compared, compared.rows[0], ace.baselines.team_optimum(game), ace.baselines.expected_budgets(game)]
+    shown += [learned, learned.support[0], policy, learned.support_of(answer)]
+    shown += [ace.learn.rollout(game, policy, episodes=2, rng=0), ace.learn.explore(game, samples_per_pair=2, rng=0)]
+    shown += [solution.report(folder / "a.html")]
+    return {type(result).__name__: result for result in shown}
 
 
 def test_every_public_result_is_shown(results):
@@ -102,6 +80,7 @@ class Text(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        self.attributes = dict(attrs)
         if tag not in ("progress", "meta"):
             self.open.append(tag)
 
@@ -160,18 +139,8 @@ def test_a_report_without_a_path_is_a_page_in_a_frame(results):
     solution = results["Solution"]
     shown = solution.report()
     assert shown.path is None and "report(path)" in repr(shown)
-    (frame,) = [dict(attrs) for tag, attrs in Frames(shown._repr_html_()).found]
-    assert frame["srcdoc"].encode() == shown.page and len(shown.page) == shown.size
+    frame = Text(shown._repr_html_())
+    assert frame.tags == ["iframe"] and frame.attributes["srcdoc"].encode() == shown.page
+    assert len(shown.page) == shown.size
     written = results["Written"]
     assert written.path.read_bytes() == shown.page and not written.page
-
-
-class Frames(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.found = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        assert tag == "iframe"
-        self.found.append((tag, attrs))

@@ -21,11 +21,11 @@ UNTESTED |= {"stormpy", "umbi", "bitstring"}  # large: `make test-storm`
 
 def lower_bounds(lines):
     """{package: lowest version allowed}; every requirement must have one."""
-    found = {}
+    bounds = {}
     for need in map(Requirement, lines):
         (bound,) = [Version(s.version) for s in need.specifier if s.operator == ">="]
-        assert found.setdefault(canonicalize_name(need.name), bound) == bound, f"two lower bounds of {need.name}"
-    return found
+        assert bounds.setdefault(canonicalize_name(need.name), bound) == bound, f"two lower bounds of {need.name}"
+    return bounds
 
 
 def for_users():
@@ -66,13 +66,13 @@ def test_the_lock_names_no_place():
 
 
 def test_every_licence_may_be_used():
-    found = licences.dependencies()
-    assert {"numpy", "numba", "scipy", "pygambit"} <= set(found)
-    assert [text for text in map(licences.problem, found) if text] == []
+    packages = licences.dependencies()
+    assert {"numpy", "numba", "scipy", "pygambit"} <= set(packages)
+    assert [text for text in map(licences.problem, packages) if text] == []
 
 
 @pytest.mark.parametrize(
-    ("told", "fine"),
+    ("licence", "fine"),
     [
         ("MIT", True),
         ("Apache-2.0 OR GPL-3.0-only", True),
@@ -83,8 +83,8 @@ def test_every_licence_may_be_used():
         ("", False),
     ],
 )
-def test_other_licences_are_noticed(told, fine, monkeypatch):
-    monkeypatch.setattr(licences, "licence", lambda name: told)
+def test_other_licences_are_noticed(licence, fine, monkeypatch):
+    monkeypatch.setattr(licences, "licence", lambda name: licence)
     assert (licences.problem("something") is None) == fine
 
 

@@ -54,9 +54,11 @@ WORDS = "solve intersection -o s.ace"
 
 def start(line, cwd, **variables):
     """Run a line of the shell in which "$@" is the program; its code and what it says."""
-    kept = {k: v for k, v in environment().items() if k not in ("HOME", "TERM", "LANG") and not k.startswith("LC_")}
+    inherited = {
+        k: v for k, v in environment().items() if k not in ("HOME", "TERM", "LANG") and not k.startswith("LC_")
+    }
     words = ["sh", "-c", line, "sh", sys.executable, "-W", "error", "-m", "acegames"]
-    return subprocess.run(words, cwd=cwd, env=kept | variables, capture_output=True, text=True, timeout=120)
+    return subprocess.run(words, cwd=cwd, env=inherited | variables, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])

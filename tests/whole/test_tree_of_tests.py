@@ -35,13 +35,13 @@ def test_test_files_lie_in_their_folders_and_helpers_in_support():
 def imported(path):
     """The first part of the name of every module that a file imports, inside functions and in code for children too."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
-    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
             words = node.value.split()
-            found |= {b for a, b in itertools.pairwise(words) if a in ("import", "from")}
-    return {name.split(".")[0] for name in found}
+            modules |= {b for a, b in itertools.pairwise(words) if a in ("import", "from")}
+    return {name.split(".")[0] for name in modules}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

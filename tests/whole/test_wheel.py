@@ -14,15 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PIP = (
-    "-m",
-    "pip",
-    "install",
-    "--quiet",
-    "--disable-pip-version-check",
-    "--constraint",
-    str(ROOT / "constraints" / "dev.txt"),
-)
+PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+PIP += ("--constraint", str(ROOT / "constraints" / "dev.txt"))
 
 EVERY_MODULE = """
 import importlib, pathlib, pkgutil, acegames
@@ -103,19 +96,9 @@ def test_contents(built):
     sdist, wheel = built
     with tarfile.open(sdist) as archive:
         inner = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "CHANGELOG.md",
-        "tests/conftest.py",
-        "tests/support/oracle.py",
-        "tests/whole/test_wheel.py",
-        "checker/ace_check.py",
-        "reliability/damage.py",
-        "docs/reference/supply.md",
-        "constraints/dev.txt",
-    }
+    wanted = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "tests/conftest.py", "tests/support/oracle.py"}
+    wanted |= {"tests/whole/test_wheel.py", "checker/ace_check.py", "reliability/damage.py"}
+    wanted |= {"docs/reference/supply.md", "constraints/dev.txt"}
     assert wanted <= inner
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

@@ -17,22 +17,19 @@ from acegames.model.numbers import exact
 from acegames.model.record import with_fields
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
-from plain_passes import take_plain_passes
 from proof_checker import check, claimed
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def way(request, monkeypatch):
-    """Both ways to a verdict."""
-    if request.param == "plain":
-        take_plain_passes(monkeypatch)
+@pytest.fixture
+def way(both_passes, monkeypatch):
+    """Both ways to a verdict, with few keys."""
     monkeypatch.setattr("acegames.verifier.packed._DENSE", 0)
 
 
-class Told:
+class FromTable:
     """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
 
     def __init__(self, table):
@@ -40,8 +37,8 @@ class Told:
 
     def distribution(self, t, state, spent):
         key = (t, state, tuple(map(exact, spent)))
-        found = self.table[key] if key in self.table else self.table[t, state]
-        return found if isinstance(found, dict) else {found: 1.0}
+        answer = self.table[key] if key in self.table else self.table[t, state]
+        return answer if isinstance(answer, dict) else {answer: 1.0}
 
 
 def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
@@ -57,11 +54,14 @@ def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
     )
 
 
-def verdicts(game, policy, concept, path):
-    """The certificate, and what the checker says with floats and exactly."""
+def judged(game, table, concept, path, ok):
+    """The certificate of a policy, and what the checker prints with floats and exactly: all three accept it, or none."""
+    policy = FromTable(table) if isinstance(table, dict) else table
     certificate = verify(game, policy, concept)
     claimed(game, policy, concept, path)
-    return certificate, [check(path, *options) for options in ([], ["--exact"])]
+    checked = [check(path, *options) for options in ([], ["--exact"])]
+    assert (certificate.ok, [done.returncode for done in checked]) == (ok, [1 - ok] * 2), checked[0].stdout
+    return certificate, [done.stdout for done in checked]
 
 
 # -- coarse deviators -------------------------------------------------------------------------------------------------
@@ -76,17 +76,12 @@ def test_a_coarse_deviator_may_follow_where_it_has_no_feasible_action_of_its_own
     ]
     halves = {(0, 0): 0.5, (1, 1): 0.5}
     game = game_of(pay, "s")
-    certificate, checked = verdicts(
-        game, Told({(0, "s"): ("throw", "-"), (1, "s"): halves}), CCE(), tmp_path / "a.proof"
-    )
-    assert not certificate.ok
+    table = {(0, "s"): ("throw", "-"), (1, "s"): halves}
+    certificate, printed = judged(game, table, CCE(), tmp_path / "a.proof", ok=False)
     assert certificate.regret.tolist() == [1000, 0] and certificate.where == ((0, "s", ()), None)
     assert certificate.share == pytest.approx([1, 0])
-    assert all(done.returncode == 1 and "may gain 1000" in done.stdout for done in checked)
-    certificate, checked = verdicts(
-        game, Told({(0, "s"): ("keep", "-"), (1, "s"): halves}), CCE(), tmp_path / "b.proof"
-    )
-    assert certificate.ok and all(done.returncode == 0 for done in checked)
+    assert all("may gain 1000" in text for text in printed)
+    judged(game, {(0, "s"): ("keep", "-"), (1, "s"): halves}, CCE(), tmp_path / "b.proof", ok=True)
 
 
 @pytest.mark.usefixtures("way")
@@ -94,19 +89,20 @@ def test_a_coarse_deviator_may_follow_where_following_is_better(tmp_path):
     """Chicken, uniform on three cells, is worth 5, the best constant action 14/3: who takes a free 0.3 before will follow then."""
     pay = [{"s": {("take", "-"): (0.3, 0), ("leave", "-"): (0, 0)}}, {"s": CHICKEN}]
     thirds = {("y", "y"): 1 / 3, ("y", "d"): 1 / 3, ("d", "y"): 1 / 3}
-    policy = Told({(0, "s"): ("leave", "-"), (1, "s"): thirds})
-    certificate, checked = verdicts(game_of(pay, "s"), policy, CCE(), tmp_path / "a.proof")
-    assert not certificate.ok
+    table = {(0, "s"): ("leave", "-"), (1, "s"): thirds}
+    certificate, printed = judged(game_of(pay, "s"), table, CCE(), tmp_path / "a.proof", ok=False)
     assert certificate.regret == pytest.approx([0.3, 0], abs=1e-12)
     assert certificate.share == pytest.approx([0.3 / 5.3, 0], abs=1e-12)  # 7.3 at best, 2 at worst
-    assert all(done.returncode == 1 and "at t=0, state 's'" in done.stdout for done in checked)
+    assert all("at t=0, state 's'" in text for text in printed)
 
 
 @pytest.mark.usefixtures("way")
 def test_who_follows_now_may_deviate_later():
     """Following is worth W of what comes next and not V: a gain at t=1 is one at t=0 too."""
     pay = [{"s": {(0, 0): (1, 1), (1, 1): (1, 1)}}, {"s": {("x", "-"): (0, 0), ("y", "-"): (5, 0)}}]
-    certificate = verify(game_of(pay, "s"), Told({(0, "s"): {(0, 0): 0.5, (1, 1): 0.5}, (1, "s"): ("x", "-")}), CCE())
+    certificate = verify(
+        game_of(pay, "s"), FromTable({(0, "s"): {(0, 0): 0.5, (1, 1): 0.5}, (1, "s"): ("x", "-")}), CCE()
+    )
     assert certificate.where[0] == (0, "s", ()) and certificate.regret.tolist() == [5, 0]
 
 
@@ -139,24 +135,24 @@ def random_table(rng, fa, players, concept):
     return table
 
 
-def told(game, table):
+def labelled(game, table):
     """The policy that a table by indices stands for."""
-    return Told(
+    return FromTable(
         {(t, game.states[s], c): {game.joint_action(a): p for a, p in x.items()} for (t, s, c), x in table.items()}
     )
 
 
 def random_cases(number, seed, concept):
     """Feasible random games: most depend on time, some have two initial states, half have legal sets that are no product."""
-    found = 0
+    feasible_games = 0
     for k in itertools.count():
         rng = np.random.default_rng([seed, k])
         game = oracle.random_game(rng, stationary=k % 3 == 0, rewards=["integers", "dyadic"][k % 2])
         feasible, _, fa = oracle.feasible_sets(game)
         if feasible and len(fa) < 60:
             yield rng, game, fa
-            found += 1
-        if found == number:
+            feasible_games += 1
+        if feasible_games == number:
             return
 
 
@@ -169,7 +165,8 @@ def test_random_policies_are_judged_alike(concept, games, tmp_path):
     for rng, game, fa in random_cases(games, 11, concept):
         table = random_table(rng, fa, len(game.players), concept)
         truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
-        certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
+        accepted = all(gain <= stake / 10**8 + oracle.Fraction(1, 10**12) for x in truth for gain, stake in x.values())
+        certificate, _ = judged(game, labelled(game, table), concept, tmp_path / "a.proof", ok=accepted)
         for i, each in enumerate(truth):
             gain = max(float(g) for g, _ in each.values())
             share = max(float(g / stake) if g else 0.0 for g, stake in each.values())
@@ -181,10 +178,7 @@ def test_random_policies_are_judged_alike(concept, games, tmp_path):
                     here = each[t, game.state_index(state), tuple(map(exact, spent))]
                     assert float(here[0]) == pytest.approx(at, abs=1e-12) or at is None
                     assert at is not None or float(here[0] / here[1]) == pytest.approx(share, abs=1e-11)
-        expected = all(gain <= stake / 10**8 + oracle.Fraction(1, 10**12) for x in truth for gain, stake in x.values())
-        assert certificate.ok == expected
-        assert [done.returncode == 0 for done in checked] == [expected] * 2, checked[0].stdout
-        seen["ok" if expected else "refused"] += 1
+        seen["ok" if accepted else "refused"] += 1
         seen["times"] += len(game.layers) > 1
         seen["starts"] += len(game.initial) > 1
         seen["no product"] += any(
@@ -212,10 +206,9 @@ def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path)
         truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
         every = [pair for each in truth for pair in each.values() if pair[0]]
         share = max((float(gain / stake) if stake else math.inf for gain, stake in every), default=0.0)
-        certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
         if abs(share / VERIFY - 1) > 0.01:
-            assert certificate.ok == (share <= VERIFY) == (checked[0].returncode == 0) == (checked[1].returncode == 0)
-            seen[certificate.ok] += 1
+            judged(game, labelled(game, table), concept, tmp_path / "a.proof", ok=share <= VERIFY)
+            seen[share <= VERIFY] += 1
     assert min(seen.values()) >= 3, seen
 
 
@@ -266,17 +259,15 @@ NINE = {  # {kind: what follows from a penalty: a game in which nine may be had 
 @pytest.mark.usefixtures("way")
 def test_a_penalty_that_is_past_elsewhere_or_never_played_hides_no_gain(concept, kind, penalty, tmp_path):
     game, table = NINE[kind](penalty)
-    certificate, checked = verdicts(game, Told(table), concept, tmp_path / "a.proof")
-    assert not certificate.ok
+    certificate, printed = judged(game, table, concept, tmp_path / "a.proof", ok=False)
     assert certificate.regret[0] == 9 and certificate.share[0] == pytest.approx(1)
     assert "what is at stake there is 9, and a gain of up to" in certificate.problems[0]
     assert (
         certificate.tol[0] == pytest.approx(9e-8) or kind == "a time before that cannot avoid it"
     )  # its last digit counts
-    assert all(done.returncode == 1 and "may gain 9" in done.stdout for done in checked), checked[0].stdout
-    better = Told({key: ("yes", *a[1:]) if a[0] == "no" else a for key, a in table.items()})
-    certificate, checked = verdicts(game, better, concept, tmp_path / "b.proof")
-    assert certificate.ok and [done.returncode for done in checked] == [0, 0], certificate
+    assert all("may gain 9" in text for text in printed)
+    better = {key: ("yes", *a[1:]) if a[0] == "no" else a for key, a in table.items()}
+    judged(game, better, concept, tmp_path / "b.proof", ok=True)
 
 
 @pytest.mark.parametrize("penalty", [1e3, 1e9, 1e15])
@@ -285,11 +276,9 @@ def test_what_is_far_below_the_best_does_not_widen_rounding(penalty, tmp_path):
     """A thousandth of a stake of 1 is lost beside a safe action worth -P, which a deviator never takes."""
     pay = [{"s": {("a",): (1.0,), ("b",): (0.0,), ("never",): (-penalty,)}}] * 3
     mixed = {("a",): 0.999, ("b",): 0.001}
-    policy = Told({(t, "s"): mixed for t in range(3)})
-    certificate, checked = verdicts(game_of(pay, "s", ("p",)), policy, CCE(), tmp_path / "a.proof")
-    assert certificate.rounding[0] < 1e-12
-    assert certificate.share == pytest.approx([0.001], rel=1e-9) and not certificate.ok
-    assert [done.returncode for done in checked] == [1, 1]
+    table = {(t, "s"): mixed for t in range(3)}
+    certificate, _ = judged(game_of(pay, "s", ("p",)), table, CCE(), tmp_path / "a.proof", ok=False)
+    assert certificate.rounding[0] < 1e-12 and certificate.share == pytest.approx([0.001], rel=1e-9)
 
 
 @pytest.mark.parametrize("chance", [1e-300, 1e-30, 9e-9])
@@ -297,10 +286,9 @@ def test_what_is_far_below_the_best_does_not_widen_rounding(penalty, tmp_path):
 def test_a_penalty_that_hardly_ever_comes_buys_no_tolerance(chance, tmp_path):
     """The worst action is played, 30 of 30 are given up, and a chance of nothing on -1e9 would have been worth a tolerance of 10."""
     pay = [{"s": {("best",): (10.0,), ("worst",): (0.0,), ("never",): (-1e9,)}}] * 3
-    policy = Told({(t, "s"): {("worst",): 1.0 - chance, ("never",): chance} for t in range(3)})
-    certificate, checked = verdicts(game_of(pay, "s", ("p",)), policy, CCE(), tmp_path / "a.proof")
-    assert not certificate.ok and certificate.regret[0] >= 30
-    assert [done.returncode for done in checked] == [1, 1]
+    table = {(t, "s"): {("worst",): 1.0 - chance, ("never",): chance} for t in range(3)}
+    certificate, _ = judged(game_of(pay, "s", ("p",)), table, CCE(), tmp_path / "a.proof", ok=False)
+    assert certificate.regret[0] >= 30
 
 
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
@@ -327,7 +315,7 @@ def test_no_wrong_policy_is_certified_by_adding_probabilities_of_penalties(conce
             key: {a: p / sum(x.values()) for a, p in x.items()} if x else {sorted(fa[key])[0]: 1.0}
             for key, x in table.items()
         }
-        if verify(penalised, told(penalised, table), concept).ok:
+        if verify(penalised, labelled(penalised, table), concept).ok:
             continue
         before = oracle.gains_and_stakes(penalised, table, type(concept).__name__)
         chance = float(rng.choice([1e-300, 1e-100, 1e-20, 1e-10, 9.9e-9]))
@@ -338,11 +326,10 @@ def test_no_wrong_policy_is_certified_by_adding_probabilities_of_penalties(conce
         truth = oracle.gains_and_stakes(penalised, table, type(concept).__name__)
         if not any(gain > before[i][x][1] / 10**6 for i, each in enumerate(truth) for x, (gain, _) in each.items()):
             continue  # what is played now and then leaves no feasible deviation that gains
-        assert not verify(penalised, told(penalised, table), concept).ok
+        assert not verify(penalised, labelled(penalised, table), concept).ok
         forged += 1
         if forged % 7 == 0:
-            _, checked = verdicts(penalised, told(penalised, table), concept, tmp_path / "a.proof")
-            assert [done.returncode for done in checked] == [1, 1]
+            judged(penalised, labelled(penalised, table), concept, tmp_path / "a.proof", ok=False)
     assert forged >= 15, forged
 
 
@@ -360,9 +347,7 @@ def throwing(share):
 def test_what_is_hardly_ever_played_is_no_stake(chance, ok, tmp_path):
     """Whoever throws a unit away with a chance of 1e-8 has a stake of a unit; with less, none."""
     game = game_of([{"s": {("a",): (1.0,), ("b",): (0.0,)}}], "s", ("p",))
-    policy = Told({(0, "s"): {("a",): 1 - chance, ("b",): chance}})
-    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
-    assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+    judged(game, {(0, "s"): {("a",): 1 - chance, ("b",): chance}}, CE(), tmp_path / "a.proof", ok=ok)
 
 
 @pytest.mark.usefixtures("way")
@@ -371,7 +356,7 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
     game = game_of(
         [{"rich": by_chance(1e6), "poor": by_chance(1.0)}], {"rich": 0.5, "poor": 0.5}, leads=lambda t, s, a: s
     )
-    policy = Told({(0, "rich"): throwing(1e-9), (0, "poor"): throwing(1e-6)})
+    policy = FromTable({(0, "rich"): throwing(1e-9), (0, "poor"): throwing(1e-6)})
     certificate = verify(game, policy, CE())
     assert certificate.where[0] == (0, "rich", ()) and certificate.share_where[0] == (0, "poor", ())
     assert certificate.regret == pytest.approx([1e-3, 0], rel=1e-6) and certificate.tol[0] == pytest.approx(1e-2)
@@ -389,9 +374,8 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
 @pytest.mark.parametrize(("thrown_away", "ok"), [(1e-9, True), (1e-7, False)])
 def test_shares_are_judged_and_not_amounts(unit, thrown_away, ok, tmp_path):
     """What is little in one unit is much in another."""
-    policy, path = Told({(0, "s"): throwing(thrown_away)}), tmp_path / "a.proof"
-    certificate, checked = verdicts(game_of([{"s": by_chance(unit)}], "s"), policy, CE(), path)
-    assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+    game, table = game_of([{"s": by_chance(unit)}], "s"), {(0, "s"): throwing(thrown_away)}
+    judged(game, table, CE(), tmp_path / "a.proof", ok=ok)
 
 
 def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
@@ -402,9 +386,8 @@ def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
     ]
     game = game_of(pay, "s", ("p",), lambda t, s, a: "one" if a == ("first",) else "two")
     for choice in ("first", "second"):
-        policy = Told({(0, "s"): (choice,), (1, "one"): ("go",), (1, "two"): ("go",)})
-        certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
-        assert certificate.ok and [done.returncode for done in checked] == [0, 0], checked[1].stdout
+        table = {(0, "s"): (choice,), (1, "one"): ("go",), (1, "two"): ("go",)}
+        judged(game, table, CE(), tmp_path / "a.proof", ok=True)
 
 
 # -- shift and scale --------------------------------------------------------------------------------------------------
@@ -421,7 +404,7 @@ def test_verdicts_do_not_change_with_the_unit_or_the_zero_of_rewards():
     """Scaled by powers of two to the last bit; shifted, time by time, up to rounding."""
     for concept in (CE(), CCE(), Nash()):
         for rng, game, fa in random_cases(12, 13, concept):
-            policy = told(game, random_table(rng, fa, len(game.players), concept))
+            policy = labelled(game, random_table(rng, fa, len(game.players), concept))
             one = verify(game, policy, concept)
             for power in (-300, -3, 40, 300):
                 two = verify(changed(game, lambda t, x, k=power: x * 2.0**k), policy, concept)
@@ -441,10 +424,9 @@ def test_a_level_of_one_player_hides_no_gain_and_a_penalty_does_not_switch_that_
     worth = {"better": level + 1, "good": level, "never": 0.0}
     pay = [{"s": {(a, b): (x, float(b == "yes")) for a, x in worth.items() for b in ("yes", "no")}}] * 2
     for choice, ok in (("better", True), ("good", False)):
-        policy = Told({(0, "s"): (choice, "yes"), (1, "s"): ("better", "yes")})
-        certificate, checked = verdicts(game_of(pay, "s"), policy, CE(), tmp_path / "a.proof")
-        assert certificate.regret.tolist() == [float(not ok), 0.0] and certificate.ok == ok
-        assert [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+        table = {(0, "s"): (choice, "yes"), (1, "s"): ("better", "yes")}
+        certificate, _ = judged(game_of(pay, "s"), table, CE(), tmp_path / "a.proof", ok=ok)
+        assert certificate.regret.tolist() == [float(not ok), 0.0]
 
 
 @pytest.mark.usefixtures("way")
@@ -464,22 +446,21 @@ def test_probabilities_that_do_not_quite_sum_to_one_lose_nothing(tmp_path):
         initial="s",
     )
     assert game.layer(0).prob.min() == 0.5 - 9e-13
-    policy = Told({(0, "s"): ("split",), **{(1, s): ("-",) for s in ("rich", "also", "poor")}})
-    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
-    assert certificate.ok and [done.returncode for done in checked] == [0, 0], certificate
+    table = {(0, "s"): ("split",), **{(1, s): ("-",) for s in ("rich", "also", "poor")}}
+    judged(game, table, CE(), tmp_path / "a.proof", ok=True)
 
 
 def test_no_more_is_accepted_than_was():
     """A stake is never more than what safe rewards can differ by over all steps, of which 1e-8 was accepted before."""
     for rng, game, fa in random_cases(40, 14, CE()):
-        found = verify(game, told(game, random_table(rng, fa, len(game.players), CE())), CE())
+        certificate = verify(game, labelled(game, random_table(rng, fa, len(game.players), CE())), CE())
         spread = 0
         for t in range(game.horizon):
             layer, safe = game.layer(t), {(s, a) for (time, s, _), x in fa.items() if time == t for a in x}
             state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)).tolist()
             rows = [r for r, s in enumerate(state) if (s, tuple(layer.action[r].tolist())) in safe]
             spread = spread + np.ptp(layer.reward[rows], axis=0)
-        assert (found.tol <= VERIFY * spread * (1 + 1e-9) + found.rounding).all()
+        assert (certificate.tol <= VERIFY * spread * (1 + 1e-9) + certificate.rounding).all()
 
 
 def test_numbers_that_overflow_are_not_accepted():
@@ -487,7 +468,7 @@ def test_numbers_that_overflow_are_not_accepted():
     pay = [
         {"s": {("a", "x"): (0.0, 0.0), ("b", "x"): (1.0, 0.0), ("b", "y"): (1.7e308, 0.0), ("a", "y"): (0.0, 0.0)}}
     ] * 2
-    certificate = verify(game_of(pay, "s"), Told({(t, "s"): ("a", "x") for t in range(2)}), CE())
+    certificate = verify(game_of(pay, "s"), FromTable({(t, "s"): ("a", "x") for t in range(2)}), CE())
     assert not certificate.ok and certificate.regret[0] == 2
 
 
@@ -500,7 +481,7 @@ def test_what_overflows_off_the_path_is_neither_accepted_nor_forgotten():
     ]
     game = game_of(pay, "s", ("p",), lambda t, s, a: "abyss" if a[0] in ("go", "fall") else "s")
     table = {(t, s): ("stay" if s == "s" else "fall",) for t in (1, 2) for s in ("s", "abyss")}
-    certificate = verify(game, Told({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
+    certificate = verify(game, FromTable({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
     assert not certificate.ok and certificate.values[0] == pytest.approx(1)
     assert np.isnan(certificate.regret).all() and np.isnan(certificate.share).all()
     assert certificate.where == certificate.share_where == ((1, "abyss", ()),)

@@ -1,0 +1,109 @@
+"""Small games that several test files play, and small things that they ask of games and policies."""
+
+from __future__ import annotations
+
+import functools
+
+import acegames as ace
+
+
+class ByFunction:
+    """A policy that is a function of (t, state, spent)."""
+
+    def __init__(self, function):
+        self.distribution = function
+
+
+class Changed:
+    """A policy with another distribution at one pair."""
+
+    def __init__(self, policy, where, distribution):
+        self.policy, self.where, self.answer = policy, where, distribution
+
+    def distribution(self, t, state, spent):
+        return self.answer if (t, state, spent) == self.where else self.policy.distribution(t, state, spent)
+
+
+def pairs(game):
+    """Every (t, state, spent) that safe play reaches."""
+    reached = ace.feasibility(game)
+    return [(t, s, c) for t in range(game.horizon) for s, c in reached.states(t)]
+
+
+def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0, actions=("x", "y")):
+    """One player; outcomes(t, s, a) and reward(t, s, a) get a bare label a."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [actions],
+        outcomes=lambda t, s, a: outcomes(t, s, a[0]),
+        reward=lambda t, s, a: [reward(t, s, a[0])],
+        budget=budget,
+        horizon=horizon,
+        initial=initial,
+    )
+
+
+def one_state(players, actions, cost, reward, *, horizon=1, budget=None, **more):
+    """Play that stays in one state: each player's own actions, cost(t, a) and reward(t, a)."""
+    return ace.MarkovGame.from_functions(
+        players=players,
+        horizon=horizon,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: actions,
+        outcomes=lambda t, s, a: [(1.0, s, cost(t, a))],
+        reward=lambda t, s, a: reward(t, a),
+        **more,
+    )
+
+
+def one_stage(cells):
+    """Two players who play once, from {joint action: rewards}."""
+    own = [sorted({a[i] for a in cells}) for i in (0, 1)]
+    return one_state(["p", "q"], own, lambda t, a: None, lambda t, a: cells[a], legal=lambda t, s, a: a in cells)
+
+
+def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
+    """What can be done depends on the state; a gust costs more; the depot refuels; the budget changes."""
+    return ace.MarkovGame.from_functions(
+        players=["van"],
+        horizon=5,
+        initial={"depot": 0.5, "town": 0.5},
+        budget={"fuel": [3, 2, 3, 3, 2]},
+        actions=lambda t, s: [("rest", "fill", "drive")] if s == "depot" else [("rest", "drive")],
+        outcomes=lambda t, s, a: (
+            [(0.75, "town", 1), (0.25, "depot", 2)] if a[0] == "drive" else [(1, s, -2 if a[0] == "fill" else 0)]
+        ),
+        reward=reward,
+    )
+
+
+def with_budget(game, budget):
+    """The game with another budget, or with no constraints at all, built anew from what it says of itself."""
+
+    def moves(t, s):
+        layer = game.layer(t)
+        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(s))}
+
+    def outcomes(t, s, a):
+        layer = game.layer(t)
+        for k in range(*layer.outcomes(moves(t, s)[a]).indices(len(layer.prob))):
+            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
+            yield layer.prob[k], game.states[layer.next_state[k]], cost if budget else None
+
+    return ace.MarkovGame.from_functions(
+        players=game.players,
+        horizon=game.horizon,
+        initial={game.states[s]: p for s, p in game.initial},
+        actions=lambda t, s: game.actions,
+        legal=lambda t, s, a: a in moves(t, s),
+        outcomes=outcomes,
+        reward=lambda t, s, a: game.layer(t).reward[moves(t, s)[a]],
+        budget=budget,
+    )
+
+
+@functools.cache
+def crossing():
+    """A solved game in which both players mix."""
+    return ace.solve(ace.catalog.get("intersection"), ace.Nash())
