@@ -13,9 +13,9 @@ from cluster_graphs import STEP, World
 
 from acegames.engines.cluster.cutting import cut_layer
 from acegames.engines.cluster.explored import BLOCK_CELLS, put_together
-from acegames.system.ray_nodes import Nodes
-from acegames.system.ray_tasks import OnRay
-from acegames.system.ray_worker import Place
+from acegames.system.ray_cluster import ClusterNodes
+from acegames.system.ray_tasks import RayTasks
+from acegames.system.ray_worker import BlockPlace
 
 ASKED = 300
 MOVED, BLOCK = 100, 2 * 2**20
@@ -41,7 +41,7 @@ def costs(address):
 
     The cluster needs two nodes.
     """
-    tasks = OnRay(address, in_flight=10**6)
+    tasks = RayTasks(address, in_flight=10**6)
     shared = tasks.share(0)
     _asked(tasks, shared, 1)
     asked = {blocks: _asked(tasks, shared, blocks) for blocks in (1, 8, 64)}
@@ -71,8 +71,8 @@ def _choosing():
     """Seconds for each node that there is, to choose one for a task."""
     names = [f"{k:056x}" for k in range(1000)]
     rows = [{"NodeID": name, "Alive": True, "Resources": {"CPU": 16.0}} for name in names]
-    nodes = Nodes(SimpleNamespace(nodes=lambda: rows))
-    places = [Place(name, 10**6) for name in names[:8]]
+    nodes = ClusterNodes(SimpleNamespace(nodes=lambda: rows))
+    places = [BlockPlace(name, 10**6) for name in names[:8]]
     begun = time.perf_counter()
     for _ in range(100):
         nodes.choose(places)

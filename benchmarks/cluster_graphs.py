@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 from cluster_model import Graph
 
-from acegames.engines.cluster.cutting import Edges, boxes_of, cut_layer, neighbours_together, region, with_blocks
+from acegames.engines.cluster.cutting import StateGraph, boxes_of, cut_layer, neighbours_together, region, with_blocks
 from acegames.model.arrays import pointers
 
 STEP = 3  # the largest cost of a step
@@ -89,7 +89,7 @@ class World:
                 self.states, size=(self.states, 27)
             )  # 9 joint actions, 3 outcomes each
         ptr, least = pointers(np.full(self.states, to.shape[1])), np.zeros(to.size, np.int64)
-        return Edges((ptr,), (to.ravel(),), (least,), (least + STEP,))
+        return StateGraph((ptr,), (to.ravel(),), (least,), (least + STEP,))
 
     def layer(self):
         """The boxes of a layer."""

@@ -1,6 +1,6 @@
 """A model of a solve on a cluster: its tasks are played out, event by event, on a cluster that is described by a few numbers.
 
-It follows `acegames.system.ray_tasks` and `acegames.engines.cluster.solving`:
+It follows `acegames.system.ray_tasks` and `acegames.engines.cluster.backward_tasks`:
 
 - One driver asks for the tasks in their order, each for some seconds of its own, and takes the numbers of those that ended. No more than
   `in_flight` are asked for and not ended. Where all tasks must end before the next is asked for (between the passes of exploration), it waits and
@@ -25,8 +25,8 @@ from itertools import count
 
 import numpy as np
 
-from acegames.system.ray_nodes import AHEAD
-from acegames.system.ray_queue import Asked, Queue
+from acegames.system.ray_cluster import AHEAD
+from acegames.system.ray_tasks import RayTask, TaskQueue
 from acegames.system.ray_tasks import PER_CPU
 from acegames.system.ray_worker import RayBlock
 
@@ -103,7 +103,7 @@ class _Play:
         self.events, self.order, self.now = [], count(), 0.0
         self.home = np.full(n, -1)  # the node that a task was sent to
         self.at = np.full(n, np.nan) if graph.at is None else graph.at
-        self.unsent, self.made = Queue(), [None] * n  # and what it makes, as that sees it
+        self.unsent, self.made = TaskQueue(), [None] * n  # and what it makes, as that sees it
         self.here = [None] * n  # where its block is, and since when
         self.ended = np.full(n, np.inf)
         self.asked = self.heard = 0
@@ -156,7 +156,7 @@ class _Play:
             busy = self.graph.pauses.get(k, 0.0) + self.cluster.ask + self.cluster.ask_each * len(self.graph.needs[k])
             self.asked += 1
             needed = [self.made[j].made[0] for j in self.graph.needs[k]]
-            self.made[k] = Asked(k, None, needed, (), [RayBlock(made=False)], None, None)
+            self.made[k] = RayTask(k, None, needed, (), [RayBlock(made=False)], None, None)
             self.unsent.add(self.made[k])
         else:
             self.idle = True

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from acegames.engines.cluster.engine import RayEngine
+from acegames.engines.cluster import RayEngine
 from acegames.engines.cluster.parts import solve_parts
-from acegames.system.ray_tasks import OnRay
+from acegames.system.ray_tasks import RayTasks
 
 
 @dataclass
@@ -53,7 +53,7 @@ def from_dict(told):
     return Record(**{**told, "tasks": [Ran(**task) for task in told["tasks"]]})
 
 
-class Recorder(OnRay):
+class Recorder(RayTasks):
     """Tasks on Ray that are written down."""
 
     def __init__(self, record, *args, **options):
@@ -120,6 +120,6 @@ class WatchedEngine(RayEngine):
     def tasks(self):
         """Connect to the cluster."""
         options = {"retries": self.retries, "in_flight": self.in_flight}
-        made = OnRay(self.address, **options) if self.record is None else Recorder(self.record, self.address, **options)
+        made = RayTasks(self.address, **options) if self.record is None else Recorder(self.record, self.address, **options)
         self.used.append(made)
         return made

@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import acegames as ace
-from acegames.engines.gpu.recipes import LEAST_SHARED, SHARED, Shape, given_to, recipe
-from acegames.engines.gpu.solving import COUNTS, LEFT_BLOCKS, _lengths
+from acegames.engines.gpu.kernel_specs import LEAST_SHARED, SHARED, Shape, example_arguments, kernel_spec
+from acegames.engines.gpu.hybrid import COUNTS, LEFT_BLOCKS, _lengths
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.lanes import ALONE
-from acegames.kernels.phases import LEFT, WAITING, OwnCell, Solving, Waiting, _answers, _let_wait
-from acegames.kernels.records import Answers, Choices, Floats, Written
-from acegames.kernels.stage import is_pure, pure_room
-from acegames.kernels.written import file_pure, solve_written
+from acegames.kernels.device import FALLBACK, OwnCell, Solving, WAITING, Waiting, _answers, _let_wait
+from acegames.kernels.records import Choices, Floats, StageAnswers, StageGames
+from acegames.kernels.stage import is_pure, pure_workspace
+from acegames.kernels.batches import file_pure, solve_written
 from acegames.model.arrays import pointers
-from acegames.stage.kernel_form import deviation_table, goal_of
-from acegames.system.axes import room
+from acegames.stage.program import deviation_table, goal_of
+from acegames.system.axes import allocate
 from acegames.system.compiled import inner
-from acegames.system.cuda_code import Recipe
+from acegames.system.cuda_code import KernelSpec
 
 SHAPES = (
     ((3, 3), ace.CE()),
@@ -66,7 +66,7 @@ def time_programs(
 ) -> tuple[bool, str]:
     """Time one shape: whether answers agree, and a sentence."""
     shape = replace(shape_of(card, actions, concept), warp=warp)
-    made = recipe("plain", shape)
+    made = kernel_spec("plain", shape)
     name = f"{'x'.join(map(str, actions))} {type(concept).__name__}, a {'warp' if warp else 'thread'} each"
     if made.shared_bytes > 1024 * shape.shared:
         return True, f"{name}: {made.shared_bytes:,} bytes of shared memory are too many"
@@ -83,11 +83,11 @@ def time_programs(
         card.launch(made, shape.blocks * card.processors, given)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
-    left = card.fetch(given.waiting.left)[: int(card.fetch(given.waiting.counts)[LEFT])]
+    left = card.fetch(given.waiting.left)[: int(card.fetch(given.waiting.counts)[FALLBACK])]
     same = agrees(card, given, written, choices, goal, left, compared)
     speed = f"{games / min(seconds):.3g} programs/s, {len(left) / games:.1%} not plain"
-    room = f"{made.shared_bytes:,} bytes of shared memory a block"
-    return same, f"{name}: {speed}, {room}: {'same' if same else 'DIFFERENT'}"
+    allocate = f"{made.shared_bytes:,} bytes of shared memory a block"
+    return same, f"{name}: {speed}, {allocate}: {'same' if same else 'DIFFERENT'}"
 
 
 def shape_of(card: Any, actions: tuple[int, ...], concept: Any) -> Shape:
@@ -141,8 +141,8 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     shape, players = shape_of(card, actions, concept), len(actions)
     rows = shape.rows
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
-    own = OwnCell(spent, shape.written, ends, pure_room.py_func(rows, players))
-    read = Recipe("read", (read_phase,), SEGMENT, own=own, beside=recipe("cells", shape).beside, single=ALONE)
+    own = OwnCell(spent, shape.written, ends, pure_workspace.py_func(rows, players))
+    read = KernelSpec("read", (read_phase,), SEGMENT, own=own, beside=kernel_spec("cells", shape).beside, single=ALONE)
     times = max(games // MOST_DRAWN, 1)
     written, choices, goal = some_games(actions, concept, games // times, pure=True)
     solving = room_on_card(card, shape, games, choices, goal)
@@ -154,8 +154,8 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
         card.synchronise()
         began = time.perf_counter()
         card.launch(read, -(-games // SEGMENT), given)
-        card.launch(recipe("plain", shape), shape.blocks * card.processors, solving)
-        card.launch(recipe("left", shape), LEFT_BLOCKS * card.processors, solving)
+        card.launch(kernel_spec("plain", shape), shape.blocks * card.processors, solving)
+        card.launch(kernel_spec("left", shape), LEFT_BLOCKS * card.processors, solving)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
     first = written._replace(row=written.row[: compared * rows], utility=written.utility[: compared * rows])
@@ -164,7 +164,7 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     same = np.array_equal(card.fetch(solving.value)[:, :compared], answers.value)
     same &= np.array_equal(card.fetch(solving.code)[:compared], answers.code)
     counts = card.fetch(solving.waiting.counts)
-    shares = f"{counts[WAITING] / games:.1%} by a program, {counts[LEFT] / games:.1%} not plain"
+    shares = f"{counts[WAITING] / games:.1%} by a program, {counts[FALLBACK] / games:.1%} not plain"
     name = f"{'x'.join(map(str, actions))} {type(concept).__name__}"
     return same, f"{name}: {games / min(seconds):.3g} stage games/s, {shares}: {'same' if same else 'DIFFERENT'}"
 
@@ -191,7 +191,7 @@ def some_games(actions: tuple[int, ...], concept: Any, games: int, *, pure: bool
     u = np.concatenate(kept)[:games].reshape(-1, players)
     every = np.arange(games, dtype=np.int64)
     utility = np.hstack([u, np.abs(u)])
-    written = Written(every, np.arange(games + 1) * rows, 0 * every, np.tile(np.arange(rows), games), utility)
+    written = StageGames(every, np.arange(games + 1) * rows, 0 * every, np.tile(np.arange(rows), games), utility)
     goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
     return written, Choices(action, deviation, pointers(counts)), goal
 
@@ -209,8 +209,8 @@ def waiting_games(card: Any, shape: Any, written: Any, choices: Any, goal: Any) 
 
 def room_on_card(card: Any, shape: Any, games: int, choices: Any, goal: Any) -> Any:
     """Room for so many games on a card, and for their answers."""
-    columns, given = 2 * shape.players, on_card(card, given_to("plain"))
-    waiting = room(Waiting, _lengths(shape, games), card.empty)
+    columns, given = 2 * shape.players, on_card(card, example_arguments("plain"))
+    waiting = allocate(Waiting, _lengths(shape, games), card.empty)
     asked = goal._replace(terms=card.upload(goal.terms), correlated=bool(goal.correlated))
     answers = {"value": card.empty((columns, games), np.float64), "code": card.empty(games, np.uint16)}
     return given._replace(waiting=waiting, choices=Choices(*map(card.upload, choices)), goal=asked, **answers)
@@ -246,8 +246,8 @@ def agrees(card: Any, given: Any, written: Any, choices: Any, goal: Any, left: A
     return bool(same)
 
 
-def room_for_answers(games: int, rows: int, columns: int) -> Answers:
+def room_for_answers(games: int, rows: int, columns: int) -> StageAnswers:
     """Room for what the processor finds."""
     cell, ptr, opened = (np.zeros(n, np.int64) for n in (games, games + 1, games))
     value, code = np.zeros((columns, games)), np.zeros(games, np.uint16)
-    return Answers(value, code, cell, ptr, np.zeros(games * rows, np.uint16), np.zeros(games * rows), opened)
+    return StageAnswers(value, code, cell, ptr, np.zeros(games * rows, np.uint16), np.zeros(games * rows), opened)

@@ -26,8 +26,8 @@ import whole
 
 import acegames as ace
 from acegames.cli.bench import random_game
-from acegames.kernels.written import solve_written
-from acegames.model.record import with_fields
+from acegames.kernels.batches import solve_written
+from acegames.model.layers import with_fields
 from acegames.stage import StageBatch
 from acegames.system.machine import processors
 from stage_solvers import PlainFirst, kernel_arguments, solve_plain_games

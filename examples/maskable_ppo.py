@@ -22,9 +22,9 @@ from showing import run
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
 import acegames as ace
-from acegames.adapters.environments.options import Options
+from acegames.adapters.environments.env_interface import Options
 from acegames.adapters.pettingzoo import parallel_env, sb3_vec_env
-from acegames.adapters.pettingzoo.playing import GameParallelEnv
+from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv
 
 
 def drones_in_numbers(state: Any) -> list[float]:

@@ -64,24 +64,24 @@ TESTED: dict[str, tuple[str, ...]] = {
     **_each("safety", FEASIBLE),
     "safety/space.py": ("local", "solution", *FEASIBLE[:-1]),
     **{f"kernels/{name}.py": CELLS for name in ("boxes", "dense", "sparse", "safe_sets")},
-    "kernels/shielding.py": SHIELD,
-    "policy/player_records.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
+    "kernels/lookup.py": SHIELD,
+    "policy/layer.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy/policy.py": (*POLICY, "tables"),
     "policy/layer.py": (*POLICY, "tables"),
-    "policy/checks.py": ("checks", *POLICY, "hostile", "games"),
-    "files/solution.py": ("checks", *POLICY, "compatibility", "hostile", "games"),
-    "files/stated.py": ("checks", *POLICY, "cli"),
+    "policy/policy_file.py": ("checks", *POLICY, "hostile", "games"),
+    "files/solution_file.py": ("checks", *POLICY, "compatibility", "hostile", "games"),
+    "files/solution_file.py": ("checks", *POLICY, "cli"),
     "engines/checkpoint.py": ("checkpoint", "solution", "hostile", "compatibility"),
     "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
     "policy/simulation.py": ("simulation", "safety_properties", "simulation_random_costs", "user_functions", "policy"),
     "learn/known.py": ("safety_properties", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
-    "learn/policy_support.py": ("learn",),
+    "learn/confidence.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verifier", VERIFY),
-    "verifier/kernels.py": ("verify_compiled", "stakes"),
-    "verifier/rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
+    "verifier/pair_kernels.py": ("verify_compiled", "stakes"),
+    "verifier/counting.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
     "checker/ace_check.py": ("checker", "stakes", "proof", "changing_games"),
 }
 """Files, below src/acegames or the repository, and the tests that should notice changes of them, the most to the point first."""
@@ -95,7 +95,7 @@ PARTS = {
 COMPILED = tuple(
     f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
 )
-LOADED = ("acegames.kernels", "acegames.verifier.kernels", "acegames.system.compiled", "acegames.numerics")
+LOADED = ("acegames.kernels", "acegames.verifier.pair_kernels", "acegames.system.compiled", "acegames.numerics")
 """Packages and modules that stay in memory, with what is compiled, unless a compiled file is changed."""
 
 TEST_FILES = {path.stem.removeprefix("test_"): path for path in sorted((ROOT / "tests").rglob("test_*.py"))}

@@ -7,7 +7,7 @@ import acegames.plot as plot
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress
-from acegames.engines.cluster.engine import RayEngine
+from acegames.engines.cluster import RayEngine
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.local import LocalEngine
@@ -42,7 +42,7 @@ from acegames.solving.curve import BudgetCurve, budget_curve
 from acegames.solving.pipeline import Bracket, Solution, Stats, bracket, estimate, solve
 from acegames.solving.solution import Guarantee
 from acegames.verifier import Certificate, verify
-from acegames.verifier.proof import Proof, prove
+from acegames.proofs import Proof, prove
 
 # the game
 __all__ = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames.adapters import gambit
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
-from acegames.stage.backend import polished, share_of_regret
+from acegames.stage.nash import polished, share_of_regret
 from shares import examples
 
 PAYOFFS = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -390,7 +390,7 @@ def test_where_the_stage_is_no_product_two_players_are_solved_as_ever():
 
 def test_an_answer_that_is_wrong_is_not_accepted(monkeypatch):
     pytest.importorskip("quantecon")
-    from acegames.stage import backend as module
+    from acegames.stage import nash as module
 
     uniform = lambda payoffs, every: iter([[np.full(n, 1 / n) for n in payoffs.shape[1:]]])  # noqa: E731
     monkeypatch.setitem(module.CANDIDATES, "quantecon", uniform)
@@ -409,7 +409,7 @@ def broken(payoffs, every):
 @pytest.mark.filterwarnings("ignore:quantecon failed")
 def test_answers_that_are_no_mixtures_are_dropped(monkeypatch, answer):
     pytest.importorskip("quantecon")
-    from acegames.stage import backend as module
+    from acegames.stage import nash as module
 
     monkeypatch.setitem(module.CANDIDATES, "quantecon", lambda payoffs, every: iter([[answer] * 3]))
     game = next(g for g in (random_game(s, (2, 2, 2)) for s in range(50)) if not has_pure(g))
@@ -420,7 +420,7 @@ def test_answers_that_are_no_mixtures_are_dropped(monkeypatch, answer):
 @pytest.mark.parametrize("engine", [ace.LocalEngine(), ace.ReferenceEngine()])
 def test_a_library_that_fails_is_done_without(monkeypatch, engine):
     pytest.importorskip("quantecon")
-    from acegames.stage import backend as module
+    from acegames.stage import nash as module
 
     monkeypatch.setitem(module.CANDIDATES, "quantecon", broken)
     two = random_game(0, (3, 3))

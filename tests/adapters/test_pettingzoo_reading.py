@@ -15,7 +15,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
 from acegames.learn import END
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from parallel_envs import WIND, Relay, Rovers, Table, set_cells, table_chances, table_legal, who_is_there
 
 ROVERS = {"horizon": 5, "budget": {"battery": 8}}

@@ -666,7 +666,7 @@ def test_a_failed_write_keeps_the_old_file(solution, monkeypatch):
 
 
 def test_hints_of_a_page_are_commands_that_work(solved, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.report.budgets.MOST_PAIRS", 1)
+    monkeypatch.setattr("acegames.report.budget_view.MOST_PAIRS", 1)
     (tmp_path / "my solution.ace").write_bytes(solved[0])
     (tmp_path / "policy.ace").write_bytes(solved[1])
     of_policy = ("policy.ace", "--game", "intersection", "-p", "horizon=6", "-o", "r.html")

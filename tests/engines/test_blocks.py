@@ -8,7 +8,7 @@ import acegames as ace
 from acegames.engines import forecast, stages
 from acegames.engines.baseline import baseline
 from acegames.engines.local import stages_of
-from acegames.policy.filing import joined_records
+from acegames.policy.layer import joined_records
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from oracle import random_game

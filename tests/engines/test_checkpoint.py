@@ -23,7 +23,7 @@ from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as module
 from acegames.engines import forecast as estimates
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.system.atomic import replacing
 from acegames.system.container import read_block, write_block
 from checkpoint_files import groups, remove

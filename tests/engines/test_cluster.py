@@ -32,8 +32,8 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
-from acegames.system.tasks import Here
-from acegames.system.threads import Team
+from serial_tasks import SerialTasks
+from acegames.system.tasks import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine
 from slab_games import large_game
@@ -361,7 +361,7 @@ def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
     seen = set()
     for allowed in sorted({max(n + d, 2**20) for n in needed for d in (-1, 0)}):
         found = verdict(lambda: explore(space, allowed))  # noqa: B023
-        assert found == verdict(lambda: explore_blocks(Here(), space, allowed, 500).space)  # noqa: B023
+        assert found == verdict(lambda: explore_blocks(SerialTasks(), space, allowed, 500).space)  # noqa: B023
         seen.add(type(found))
     assert seen == {int, str}
 
@@ -431,7 +431,7 @@ def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
             if space.sums is not None:
                 continue
             space = ace.LocalEngine(dense=dense).plan(game, lattice(game)) if clip else space
-            whole, blocks = explore(space), explore_blocks(Here(), space, 2**40, 4).space
+            whole, blocks = explore(space), explore_blocks(SerialTasks(), space, 2**40, 4).space
             assert whole.feasible == blocks.feasible
             for t in range(game.horizon if whole.feasible else 0):
                 total = whole.layers[t].total
@@ -448,7 +448,7 @@ def test_what_the_driver_knows_is_what_tasks_find():
     low = set()  # numbers of constraints of games with lines that are not feasible up to their ends; with one all are
     for game in (large_game(horizon=16, budget=9, states=6), *map(drawn, range(60))):
         space = ace.LocalEngine(dense=True).plan(game, lattice(game))
-        blocks, whole = explore_blocks(Here(), space, None, 4), explore_here(Here(), space, 4)
+        blocks, whole = explore_blocks(SerialTasks(), space, None, 4), explore_here(SerialTasks(), space, 4)
         cutting, explored, found = whole.layout, whole.reached, blocks.reached
         every = [(t, k) for t, marks in enumerate(found.marks) for k in range(len(marks))]
         for t, k in every:
@@ -481,7 +481,7 @@ def test_layers_are_explored_in_blocks_of_that_size(monkeypatch):
     game = large_game(horizon=8, budget=14)
     space = ace.LocalEngine(dense=True).plan(game, lattice(game))
     monkeypatch.setattr(explored, "most_marked", lambda cells, outcomes, workers: cells / (outcomes * workers))
-    found = explored.explore(Here(), space, None)
+    found = explored.explore(SerialTasks(), space, None)
     width = space.tables.widest[1]
     assert [cut.blocks for cut in found.layout.cuts[2:6]] == [pytest.approx(width, abs=1)] * 4
 

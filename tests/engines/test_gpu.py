@@ -27,7 +27,7 @@ from acegames.engines.gpu.kernel_specs import (
 )
 from acegames.engines.local import LocalEngine
 from acegames.engines.stages import choices_of
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.system import cuda_card, cuda_code

@@ -8,7 +8,7 @@ import pytest
 import acegames as ace
 from acegames.engines import local
 from acegames.engines.forecast import FIXED_BYTES
-from acegames.kernels import cells, written
+from acegames.kernels import batches
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.reduction import feasible_graph
@@ -66,10 +66,10 @@ def test_dense_and_sparse_find_the_pairs_of_the_graph(seed):
                 assert space.feasible == (graph is not None)
                 for t in range(game.horizon + 1 if graph else 0):
                     layer, spent = space.layers[t], graph[t].spent
-                    cells = layer.locate(graph[t].state, space.project(spent), spent)
-                    assert set(cells.tolist()) == set(layer.cells.listed(layer.total).tolist())
+                    batches = layer.locate(graph[t].state, space.project(spent), spent)
+                    assert set(batches.tolist()) == set(layer.cells.listed(layer.total).tolist())
                     if not clip:
-                        assert layer.cells.number == len(cells)
+                        assert layer.cells.number == len(batches)
 
 
 def test_the_pairs_of_a_policy_are_those_of_an_exploration_without_clipping():
@@ -125,7 +125,7 @@ def test_uncertified_stages_are_repaired_exactly(monkeypatch):
         some = np.arange(taken[0], min(taken[0] + lot, end))
         taken[0] += lot
         answers.mixed_ptr[0] = 0
-        return 0, cells.write_cells(some, source, widest, rest), 0
+        return 0, batches.write_cells(some, source, widest, rest), 0
 
     def nothing_certified(stages, count, choices, goal, widest, answers):
         answers.open[:count] = stages.cell[:count]
@@ -135,8 +135,8 @@ def test_uncertified_stages_are_repaired_exactly(monkeypatch):
     rng = np.random.default_rng(3)
     games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
     expected = [ace.solve(g, ace.CE()) for g in games]
-    monkeypatch.setattr(cells, "solve_cells", nothing_plain)
-    monkeypatch.setattr(written, "solve_written", nothing_certified)
+    monkeypatch.setattr(batches, "solve_cells", nothing_plain)
+    monkeypatch.setattr(batches, "solve_written", nothing_certified)
     for game, right in zip(games, expected, strict=True):
         for engine in ENGINES.values():
             found = ace.solve(game, ace.CE(), engine=engine)

@@ -10,7 +10,7 @@ import pytest
 from acegames import CCE, CE
 from acegames.engines import answers as repairing
 from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
-from acegames.policy.filing import Mixed
+from acegames.policy.layer import Mixed
 from acegames.stage.exact import solve_exactly
 from stage_solvers import solved_exactly
 

@@ -19,7 +19,7 @@ from acegames.engines.cluster.parts import StripPlan, plan_strips
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.ray_worker import size_of
-from acegames.system.tasks import Here
+from serial_tasks import SerialTasks
 from random_games import changing_game
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import LARGE_AND_SMALL, Shuffled, ShuffledEngine
@@ -237,7 +237,7 @@ def test_stretches_hold_all_times_and_neighbours_that_are_small_are_one_strip(se
     space = plan(game, lattice(game), clip=True)
     wanted = float(space.totals[:-1].sum() / share)
     given = StripPlan(6, wanted, wanted / 3, 2, int(min(x.lo[:, 0].min() for x in space.layers)))
-    found = explore_here(Here(), space, strips=given)
+    found = explore_here(SerialTasks(), space, strips=given)
     cuts, number = found.layout.cuts, tile_counts(found)
     several = parts.time_tiles(given, cuts, number)
     assert [t for x in several for t in reversed(range(x.t0, x.t1))] == [*reversed(range(game.horizon))]

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app, completion
+from acegames.cli import app, game_options
 from acegames.files import formats
 from acegames.files.formats import Format
-from acegames.system import endings
+from acegames.system import limits
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def story(monkeypatch):
             return file.write(game.name)
 
     monkeypatch.setattr(formats, "FORMATS", list(formats.FORMATS))
-    monkeypatch.setattr(endings, "GAMES", list(endings.GAMES))
+    monkeypatch.setattr(limits, "GAMES", list(limits.GAMES))
     formats.register(Format((".story",), "the name of a game", load=load, save=save, export=save))
 
 
@@ -42,7 +42,7 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
     game.save(path)
     assert ace.load(path).digest == game.digest
     monkeypatch.chdir(tmp_path)
-    assert completion.games("game.s") == ["game.story"]
+    assert game_options.games("game.s") == ["game.story"]
     with pytest.raises(ace.InvalidOption, match=r"\.story"):
         game.save(tmp_path / "game.txt")
     (tmp_path / "game.txt").write_text("?")

@@ -164,7 +164,7 @@ def test_not_text_and_too_long(tmp_path, monkeypatch):
     path.write_bytes(b"format: acegames-game\nname: \xff")
     with pytest.raises(BadFile, match="line 2: not UTF-8"):
         load_game(path)
-    monkeypatch.setattr("acegames.model.written.TEXT_BYTES", 10)
+    monkeypatch.setattr("acegames.model.words.TEXT_BYTES", 10)
     with pytest.raises(BadFile, match="larger than 10 bytes"):
         load_game(path)
 

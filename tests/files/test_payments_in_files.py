@@ -11,7 +11,7 @@ import pytest
 import acegames as ace
 from acegames.files import games, tables
 from acegames.files.formats import endings
-from acegames.verifier.proof import checker_file
+from acegames.proofs import checker_file
 from paying_games import paying_game
 
 GAME_ENDINGS = [".yaml", ".json", ".npz", ".csv", ".parquet"]

@@ -23,7 +23,7 @@ import random_games
 from acegames.cli import app
 from acegames.files import c_header
 from acegames.files.plain_policy import plain_policy
-from acegames.model.costs.random import RandomCost
+from acegames.model.random_costs import RandomCost
 from acegames.safety import space as spaces
 
 COMPILER, COMPILER_CPP = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"), shutil.which("c++")

@@ -14,7 +14,7 @@ import acegames as ace
 from acegames.stage import StageBatch
 from stage_solvers import BatchStageSolver, NashStageSolver
 import acegames.kernels
-from acegames.engines.ahead import solve_one
+from acegames.engines.stages import solve_one
 for games in ("plain", "left", "nash"):
     solve_one(games)  # what another process compiles is what a solve needs
 from acegames.safety import space

@@ -23,7 +23,7 @@ from acegames.kernels.intrinsics import (
     warp_size,
 )
 from acegames.system.compiled import kernel
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 
 @kernel

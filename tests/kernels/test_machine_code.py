@@ -64,7 +64,7 @@ def test_what_would_be_found():
     "path",
     [
         *(str(path.relative_to(SOURCES)) for path in sorted((SOURCES / "kernels").rglob("*.py"))),
-        *("engines/local.py", "engines/stages.py", "engines/baseline.py", "engines/repair.py"),
+        *("engines/local.py", "engines/stages.py", "engines/baseline.py", "engines/answers.py"),
         *("stage/exact.py", "stage/nash.py", "stage/program.py", "stage/units.py"),
     ],
 )

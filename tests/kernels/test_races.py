@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines.gpu.recipes import Shape, given_to, recipe
+from acegames.engines.gpu.kernel_specs import Shape, example_arguments, kernel_spec
 from acegames.kernels.batches import solve_written
 from acegames.kernels.device import FALLBACK, WAITING, Waiting
 from acegames.kernels.records import Choices, StageAnswers, StageGames
@@ -53,7 +53,7 @@ def waiting_games(actions, concept, games):
     )
     goal = goal_of(concept, tuple("pqr"[:players]), np.zeros(players))
     answers = {"value": np.full((2 * players, games), np.nan), "code": np.full(games, 9999, np.uint16)}
-    return given_to("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
+    return example_arguments("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
 
 
 def solve_watched(actions, concept, games, watch, *, alike=False):
@@ -63,7 +63,7 @@ def solve_watched(actions, concept, games, watch, *, alike=False):
     """
     given = waiting_games(actions, concept, games)
     shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), warp=True, alike=alike)
-    made = recipe("plain", shape)
+    made = kernel_spec("plain", shape)
     room = poisoned(made.shared, made.known)
     with np.errstate(all="ignore"):
         in_python(watch).solve_regular_by_warp(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))

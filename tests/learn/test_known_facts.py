@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import acegames as ace
-from acegames.learn.facts import dominated
+from acegames.learn.known import dominated
 from acegames.learn.known import Known
 
 

@@ -15,8 +15,8 @@ import oracle
 from acegames.cli import app
 from acegames.model.layers import with_fields
 from acegames.safety.frontier import last_finite
-from acegames.verifier.ceilings import Ceilings
-from acegames.verifier.units import Units
+from acegames.verifier.pair_keys import Ceilings
+from acegames.verifier.pair_keys import ExactUnits
 from game_files import CHICKEN, load_text
 from plain_passes import take_plain_passes
 
@@ -220,7 +220,7 @@ def test_ceilings_hold_and_cut():
     cut = 0
     for game in random_games(60, 4):
         _, reached, _ = oracle.feasible_sets(game)
-        units = Units(game)
+        units = ExactUnits(game)
         ceilings = Ceilings(game, units)
         for t, layer in enumerate(reached):
             for s, c in layer:
@@ -233,7 +233,7 @@ def test_one_constraint_ceilings_are_exact():
     """With one constraint a total that can occur is below the ceiling exactly when the rest can be kept."""
     verdicts = []
     for game in random_games(60, 5, constraints=1):
-        spelled, units = oracle.spell_out(game), Units(game)
+        spelled, units = oracle.spell_out(game), ExactUnits(game)
         node, _ = oracle.truth(spelled, spelled.budgets)
         ratio = Fraction(spelled.unit[0], units.scale[0])  # the oracle counts in units of its own
         ceilings, largest = Ceilings(game, units), units.beyond // (game.horizon + 1)
@@ -247,13 +247,13 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verifier.feasible import within_budget
-    from acegames.verifier.packed import Packed
+    from acegames.verifier.subgames import within_budget
+    from acegames.verifier.pair_keys import PairKeys
 
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60
     )
-    packed = Packed.of(game, Units(game))
+    packed = PairKeys.of(game, ExactUnits(game))
     listed = sum(map(len, within_budget(packed)))
     assert listed <= 4 * ace.feasibility(game).pairs
     assert packed.size[0] <= 200

@@ -268,10 +268,10 @@ def test_a_reduced_game_pays_the_same():
 
 
 def test_a_team_is_paid_the_sum_of_what_is_drawn():
-    from acegames.baselines import team
+    from acegames.baselines import planners
 
     made = paying_game(8)
-    game = team.team_game(made.game)
+    game = planners.team_game(made.game)
     for action, row in made.game.legal(0, 0).items():
         wanted = {}
         for p, s, c, paid in made.game.payments(0, row):

@@ -17,15 +17,15 @@ from scipy import stats
 import acegames as ace
 from acegames.approximate.rounding import Rounding
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge, UnknownPair
-from acegames.files import solution as solution_file
-from acegames.files import written_costs
-from acegames.files.written_costs import read_written_cost
+from acegames.files import solution_file
+from acegames.files import game_data
+from acegames.files.game_data import read_written_cost
 from acegames.model.cost_cells import probabilities
 from acegames.model.numbers import TINIEST, exact
 from acegames.model.random_costs import random_cost
 from acegames.model.words import to_digits
 from acegames.safety.frontier import Frontier
-from acegames.verifier.rounding import Rule, cells
+from acegames.verifier.counting import CountingRule, cells
 
 F = Fraction
 
@@ -100,7 +100,7 @@ SHAPES = {
     "hypergeom": (20, 7, 12),
     "randint": (7, 31),
 }
-FAMILIES = [*written_costs.CONTINUOUS, *written_costs.DISCRETE]
+FAMILIES = [*game_data.CONTINUOUS, *game_data.DISCRETE]
 MOVES = [(0.1, 0.2), (10, 0.001), (1e6, 1e-6), (-0.7, 3)]
 OTHERS = [
     stats.rv_discrete(values=([0, 1.5], [1 - 1e-17, 1e-17])),
@@ -131,7 +131,7 @@ def test_solver_and_verifier_agree_on_the_cells(direction):
             cell = F(1, 7) if cost.depth == 0 else cost.depth / parts
             lowest = None if math.isfinite(cost.lower) else math.floor((cost.upper - cost.bulk) / cell) * cell
             ours = dict(probabilities(cost, cell, direction, lowest))
-            theirs = {c.counted: c for c in cells("fuel", cost, Rule(direction, cell, lowest))}
+            theirs = {c.counted: c for c in cells("fuel", cost, CountingRule(direction, cell, lowest))}
             assert list(ours) == list(theirs), (cost, cell)
             for counted, p in ours.items():
                 assert theirs[counted].probability == pytest.approx(p, abs=1e-9)
@@ -220,7 +220,7 @@ def test_the_verifier_knows_which_bounds_are_possible():
             return np.where((x >= 0) & (x <= 1), 1.0, 0.0)
 
     def counted(source):
-        return [c.counted for c in cells("fuel", random_cost(source), Rule("down", F(1, 4), None))]
+        return [c.counted for c in cells("fuel", random_cost(source), CountingRule("down", F(1, 4), None))]
 
     assert counted(Mass(1, 1e-17)) == counted(Silent(1, 1e-17)) == counted(Bare(1, 1e-17)) == [0, 1]
     assert counted(Mass(1, 0.0)) == [0]
@@ -414,7 +414,7 @@ def test_slow_and_enormous_entries_are_refused(cost, message):
 def test_every_family_of_the_list_can_be_written_and_read(tmp_path):
     for name in FAMILIES:
         cost = random_cost(moved(name, 0.5, 2))
-        assert read_written_cost(json.loads(json.dumps(written_costs.write_cost(cost, None)))) == cost
+        assert read_written_cost(json.loads(json.dumps(game_data.write_cost(cost, None)))) == cost
     with pytest.raises(InvalidGame, match="in files there may be"):
         game_of(stats.betabinom(5, 1, 2), 1).save(tmp_path / "game.yaml")
 

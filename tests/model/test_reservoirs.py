@@ -313,7 +313,7 @@ def test_a_charge_of_any_size_is_judged_alike(charge):
 
 def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
     """The certificate is the same, however pairs are numbered."""
-    from acegames.verifier import packed
+    from acegames.verifier import pair_keys
 
     for seed in range(25):
         game = oracle.random_game(np.random.default_rng([seed, 4]), costs="signed", reservoirs=True)
@@ -322,7 +322,7 @@ def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
         policy = ace.solve(game).policy
         wanted = ace.verify(game, policy)
         with monkeypatch.context() as patch:
-            patch.setattr(packed, "_MIRRORED", 0)
+            patch.setattr(pair_keys, "_MIRRORED", 0)
             found = ace.verify(game, policy)
         assert found.ok and wanted.ok and found.pairs == wanted.pairs
         assert found.max_spent.tolist() == wanted.max_spent.tolist()
@@ -348,8 +348,8 @@ def test_engines_take_numbers_of_any_kind_as_limits():
 
 def test_full_reservoirs_beside_many_totals_take_no_memory():
     """Each total of a plain constraint has pairs of a full reservoir of its own."""
-    from acegames.verifier.packed import Packed
-    from acegames.verifier.units import Units
+    from acegames.verifier.pair_keys import PairKeys
+    from acegames.verifier.pair_keys import ExactUnits
 
     capacity = 400_000
     game = ace.MarkovGame.from_functions(
@@ -361,7 +361,7 @@ def test_full_reservoirs_beside_many_totals_take_no_memory():
         initial="s",
         budget={"b": ace.reservoir(capacity, start=3), "k": 35},
     )
-    assert Packed.of(game, Units(game)).unrolled is not None
+    assert PairKeys.of(game, ExactUnits(game)).unrolled is not None
     assert ace.verify(game, ace.solve(game).policy).max_spent.tolist() == [capacity, 35]
 
 

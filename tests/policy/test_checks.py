@@ -14,8 +14,8 @@ import pytest
 
 import acegames as ace
 from acegames import BadFile
-from acegames.files import solution as solution_file
-from acegames.files import stated
+from acegames.files import solution_file
+from acegames.files import solution_file
 from acegames.policy.policy_file import check_layer
 from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
@@ -362,30 +362,30 @@ def test_a_policy_with_one_kind_of_labels_changed_is_another_games():
 def test_a_certificate_says_where_a_file_states_something_else():
     _, _, solution = written(False)
     right = ace.verify(solution.game, solution.policy, ace.CE())
-    assert stated.as_stated(right, right.values).ok and stated.as_stated(right, right.values).problems == right.problems
-    assert stated.as_stated(right, right.values + 1e-12).ok
+    assert solution_file.as_stated(right, right.values).ok and solution_file.as_stated(right, right.values).problems == right.problems
+    assert solution_file.as_stated(right, right.values + 1e-12).ok
     for i, player in enumerate(right.players):
         for off in (0.01, -0.01):
-            wrong = stated.as_stated(right, changed(right.values, i, lambda v, off=off: v + off))
+            wrong = solution_file.as_stated(right, changed(right.values, i, lambda v, off=off: v + off))
             assert not wrong.ok and len(wrong.problems) == 1 and repr(player) in wrong.problems[0]
     refused = replace(right, ok=False)
-    assert not stated.as_stated(refused, right.values).ok
+    assert not solution_file.as_stated(refused, right.values).ok
     unknown = replace(right, values=np.full(len(right.players), np.nan), ok=False)
-    assert stated.as_stated(unknown, right.values).problems == right.problems
+    assert solution_file.as_stated(unknown, right.values).problems == right.problems
 
 
 @pytest.mark.parametrize("together", [1, 2, 2**16])
 def test_values_of_what_was_played_are_compared(together, monkeypatch):
-    monkeypatch.setattr(stated, "TOGETHER", together)
+    monkeypatch.setattr(solution_file, "TOGETHER", together)
     _, _, solution = written(False)
     rolled = ace.simulate(solution.game, solution.policy, episodes=50, rng=0)
-    stated.check_played(solution, rolled)
+    solution_file.check_played(solution, rolled)
     for t, layer in enumerate(solution.policy.layers):
         layers = list(solution.policy.layers)
         layers[t] = replace(layer, values=layer.values + 0.01)
         other = replace(solution, policy=replace(solution.policy, layers=layers))
         with pytest.raises(BadFile, match="expects"):
-            stated.check_played(other, rolled)
+            solution_file.check_played(other, rolled)
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
@@ -397,11 +397,11 @@ def test_the_only_value_that_is_not_that_of_play_is_found(horizon):
     )  # fmt: skip
     solution = ace.solve(game)
     rolled = ace.simulate(game, solution.policy, episodes=2, rng=0)
-    stated.check_played(solution, rolled)
+    solution_file.check_played(solution, rolled)
     first, *later = solution.policy.layers
     wrong = replace(solution.policy, layers=(replace(first, values=first.values + 0.5), *later))
     with pytest.raises(BadFile, match=f"'one' expects {horizon}.5 at t=0, state 's', .* is worth {horizon} to it"):
-        stated.check_played(replace(solution, policy=wrong), rolled)
+        solution_file.check_played(replace(solution, policy=wrong), rolled)
 
 
 @pytest.mark.parametrize("damage", SPACES)

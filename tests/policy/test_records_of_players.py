@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.policy.player_records import RowIndex, joint_actions, marginals
+from acegames.policy.layer import RowIndex, joint_actions, marginals
 from random_games import FEASIBLE, timed_game
 
 

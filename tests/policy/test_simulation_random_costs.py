@@ -16,9 +16,9 @@ import acegames as ace
 import oracle
 from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.cli import app
-from acegames.model.costs.cells import probabilities
-from acegames.model.costs.random import RandomCost
-from acegames.model.costs.random import random_cost as drawn_from
+from acegames.model.cost_cells import probabilities
+from acegames.model.random_costs import RandomCost
+from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
 

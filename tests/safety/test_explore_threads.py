@@ -12,7 +12,7 @@ import acegames as ace
 from acegames.cli.bench import random_game as large_game
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 from oracle import random_game
 
 exploring = importlib.import_module("acegames.safety.explore")  # the package has a function of that name

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
-from acegames.model.amounts import common_unit
+from acegames.model.numbers import common_unit
 from acegames.model.budgets import Reservoir
 from acegames.model.numbers import exact, exact_or_inf
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from random_games import feasible_games
 from shares import examples
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.model.amounts import common_unit
+from acegames.model.numbers import common_unit
 from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
 from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements

@@ -477,7 +477,7 @@ def test_arrays_cannot_be_written_and_share_memory():
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda shield: pickle.loads(pickle.dumps(shield))])
 def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
-    from acegames.kernels import shielding as kernels
+    from acegames.kernels import lookup as kernels
 
     shield = ace.Shield(ace.catalog.get("rendezvous"))
     _ = shield.masks, shield.products, shield.product(0, "calm", (0, 0)), shield.situations([0])

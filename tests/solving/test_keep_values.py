@@ -13,10 +13,10 @@ from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as checkpoints
 from acegames.engines.forecast import FIXED_BYTES
-from acegames.engines.layer_store import InMemory
+from acegames.engines import InMemory
 from acegames.files import tables
-from acegames.files.solution import SOLUTION
-from acegames.files.stated import as_stated, check_played
+from acegames.files.solution_file import SOLUTION
+from acegames.files.solution_file import as_stated, check_played
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive
 from random_games import pairs

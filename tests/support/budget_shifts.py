@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from acegames.model.budgets import Reservoir
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.frontier import last_finite
 
 PLENTY = 10**6  # a capacity that is as good as infinite

@@ -9,7 +9,7 @@ import numpy as np
 
 from acegames import UnknownPair
 from acegames.system import container
-from acegames.system.headers import described
+from acegames.system.npz import array_types
 
 
 def contents(content):
@@ -25,7 +25,7 @@ def rewritten(content, change=None, arrays=None):
     """The file with a changed header or changed arrays, and checksums that are right."""
     header, held = contents(content)
     held |= {name: damage(held[name]) for name, damage in (arrays or {}).items() if name in held}
-    header["arrays"] = described(held)
+    header["arrays"] = array_types(held)
     if change:
         change(header)
     text = json.dumps(header).encode()

@@ -12,8 +12,8 @@ import numpy as np
 
 import oracle
 from acegames.model.numbers import exact
-from acegames.system.tasks import Held, Here
-from acegames.verifier.units import Units
+from serial_tasks import Held, SerialTasks
+from acegames.verifier.pair_keys import ExactUnits
 from declaring import Declares
 
 
@@ -24,7 +24,7 @@ def sent(content: Any) -> Any:
     return pickle.loads(packed, buffers=[bytes(buffer.raw()) for buffer in buffers])
 
 
-class Sending(Here):
+class Sending(SerialTasks):
     """Runs each task at once, on copies of what it is given."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Sending(Here):
 
     def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
         self.asked.append((function.__name__, what, sum(map(_bytes, (block.fetch() for block in blocks)))))
-        found = Here.run(self, function, shared, sent(what), blocks, made=made, told=told and (lambda x: told(sent(x))))
+        found = SerialTasks.run(self, function, shared, sent(what), blocks, made=made, told=told and (lambda x: told(sent(x))))
         return [Held(sent(block.fetch())) for block in found]
 
 
@@ -51,10 +51,10 @@ def _bytes(content: Any) -> int:
 class Elsewhere:
     """An engine with tasks."""
 
-    def __init__(self, kind: type[Here] = Sending, block: int | None = None) -> None:
+    def __init__(self, kind: type[SerialTasks] = Sending, block: int | None = None) -> None:
         self.kind, self.block, self.begun = kind, block, []
 
-    def tasks(self) -> Here:
+    def tasks(self) -> SerialTasks:
         self.begun.append(self.kind())
         return self.begun[-1]
 
@@ -79,7 +79,7 @@ class Drawn:
     def __init__(self, game, seed, *, faults=0.0):
         self.game, self.seed, self.faults = game, seed, faults
         self.states, self.actions = game.states, game.actions
-        self.tracker = SimpleNamespace(units=[Fraction(1, k) for k in Units(game).scale])
+        self.tracker = SimpleNamespace(units=[Fraction(1, k) for k in ExactUnits(game).scale])
         self.feasible, _, self.safe = oracle.feasible_sets(game)
 
     def answer(self, t, s, spent):

@@ -1,9 +1,9 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
-The phases are those that a GPU runs (`kernels/phases.py`, `verifier/phases.py`), compiled, and at
+The phases are those that a GPU runs (`kernels/device.py`, `verifier/gpu_functions.py`), compiled, and at
 full size. Blocks run one after the other, last first, and so do threads, so that nothing can rest
 on their order. A warp that works together is one thread here, which goes through all seats between
-two barriers, in an order that changes from kernel to kernel (`kernels/teams.py`). What a GPU would
+two barriers, in an order that changes from kernel to kernel (`kernels/intrinsics.py`). What a GPU would
 leave undefined is poisoned, and what travels to the host is copied as late as possible.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from acegames.engines.gpu import GPUEngine
-from acegames.kernels import phases
-from acegames.kernels.lockstep import group_room
-from acegames.kernels.teams import WARP, Team
+from acegames.kernels import device
+from acegames.kernels.lockstep import allocate_group
+from acegames.kernels.intrinsics import WARP, Warp
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.phases import draw_phase, gain_phase, judge_phase, number_phase, pack_phase, pass_phase
+from acegames.verifier.gpu_functions import (draw_thread, gain_thread, judge_thread, number_thread, pack_thread, pass_thread,)
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -29,32 +29,32 @@ POISON = 0xFF  # of each byte: floats are no numbers then
 def heights(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.height_phase(thread, block, threads, blocks, shared, own, given)
+            device.find_height(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def reach(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.reached_rows_phase(thread, block, threads, blocks, shared, own, given)
+            device.prepare_reached_rows(thread, block, threads, blocks, shared, own, given)
         for thread in range(threads - 1, -1, -1):
-            phases.reach_phase(thread, block, threads, blocks, shared, own, given)
+            device.mark_successors(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def pack(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.pack_phase(thread, block, threads, blocks, shared, own, given)
+            device.pack_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def cells(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.cell_rows_phase(thread, block, threads, blocks, shared, own, given)
+            device.prepare_cell_rows(thread, block, threads, blocks, shared, own, given)
         for thread in range(threads - 1, -1, -1):
-            phases.cell_phase(thread, block, threads, blocks, shared, own, given)
+            device.solve_pure_cell(thread, block, threads, blocks, shared, own, given)
 
 
 @inlined
@@ -75,109 +75,109 @@ def plain(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
             _forget(own.group)
-            phases.plain_phase(thread, block, threads, blocks, shared, own, given)
+            device.solve_regular_by_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def warp(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         _forget(shared.group)
-        phases.warp_phase(0, block, threads, blocks, shared, own, given)
+        device.solve_regular_by_warp(0, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def left(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.left_phase(thread, block, threads, blocks, shared, own, given)
+            device.solve_fallback_games(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def read_open(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.read_open_phase(thread, block, threads, blocks, shared, own, given)
+            device.read_open_game(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def mend(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.mend_phase(thread, block, threads, blocks, shared, own, given)
+            device.apply_repair(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def strips(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.strip_phase(thread, block, threads, blocks, shared, own, given)
+            device.count_strip(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def numbers(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.sum_phase(thread, block, threads, blocks, shared, own, given)
+            device.sum_strips(thread, block, threads, blocks, shared, own, given)
         for thread in range(threads - 1, -1, -1):
-            phases.join_sums_phase(thread, block, threads, blocks, shared, own, given)
+            device.prefix_sums(thread, block, threads, blocks, shared, own, given)
         for thread in range(threads - 1, -1, -1):
-            phases.number_phase(thread, block, threads, blocks, shared, own, given)
+            device.number_phase(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def file_cells(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.file_cell_phase(thread, block, threads, blocks, shared, own, given)
+            device.encode_cell(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def file_records(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            phases.file_record_phase(thread, block, threads, blocks, shared, own, given)
+            device.encode_mixed(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_pass(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            pass_phase(thread, block, threads, blocks, shared, own, given)
+            pass_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_pack(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            pack_phase(thread, block, threads, blocks, shared, own, given)
+            pack_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_number(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            number_phase(thread, block, threads, blocks, shared, own, given)
+            number_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_draw(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            draw_phase(thread, block, threads, blocks, shared, own, given)
+            draw_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_judge(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            judge_phase(thread, block, threads, blocks, shared, own, given)
+            judge_thread(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
 def verify_gain(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            gain_phase(thread, block, threads, blocks, shared, own, given)
+            gain_thread(thread, block, threads, blocks, shared, own, given)
 
 
 def poison(array):
@@ -240,7 +240,7 @@ class EmulatedCard:
             if shared is None:
                 own = self.eight_lanes(own, given, None)
             else:
-                order = Team(int(self.rng.integers(WARP)))
+                order = Warp(int(self.rng.integers(WARP)))
                 shared, drive = self.eight_lanes(shared, given, order), warp
         shared, own = poisoned(shared, recipe.known), poisoned(own, recipe.known)
         drive(recipe.threads, blocks, shared, own, given)
@@ -254,7 +254,7 @@ class EmulatedCard:
         """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
         actions, n, kept = np.diff(given.choices.first_action), len(room.group.row) - 1, len(room.group.A) > 0
         how = {"team": team, "kept": kept}
-        return room._replace(group=group_room.py_func(n, len(actions), actions, given.goal.correlated, **how))
+        return room._replace(group=allocate_group.py_func(n, len(actions), actions, given.goal.correlated, **how))
 
     def send(self, parts):
         waiting = list(parts)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF, VERIFY
-from acegames.verifier.deviations import Evaluated, at_start, switches
+from acegames.verifier.judgement import Evaluated, at_start, switches
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.walk import follow
 from proof_checker import CHECK

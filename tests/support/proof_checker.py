@@ -40,12 +40,12 @@ def check(path, *options):
 
 def claimed(game, policy, concept, path):
     """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
-    from acegames.verifier import proof
+    from acegames import proofs
 
     solution = SimpleNamespace(game=game, policy=policy, concept=concept)
-    listed = proof._List.of(solution)
+    listed = proofs._List.of(solution)
     n, m = len(game.players), len(game.constraints)
     wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
-    header = {"name": game.name, **proof._header(solution, listed.rules), "claims": wide}
+    header = {"name": game.name, **proofs._header(solution, listed.rules), "claims": wide}
     with path.open("wb") as file:
-        proof._write(file, header, listed, None)
+        proofs._write(file, header, listed, None)

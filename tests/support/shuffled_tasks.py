@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.engines.cluster.engine import InBlocks
-from acegames.system.tasks import Here
+from acegames.engines.cluster import InBlocks
+from serial_tasks import SerialTasks
 from elsewhere import sent
 
 LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one
@@ -95,7 +95,7 @@ class BlockEngine(InBlocks):
         self.block, self.dense, self.small = block, dense, small
 
     def tasks(self):
-        return Here()
+        return SerialTasks()
 
 
 class ShuffledEngine(BlockEngine):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.concepts import Correlated
-from acegames.kernels.lockstep import group_room
-from acegames.kernels.records import Answers, Choices, Written
-from acegames.kernels.stage import pure_room
-from acegames.kernels.written import solve_plain, solve_written
+from acegames.kernels.lockstep import allocate_group
+from acegames.kernels.records import Choices, StageAnswers, StageGames
+from acegames.kernels.stage import pure_workspace
+from acegames.kernels.batches import solve_regular, solve_written
 from acegames.model.arrays import owners, pointers
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
-from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.stage.program import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
 from acegames.stage.nash_exact import solve_nash
 from acegames.system.compiled import kernel
@@ -26,7 +26,7 @@ def solved_exactly(action, utility, concept, players):
 def written(batch):
     """The stages as kernels read them; the rows of each count from its first."""
     utility = batch.utility if batch.utility.shape[1] == 1 else np.hstack([batch.utility, batch.rounded])
-    return Written(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
+    return StageGames(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
 
 
 def choices_of(batch, concept, players):
@@ -51,7 +51,7 @@ def kernel_arguments(batch, concept, players):
     row_type = np.uint16 if widest < 65535 else np.uint32
     value, code = np.empty((stages.utility.shape[1], number)), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
-    answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
+    answers = StageAnswers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
     goal = goal_of(concept, players, above_of(batch))
     return stages, number, choices_of(batch, concept, players), goal, widest, answers
 
@@ -60,10 +60,10 @@ def kernel_arguments(batch, concept, players):
 def solve_plain_games(games, count, choices, goal, widest, answers):
     """As `solve_written`, of what is plain: how many are mixed, left, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = group_room(widest, len(actions), actions, goal.correlated)
+    group = allocate_group(widest, len(actions), actions, goal.correlated)
     answers.mixed_ptr[0] = 0
-    return solve_plain(
-        games, count, choices, goal, pure_room(widest, len(actions)), group, np.int64(0), np.int64(0), answers
+    return solve_regular(
+        games, count, choices, goal, pure_workspace(widest, len(actions)), group, np.int64(0), np.int64(0), answers
     )
 
 

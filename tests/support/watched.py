@@ -11,8 +11,8 @@ from types import FunctionType, SimpleNamespace
 
 import numpy as np
 
-from acegames.kernels import lockstep, phases, plain, written
-from acegames.kernels.teams import ACROSS, SCANNERS, WARP
+from acegames.kernels import batches, device, lockstep, regular
+from acegames.kernels.intrinsics import ACROSS, SCANNERS, WARP
 
 EVERYONE = -1  # between phases all threads do the same
 Access = namedtuple("Access", "seat writes line")
@@ -129,14 +129,14 @@ def in_python(watch):
     """What `phases.warp_phase` is, and calls, in Python."""
     given = IN_PYTHON | {"wait": watch.wait, "seat_of": watch.seat_of}
     found = {}
-    for module in (plain, lockstep, written, phases):
+    for module in (regular, lockstep, batches, device):
         space = {name: x for name, x in vars(module).items() if not hasattr(x, "py_func")}
         for name, x in vars(module).items():
             if hasattr(x, "py_func") and x.__module__ == module.__name__:
                 space[name] = found[name] = FunctionType(x.py_func.__code__, space, name, x.py_func.__defaults__)
             elif hasattr(x, "py_func") and name in found:
                 space[name] = found[name]
-        called = {name: SimpleNamespace(**vars(plain) | found) for name, x in space.items() if x is plain}
+        called = {name: SimpleNamespace(**vars(regular) | found) for name, x in space.items() if x is regular}
         space.update(called)
         space.update((name, x) for name, x in given.items() if name in vars(module) or name in ("max", "min"))
     return SimpleNamespace(**found)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import acegames as ace
 from acegames.files.tables import write_policy
-from acegames.model.building import Building
+from acegames.model.user_functions import Building
 from acegames.system import progress
 from acegames.system.compiling import compiling
 from acegames.system.progress import Progress

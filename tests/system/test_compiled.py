@@ -159,7 +159,7 @@ def answer(x):
 
 
 FAR = """
-from acegames.verifier.lines import judge_lines
+from acegames.verifier.window_kernels import judge_lines
 from acegames.system.compiled import kernel
 
 @kernel

@@ -40,7 +40,7 @@ def test_a_package_that_compiles_is_imported_by_one_process_at_a_time(tmp_path):
     (tmp_path / "quantecon" / "__init__.py").write_text(SLOW_PACKAGE)
     (tmp_path / "quantecon" / "game_theory.py").touch()
     log = tmp_path / "told"
-    code = "from acegames.stage.backend import load; load('quantecon')"
+    code = "from acegames.stage.nash import load; load('quantecon')"
     path = os.pathsep.join([str(tmp_path), SOURCE])
     run_all([code] * 3, PYTHONPATH=path, TOLD=str(log), TMPDIR=str(tmp_path), TEMP=str(tmp_path))
     assert log.read_text().split() == ["begins", "ends"] * 3

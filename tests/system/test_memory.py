@@ -105,7 +105,7 @@ def test_a_solution_that_cannot_be_written_for_want_of_memory(there, tmp_path, m
     def fail(*_):
         raise MemoryError(FAILS)
 
-    monkeypatch.setattr("acegames.files.solution.write_archive", fail)
+    monkeypatch.setattr("acegames.files.solution_file.write_archive", fail)
     for what in (there[1], there[1].policy):
         with pytest.raises(ace.TooLarge, match="not have enough memory for writing the"):
             what.save(tmp_path / "a.ace")

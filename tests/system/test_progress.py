@@ -88,14 +88,14 @@ def never(*_, **__):
 
 
 def test_a_proof_that_is_too_large_is_refused_before_it_is_checked(solution, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.verifier.proof.verify", never)
-    monkeypatch.setattr("acegames.verifier.proof.MOST_ENTRIES", 3)
+    monkeypatch.setattr("acegames.proofs.verify", never)
+    monkeypatch.setattr("acegames.proofs.MOST_ENTRIES", 3)
     with pytest.raises(ace.TooLarge, match="at most 3 joint actions"):
         ace.prove(solution, tmp_path / "a.proof")
 
 
 def test_a_bad_tolerance_is_refused_before_situations_are_listed(solution, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.verifier.proof._List.of", never)
+    monkeypatch.setattr("acegames.proofs._List.of", never)
     with pytest.raises(ace.InvalidOption, match="tol"):
         ace.prove(solution, tmp_path / "a.proof", tol=-1)
 

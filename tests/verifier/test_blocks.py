@@ -14,7 +14,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
-from acegames.system.tasks import Here
+from serial_tasks import SerialTasks
 from acegames.verifier import verify
 from acegames.verifier.basics import LIMITS
 from acegames.verifier.block_context import BlockKeys, Box, SuccessorMap, VerifyContext
@@ -164,7 +164,7 @@ def test_the_subgames_are_those_of_one_process(monkeypatch):
     """Keys of every time, put together from blocks, in which each pair lies once."""
     for seed in FEW:
         game = drawn_game(seed)
-        setting, tasks = VerifyContext(game, None, CE(), rounded=False), Here()
+        setting, tasks = VerifyContext(game, None, CE(), rounded=False), SerialTasks()
         if setting.packed.unrolled is not None:
             continue
         found = BlockFinding(setting, tasks, tasks.share(setting), pairs=3).find()
@@ -237,7 +237,7 @@ def test_small_games_are_judged_in_this_process():
 def test_cutters_keep_blocks_of_about_the_same_size():
     game = random_game(6, 14, 40)
     packed = PairKeys.of(game, ExactUnits(game))
-    setting, tasks = VerifyContext(game, None, CE(), rounded=False), Here()
+    setting, tasks = VerifyContext(game, None, CE(), rounded=False), SerialTasks()
     found = BlockFinding(setting, tasks, tasks.share(setting), pairs=500).find()
     sizes = [[piece.count for piece in pieces] for pieces in found.times]
     assert max(max(x) for x in sizes) <= 2 * 500

@@ -56,7 +56,7 @@ def test_a_node_goes_and_another_comes(start_cluster):
 
 @pytest.mark.slow
 def test_object_stores_that_do_not_hold_all_pairs(start_cluster):
-    from acegames.system.ray_tasks import OnRay
+    from acegames.system.ray_tasks import RayTasks
 
     store, used = 80 * 2**20, []
     cluster = start_cluster(2, store=store)
@@ -68,7 +68,7 @@ def test_object_stores_that_do_not_hold_all_pairs(start_cluster):
             pass
 
         def tasks(self):
-            used.append(OnRay(cluster.address))
+            used.append(RayTasks(cluster.address))
             return used[-1]
 
     game = random_game(8, 80, 350)

@@ -14,7 +14,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.cells import Cells
 from acegames.verifier.basics import LIMITS
 from acegames.verifier.gpu_functions import STRIP, Gaining

@@ -14,7 +14,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
 from acegames.model.numbers import exact
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
 from proof_checker import check, claimed
@@ -26,7 +26,7 @@ CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"
 @pytest.fixture
 def way(both_passes, monkeypatch):
     """Both ways to a verdict, with few keys."""
-    monkeypatch.setattr("acegames.verifier.packed._DENSE", 0)
+    monkeypatch.setattr("acegames.verifier.pair_keys._DENSE", 0)
 
 
 class FromTable:

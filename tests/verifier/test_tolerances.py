@@ -15,7 +15,7 @@ ALLOWED = {
     "engines/forecast.py": {1e-9, 2e-9, 12e-9, 30e-9, 70e-9, 1e-7, 0.2e-6, 0.5e-6},
 }
 COMPARING = {"isclose", "allclose"}
-WITH_OURS = {"adapters/openspiel/games_in.py"}  # math.isclose with TIE
+WITH_OURS = {"adapters/openspiel/openspiel_games.py"}  # math.isclose with TIE
 
 
 def small_floats(tree):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.verifier.bulk import in_units
+from acegames.verifier.policy_tables import in_units
 from random_games import FEASIBLE, timed_game
 
 

@@ -15,7 +15,7 @@ import pytest
 import acegames as ace
 import oracle
 import proof_checker
-from acegames.adapters.environments.episode import Episode
+from acegames.adapters.environments.episodes import Episode
 from acegames.files import tables
 from acegames.learn.sources import game_model
 from acegames.model.numbers import exact

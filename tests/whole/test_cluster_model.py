@@ -15,7 +15,7 @@ MANY = 10**6
 @pytest.fixture(scope="module")
 def script():
     """What imports a benchmark, which may import others."""
-    pytest.importorskip("acegames.system.ray_nodes")
+    pytest.importorskip("acegames.system.ray_cluster")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         yield importlib.import_module

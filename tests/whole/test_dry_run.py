@@ -7,7 +7,7 @@ record says which players deviate, and the tables of switches that kernels and v
 What a real concept of this kind touches: `concepts.py` (its class and its entry in `CONCEPTS`), the front (its name) and
 `checker/ace_check.py`, which shares no code and refuses proofs of concepts that it does not know. Deviations of a new
 kind, neither after the recommendation nor committed beforehand, touch besides: the incentive rows in `stage/program.py`
-and `kernels/stage.py`, and the best deviation in `verifier/deviations.py` and `verifier/kernels.py`.
+and `kernels/stage.py`, and the best deviation in `verifier/judgement.py` and `verifier/pair_kernels.py`.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
     used = ("environments.environment", "environments.guarding", "environments.telling")  # loaded when they are used
     used += ("gymnasium.playing", "gymnasium.shielding", "gymnasium.vector", "pettingzoo.vector")
     own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
-    own_place |= {"acegames.adapters.pettingzoo.shielded_env": {"pettingzoo"}}
-    own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
+    own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"pettingzoo"}}
+    own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"gymnasium", "pettingzoo"}}
     own_place |= {
         "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},

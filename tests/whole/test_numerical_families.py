@@ -10,7 +10,7 @@ import acegames as ace
 from acegames.engines import baseline as taken_out
 from acegames.engines import local, reference
 from acegames.engines.baseline import Baseline, baseline
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan

@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 import acegames as ace
 import oracle
 from acegames import learn
-from acegames.adapters.environments.episode import Episode
+from acegames.adapters.environments.episodes import Episode
 from acegames.baselines import compare, expected_budgets, team_optimum, without_budgets
 from acegames.cli import app
-from acegames.files.stated import check_played
+from acegames.files.solution_file import check_played
 from acegames.files.tables import read_policy, write_policy
 from acegames.model.numbers import exact
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
 from acegames.system.container import BLOCK_VERSION, read_archive, write_archive

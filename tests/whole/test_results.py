@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 import acegames as ace
-from acegames.report import Written
+from acegames.report import ReportResult
 
 BAD = "<script>alert('&')</script>"
 NOT_RESULTS = {
@@ -27,7 +27,7 @@ def public_classes():
                 yield name, kind
 
 
-RESULTS = {name: kind for name, kind in public_classes() if name not in NOT_RESULTS} | {"Written": Written}
+RESULTS = {name: kind for name, kind in public_classes() if name not in NOT_RESULTS} | {"Written": ReportResult}
 
 
 def hostile(horizon=2):

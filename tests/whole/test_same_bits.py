@@ -24,7 +24,7 @@ import pytest
 
 import acegames as ace
 import oracle
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety import space as spaces
 from random_games import changing_game, linked_game, pairs
 

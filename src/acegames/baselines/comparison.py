@@ -14,10 +14,10 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Floats
 from acegames.model.checks import check_rng
 from acegames.model.game import MarkovGame
-from acegames.model.user_functions import SEED, public
+from acegames.model.user_functions import SEED, check_call
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
-from acegames.system.showing import Shown, table_html
+from acegames.system.display import Shown, table_html
 
 NO_BUDGETS, ON_AVERAGE = "no budgets", "budgets kept on average"
 AS_A_TEAM, IN_EQUILIBRIUM = "at every moment, as a team", "at every moment, in equilibrium"
@@ -113,7 +113,7 @@ class Comparison(Shown):
         return [row.name, *values, f"{row.total:.2f}", *spent, _percent(row.broken)]
 
 
-@public("compare", **SEED)
+@check_call("compare", **SEED)
 def compare(
     game: MarkovGame,
     concept: Concept | None = None,

@@ -103,7 +103,8 @@ class GameOptions:
         return {player: [name for other, _, name in words if other == player] for player in sorted(named)}
 
     def _budget(self) -> dict[str, Any] | None:
-        from acegames.model.written import read_at, read_bound
+        from acegames.model.checks import read_at
+        from acegames.model.words import read_bound
 
         budget: dict[str, Any] = {}
         for word in self.cost or ():
@@ -187,7 +188,7 @@ def example_parameter(entry: CatalogEntry) -> str:
 def _not_one(entry: CatalogEntry, key: str) -> str:
     if not entry.parameters:
         return f"{entry.name} has no parameters"
-    from acegames.model.written import unknown
+    from acegames.model.checks import unknown
 
     problem = unknown("parameter", key, entry.parameters).partition(", there are")[0]
     known = ", ".join(f"{name}={as_typed(value)}" for name, value in entry.parameters.items())
@@ -223,7 +224,7 @@ _KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true 
 
 
 def _wrong(where: str, text: str, kind: str) -> Any:
-    from acegames.model.written import show
+    from acegames.model.checks import show
 
     raise InvalidOption(f"{where}: {show(text)}, must be {kind}")
 
@@ -231,7 +232,7 @@ def _wrong(where: str, text: str, kind: str) -> Any:
 def _value(value: Any) -> Any:
     """Return a parsed value as a parameter: numbers exactly as written, `none`, lists as tuples."""
     from acegames.model.numbers import plain
-    from acegames.model.written import read_bound
+    from acegames.model.words import read_bound
 
     if isinstance(value, list):
         return tuple(map(_value, value))

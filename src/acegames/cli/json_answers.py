@@ -18,7 +18,7 @@ from acegames.concepts import CONCEPTS, Concept
 from acegames.model.budgets import Holds, has_schedule, own_budget
 
 if TYPE_CHECKING:
-    from acegames.engines.cluster_forecast import ClusterNeeds
+    from acegames.engines.forecast import ClusterNeeds
 
 
 FORMAT, VERSION = "acegames-answer", 1

@@ -453,6 +453,7 @@ def discounted(
 
 
 def _exact(option: str, text: str) -> Any:
-    from acegames.model.written import read_at, read_exact
+    from acegames.model.checks import read_at
+    from acegames.model.words import read_exact
 
     return read_at(f"{option} {text}", read_exact, text, error=InvalidOption)

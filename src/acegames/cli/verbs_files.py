@@ -70,7 +70,7 @@ def export(
     Gambit gets a game of one step. C code plays a policy where there is no acegames.
     """
     from acegames.files import formats
-    from acegames.files.standalone.data_file import beside
+    from acegames.files.c_header import data_path
 
     opt.check_place(output)
     target = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
@@ -81,7 +81,7 @@ def export(
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
-    arrays = beside(output) if data else None
+    arrays = data_path(output) if data else None
     if arrays is not None:
         size = bytes_said(arrays.stat().st_size)
         out.print(f"{escape(str(arrays))} was written too: it holds the arrays ({size}).", soft_wrap=True)
@@ -143,7 +143,7 @@ def report(
 
 def _hints(file: Path, game: str | None, output: Path, typed: list[str], said: dict[str, Any]) -> Any:
     """Return the words that made a page, as far as they differ from what is meant without them."""
-    from acegames.report.hints import InShell
+    from acegames.report.budget_view import InShell
 
     usual = {"--episodes": EPISODES, "--seed": SEED}
     more = [str(x) for name, value in said.items() if value not in (None, usual.get(name)) for x in (name, value)]

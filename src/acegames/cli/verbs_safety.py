@@ -17,7 +17,7 @@ from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 
 if TYPE_CHECKING:
-    from acegames.engines.cluster_forecast import ClusterNeeds
+    from acegames.engines.forecast import ClusterNeeds
 
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
@@ -149,9 +149,9 @@ def _rounded(
     game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
 ) -> tuple[ace.MarkovGame, str | None]:
     """Return the game with rounded costs and their direction; where exact, the game and None."""
-    from acegames.approximate.within import Within
+    from acegames.approximate.rounding import RoundingOptions
 
-    rounded = Within(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
+    rounded = RoundingOptions(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
     return (game, None) if rounded is None else (rounded.game, rounding)
 
 

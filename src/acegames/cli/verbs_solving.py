@@ -104,12 +104,12 @@ def solve(
 
 def _refuse_at_once(game: ace.MarkovGame, concept: Any, memory: str | None, options: dict[str, Any]) -> None:
     """Raise TooLarge, before the situations are found, for a game that is far too large."""
-    from acegames.approximate.within import Within
+    from acegames.approximate.rounding import RoundingOptions
     from acegames.safety.lattice import lattice
     from acegames.safety.space import plan
 
     rounding = {name: options[name] for name in ("epsilon", "relative", "rounding")}
-    counted = Within(**rounding).count(game).game
+    counted = RoundingOptions(**rounding).count(game).game
     with working("laying out the situations"):
         cells = plan(counted, lattice(counted), clip=True).total
     if cells < MANY_CELLS:
@@ -193,7 +193,7 @@ def verify(
     The verifier shares only the game model with the solver. Exit code 1 if the policy fails.
     """
     from acegames.cli.json_answers import certificate_data, game_data
-    from acegames.files.stated import as_stated
+    from acegames.files.solution_file import as_stated
 
     judge = opt.read_engine(engine, threads, None, address, opt.JUDGES)
     model, policy, stated = opt.read_policy(file, against, typed)
@@ -221,7 +221,7 @@ def prove(file: ProvedArg, output: ProofOption, checker: CheckerOption = None, t
     They need the proof and the checker, which --checker writes: python CHECKER PROOF.
     """
     from acegames.cli.json_answers import game_data, proof_data
-    from acegames.verifier.proof import checker_file
+    from acegames.proofs import checker_file
 
     opt.check_place(output)
     if checker is not None:
@@ -255,7 +255,7 @@ def simulate(
     import numpy as np
 
     from acegames.cli.json_answers import game_data, simulation_data
-    from acegames.files.stated import check_played
+    from acegames.files.solution_file import check_played
 
     model, policy, stated = opt.read_policy(file, against, typed)
     with working(f"playing {counted(episodes, 'episode')}"):

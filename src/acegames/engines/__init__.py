@@ -20,7 +20,7 @@ from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.arrays import Ints
 from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
-from acegames.policy.filing import spread
+from acegames.policy.layer import scatter
 from acegames.policy.layer import PolicyLayer, Reached
 from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice
@@ -110,7 +110,7 @@ class SolvedLayer:
         if len(values) == (total if by_cell else len(layer)):
             return values
         cells = layer.cells.listed(total)
-        return spread(values, cells, total) if by_cell else values[cells]
+        return scatter(values, cells, total) if by_cell else values[cells]
 
 
 class ExploredSpace(Protocol):

@@ -13,11 +13,11 @@ from acegames.engines import EngineResult, ExploredSpace, LayerStore, OnProgress
 from acegames.engines.answers import Answers, repair
 from acegames.engines.baseline import Baseline
 from acegames.model.arrays import Floats, Ints
-from acegames.policy.filing import file_layer
+from acegames.policy.layer import encode_layer
 from acegames.policy.layer import PolicyLayer
 from acegames.stage.units import weighted_sum
-from acegames.system.progress import Teller
-from acegames.system.threads import Team
+from acegames.system.progress import ProgressReporter
+from acegames.system.tasks import Team
 
 V = TypeVar("V")
 LARGE = 4096  # cells of layers that are encoded on another thread
@@ -92,7 +92,7 @@ def backward(
     """
     stored, game = {x.t: x for x in store.open(space)}, space.game
     pairs = [len(x.layer) for x in stored.values()]
-    reporter = Teller(progress, "solving", game.horizon, space.pairs, pairs)
+    reporter = ProgressReporter(progress, "solving", game.horizon, space.pairs, pairs)
     writer = _LayerWriter(space, store, reporter, team or Team())
     if stored:
         reporter.report()
@@ -120,7 +120,7 @@ class _LayerWriter:
     No more than one step's layers wait, whose values the next step holds anyway.
     """
 
-    def __init__(self, space: ExploredSpace, store: LayerStore, reporter: Teller, team: Team) -> None:
+    def __init__(self, space: ExploredSpace, store: LayerStore, reporter: ProgressReporter, team: Team) -> None:
         self.space, self.store, self.reporter, self.team = space, store, reporter, team
         self.pending: Callable[[], list[int]] | None = None
 
@@ -145,7 +145,7 @@ class _LayerWriter:
         for t, x in zip(times, answers, strict=True):
             x = x.pending() if x.pending else x
             here, table = self.space.layers[t], self.space.game.layer(t)
-            layer, abs_total = file_layer(here, table, x.code, x.value, x.mixed, *x.more)
+            layer, abs_total = encode_layer(here, table, x.code, x.value, x.mixed, *x.more)
             self.store.put(SolvedLayer(t, layer, x.programs, x.repaired, abs_total))
             pairs.append(len(layer))
         return pairs

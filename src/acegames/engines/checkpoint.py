@@ -44,11 +44,11 @@ from acegames.concepts import Concept
 from acegames.engines import ExploredSpace, SolvedLayer, without_values
 from acegames.engines.forecast import WAITING_BYTES
 from acegames.errors import BadFile, CheckpointError
-from acegames.policy.checks import LAYER_ARRAYS, check_layer
+from acegames.policy.policy_file import LAYER_ARRAYS, check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
 from acegames.system.atomic import BINARY, Path, replacing, sync_folder
-from acegames.system.container import MAGIC, Below, Block, fill_block, little_bytes, read_block, write_block
-from acegames.system.locks import try_lock
+from acegames.system.container import (MAGIC, PrefixedArrays, StoredBlock, fill_block, little_bytes, read_block, write_block,)
+from acegames.system.atomic import try_lock
 from acegames.version import __version__
 
 VERSION = 1
@@ -280,14 +280,14 @@ class Checkpoint:
                 log.warning("acegames: %s: no whole layer (%s)", path, error)
         return solved
 
-    def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
+    def _layers(self, block: StoredBlock, *, check: bool) -> Iterator[SolvedLayer]:
         """Yield the layers of a group; BadFile where one does not fit the game."""
         if block.header.get("run") != self._digest:
             raise BadFile("layers of another solve")
         space, game = self._space, self._space.game
         offsets = action_offsets(game) if self.concept.product else None
         for t, programs, repaired in block.header["layers"]:
-            here, table, arrays = space.layers[t], game.layer(t), Below(block, f"{t}/")
+            here, table, arrays = space.layers[t], game.layer(t), PrefixedArrays(block, f"{t}/")
             layer = PolicyLayer(here, table.row_ptr, table.action, *(arrays[name] for name in LAYER_ARRAYS))
             abs_total = arrays["abs_total"] if len(game.players) > 1 else None
             if check:
@@ -370,7 +370,7 @@ def unwritable(path: str, error: OSError) -> CheckpointError:
     )
 
 
-def _only_block(path: str, named: str, *, check: bool = False) -> Block:
+def _only_block(path: str, named: str, *, check: bool = False) -> StoredBlock:
     """Return the block of a file that has one, mapped."""
     with _reading(path) as file:
         block = read_block(file, 0, named)

@@ -56,10 +56,10 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.announce import announce
+from acegames.system.compiling import compile_notice
 from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 SHORTEST = 8  # a block has at least one in so many of these cells
@@ -242,9 +242,9 @@ def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, 
     if len(players) == 1 and space.dense:
         run = RUN_ALONE
     if len(players) > 1 and concept.product:
-        announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
+        compile_notice("acegames.kernels.nash_stages", "solve_nash", "kernels for Nash equilibria")
     elif len(players) > 1 or not space.dense:
-        announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
+        compile_notice("acegames.kernels.batches", "solve_cells", "kernels for stage games", 10)
     stages = stages_of(space, concept, base)
     return ThreadedSolver(space, lattice, concept, base, stages, team, run)
 
@@ -259,7 +259,7 @@ def stages_of(space: Space, concept: Concept, base: Baseline) -> Programs | Sear
     players = space.game.players
     searches = len(players) > 1 and concept.product
     if searches and isinstance(concept, Nash) and concept.backend is not None:
-        from acegames.stage.backend import load
+        from acegames.stage.nash import load
 
         load(concept.backend)  # raises before the work where a package is missing
     kind = Searches if searches else Programs
@@ -337,7 +337,7 @@ class OnePlayer(ByArray):
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """Solve several layers, see `LayerSolver.solve`; their values and codes lie end to end."""
-        from acegames.kernels.dense import alone_range
+        from acegames.kernels.dense import single_player_range
 
         space, tables = self.space, self.space.tables
         cell_start = np.concatenate([[0], np.cumsum(space.totals)])
@@ -349,7 +349,7 @@ class OnePlayer(ByArray):
         assert space.height is not None
         boxes = space.all_boxes(space.height)
         rewards = self._rewards(t0, t1)
-        alone_range(t0, t1, boxes, space.all_steps, *rewards, tables.widest, cell_start, value, code)
+        single_player_range(t0, t1, boxes, space.all_steps, *rewards, tables.widest, cell_start, value, code)
         solved = []
         for t in reversed(range(t0, t1)):
             own = slice(int(cell_start[t]), int(cell_start[t + 1]))

@@ -26,12 +26,12 @@ from acegames.engines.stages import (
     solve_block,
 )
 from acegames.model.arrays import Floats, Ints, spans
-from acegames.policy.filing import file_layer
+from acegames.policy.layer import encode_layer
 from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, PairCounts, explore, sampled
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
 from acegames.system.compiling import nothing_compiled, seconds_loading, working_clock
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 SECONDS = 0.2  # for all layers together, about
 RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
@@ -102,7 +102,7 @@ class TimedSample:
         began = working_clock()
         if not answers.failure and not answers.open:
             here, table = self.space.layers[t], self.space.game.layer(t)
-            file_layer(here, table, answers.code, answers.value, answers.mixed, *answers.more)
+            encode_layer(here, table, answers.code, answers.value, answers.mixed, *answers.more)
         return once + took + repairs + working_clock() - began, out.value
 
     def _block(self, data: LayerData, run: tuple[int, int], out: LayerOutput) -> tuple[Answers, float]:

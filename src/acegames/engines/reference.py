@@ -24,8 +24,8 @@ from acegames.engines.forecast import Estimate, estimate_space
 from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.model.game import MarkovGame
-from acegames.model.record import with_fields
-from acegames.policy.filing import by_player, smallest_boxes, strategies_of
+from acegames.model.layers import with_fields
+from acegames.policy.layer import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import count
 from acegames.safety.lattice import Lattice

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from acegames.concepts import CCE, Concept, Nash
 from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.kernels import records
-from acegames.kernels.records import Boxes, Choices, Following, Goal, Listed, Source, Steps, Written
+from acegames.kernels.records import Boxes, Choices, GatherInput, Goal, Listed, NextLayer, StageGames, Transitions
 from acegames.model.arrays import Floats, Ints, read_only
-from acegames.policy.filing import PURE_ONLY, Mixed
+from acegames.policy.layer import Mixed, PURE_ONLY
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
-from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.stage.program import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
-from acegames.system.announce import announce
+from acegames.system.compiling import compile_notice
 from acegames.system.compiling import NotCompiled, nothing_compiled
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Steps`: the game's own
@@ -42,9 +42,9 @@ class LayerData:
     here: Boxes
     marks: NDArray[np.uint8] | None  # which cells are reached, where all cells are held; else
     keys: Ints | None  # the reached cells in order
-    step: Steps
+    step: Transitions
     reward: Floats  # (R, 2N), or (R, 1) with one player
-    after: Following
+    after: NextLayer
     next_listed: Listed | None  # the cells of the next layer, where they are listed
     next_value: Floats  # by cell, or by listed cell, of the next layer
     widest: tuple[int, int]  # most rows of a state, and most outcomes of a state's rows together
@@ -55,7 +55,7 @@ class LayerData:
         return int(self.here.base[-1]) if self.keys is None else len(self.keys)
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> GatherInput:
         """The data as kernels read them, which are compiled for tables that are read-only."""
         step, reward = self.step, self.reward
         if reward.flags.writeable:  # it has travelled
@@ -66,7 +66,7 @@ class LayerData:
         next_listed = _no_cells() if self.next_listed is None else self.next_listed
         dense = self.marks is not None
         next_value = np.ascontiguousarray(self.next_value.T if dense else self.next_value)
-        return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, next_value)
+        return GatherInput(self.here, dense, marks, keys, step, reward, self.after, next_listed, next_value)
 
 
 @cache
@@ -114,17 +114,17 @@ def code_type(data: LayerData) -> type[np.unsignedinteger[Any]]:
 def solve_block(data: LayerData, begin: int, end: int, solver: CellSolver, out: LayerOutput) -> Answers:
     """Solve the stage games of the cells begin .. end-1."""
     if data.marks is not None and data.reward.shape[1] == 1:
-        from acegames.kernels.dense import solve_alone
+        from acegames.kernels.dense import solve_single_player
 
         source = data.source
         rewards, values = (source.reward, np.int64(0)), source.next_value.reshape(-1)
         layer = (source.here, source.step, *rewards, source.after, values, data.widest)
-        solve_alone(begin, end, *layer, out.value[begin:end].reshape(-1), out.code[begin:end])
+        solve_single_player(begin, end, *layer, out.value[begin:end].reshape(-1), out.code[begin:end])
         return Answers(*out)
     return solver.solve(data, begin, end, out)
 
 
-def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:
+def write_out(data: LayerData, cells: Ints) -> tuple[StageGames, int]:
     """Write out the stage games of some cells, in ascending order; return their number too.
 
     The arrays have room for more entries than there are.
@@ -132,8 +132,8 @@ def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:
     length = len(cells)
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
-    written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
-    from acegames.kernels.cells import write_cells
+    written = StageGames(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
+    from acegames.kernels.batches import write_cells
 
     return written, write_cells(cells, data.source, data.widest, written)
 
@@ -167,7 +167,7 @@ class Buffers(NamedTuple):
     mixed_row: NDArray[Any]
     mixed_prob: Floats
     open: Ints
-    rest: Written
+    rest: StageGames
 
     def answers(self, out: LayerOutput) -> records.Answers:
         """Return the record that kernels write answers to."""
@@ -179,7 +179,7 @@ def buffers_for(data: LayerData, games: int) -> Buffers:
     widest, columns = data.widest[0], data.reward.shape[1]
     lot, rows = lot_of(data, games), games * widest + 1  # one more: a row is written before it proves infeasible
     (cell, opened, of, first), (ptr, start) = np.empty((4, games), np.int64), np.empty((2, games + 1), np.int64)
-    rest = Written(of, start, first, np.empty(rows, np.int64), np.empty((rows, columns)))
+    rest = StageGames(of, start, first, np.empty(rows, np.int64), np.empty((rows, columns)))
     return Buffers(lot, cell, ptr, np.empty(rows, code_type(data)), np.empty(rows), opened, rest)
 
 
@@ -215,7 +215,7 @@ class Programs(_Concept):
         The lock of the interpreter is asked for where buffers are full, and at the end. Games that
         the quick kernels leave are solved then.
         """
-        from acegames.kernels.cells import solve_cells
+        from acegames.kernels.batches import solve_cells
 
         mixed, opened, programs = list[Mixed](), tuple[OpenStage, ...](), 0
         answers, rest, asked = buffers.answers(out), buffers.rest, self._given(data)
@@ -225,14 +225,14 @@ class Programs(_Concept):
             mixed, programs = [*mixed, _mixed(answers, count)], programs + took
             if left:
                 with _announcing:
-                    announce("acegames.kernels.written", "solve_written", "further kernels for stage games")
+                    compile_notice("acegames.kernels.batches", "solve_written", "further kernels for stage games")
                 others = self.solve_each(data, rest, left, answers)
                 mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
         return Answers(*out, more=tuple(mixed), open=opened, programs=programs)
 
-    def solve_each(self, data: LayerData, written: Written, count: int, answers: records.Answers) -> Answers:
+    def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.Answers) -> Answers:
         """Solve the first `count` written games with the kernel that solves any game."""
-        from acegames.kernels.written import solve_written
+        from acegames.kernels.batches import solve_written
 
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
@@ -252,7 +252,7 @@ class Programs(_Concept):
             choices = choices._replace(action=read_only(choices.action))
         return choices, self.goal(data.t)
 
-    def _open(self, written: Written, g: int, goal: Goal) -> OpenStage:
+    def _open(self, written: StageGames, g: int, goal: Goal) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
         row = written.row[rows]
         counted, above = row - written.first_row[g], self.compared(goal, int(written.first_row[g]))
@@ -283,14 +283,14 @@ class Searches(_Concept):
         written, count = write_out(data, np.arange(begin, end))
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
-        stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])
+        stages = StageGames(cell, ptr, first_row, written.row[:used], written.utility[:used])
         solved = solve_stages(stages, self.choices, self.concept, self.players, self.above(data.t))
         failed = sorted([*solved.without, *solved.too_large])[:1]
         if failed:
             g = failed[0]
             return Answers(*out, failure=Failure(int(cell[g]), int(ptr[g + 1] - ptr[g]), g in solved.too_large))
         n, pure = len(self.players), solved.pure >= 0
-        out.value[cell, :n], out.value[cell, n:] = solved.values, solved.gross
+        out.value[cell, :n], out.value[cell, n:] = solved.values, solved.abs_total
         out.code[cell[pure]] = 1 + stages.row[ptr[:-1][pure] + solved.pure[pure]] - first_row[pure]
         out.code[cell[~pure]] = 0
         mixed = Mixed(cell[~pure], np.diff(solved.ptr)[~pure], solved.action, solved.prob)
@@ -310,9 +310,9 @@ def compile_ahead(games: Games) -> None:
 
     They take most of the time to compile, and numba compiles on one thread at a time.
     """
-    from acegames.system.compiled import compile_elsewhere
+    from acegames.system.compiled import compile_in_subprocess
 
-    compile_elsewhere(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
+    compile_in_subprocess(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
 
 
 def load_kept(players: int, concept: Concept) -> None:
@@ -325,11 +325,11 @@ def load_kept(players: int, concept: Concept) -> None:
 
 def _needed(games: Games) -> Any:
     if games == "nash":
-        from acegames.kernels.nash import solve_nash
+        from acegames.kernels.nash_stages import solve_nash
 
         return solve_nash
-    from acegames.kernels.cells import solve_cells
-    from acegames.kernels.written import solve_written
+    from acegames.kernels.batches import solve_cells
+    from acegames.kernels.batches import solve_written
 
     return solve_cells if games == "plain" else solve_written
 
@@ -338,14 +338,14 @@ def solve_one(games: Games) -> None:
     """Solve a stage game of one joint action; the arrays have the types of all others."""
     choices = Choices(read_only(np.zeros((1, 2), np.int32)), np.zeros((1, 2), np.int32), np.arange(3, dtype=np.int64))
     one, ends, nothing = np.zeros(1, np.int64), np.arange(2, dtype=np.int64), np.zeros((1, len(PLAYERS)))
-    written = Written(one, ends, one, one, np.zeros((1, 4)))
+    written = StageGames(one, ends, one, one, np.zeros((1, 4)))
     if games == "nash":
         solve_stages(written, choices, Nash(), PLAYERS, nothing)
         return
     lo, size, small = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64), np.zeros(1, np.int32)
     pointers, outcomes = (read_only(ends),) * 2, (read_only(small), read_only(lo), read_only(np.ones(1)))
-    here, step = Boxes(one, lo, size, ends, ends), Steps(*pointers, *outcomes, one)
-    after, reward = Following(small, lo, size, ends, ends, small, lo, lo), read_only(np.zeros((1, 4)))
+    here, step = Boxes(one, lo, size, ends, ends), Transitions(*pointers, *outcomes, one)
+    after, reward = NextLayer(small, lo, size, ends, ends, small, lo, lo), read_only(np.zeros((1, 4)))
     data = LayerData(0, here, np.ones(1, np.uint8), None, step, reward, after, None, np.zeros((1, 4)), (1, 1))
     solver, out = Programs(CCE(), PLAYERS, choices, lambda t: nothing), empty_output(data)
     if games == "plain":

@@ -32,16 +32,16 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.files.plain_policy import NO_BOUND, Array, PlainPolicy, least_numbers, plain_policy
 from acegames.files.tables import SMALLER
 from acegames.files.tables.csv_parquet import label_cells
-from acegames.model.amounts import LARGEST
+from acegames.model.numbers import LARGEST
 from acegames.model.arrays import pointers
 from acegames.model.checks import check_flag
 from acegames.model.numbers import nearest_float
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import takes_progress
 from acegames.policy.policy import Policy
 from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import check_place, write_parts, write_text
-from acegames.system.endings import C_HEADER
-from acegames.system.memory import within_memory
+from acegames.system.limits import C_HEADER
+from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 from acegames.version import __version__
 
@@ -52,7 +52,7 @@ LABELS = 1_000_000
 """States whose labels may stand there, also where the arrays do not."""
 
 
-@within_memory("the arrays of the policy", SMALLER)
+@memory_guard("the arrays of the policy", SMALLER)
 @takes_progress("writing", "the policy")
 def write_policy(
     policy: Policy,

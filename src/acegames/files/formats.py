@@ -20,10 +20,10 @@ from acegames.files import c_header, tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
-from acegames.system import endings as endings_of
+from acegames.system import limits as endings_of
 from acegames.system.atomic import Path as FilePath
-from acegames.system.container import MAGIC, naming
-from acegames.system.memory import within_memory
+from acegames.system.container import MAGIC, naming_file
+from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 
 GAME, POLICY, SOLUTION = "game", "policy", "solution"
@@ -126,7 +126,7 @@ def load(path: FilePath, **options: Any) -> MarkovGame:
     if name in catalog_games() and not os.path.exists(path):
         instead = f"No such file; the catalog game of this name is acegames.catalog.get({name!r})"
         raise FileNotFoundError(errno.ENOENT, instead, name)
-    with naming(path):
+    with naming_file(path):
         if (file_format is None or file_format.kind == SOLUTION) and not looks_like_archive(name):
             if file_format is None and Path(path).suffix:
                 raise InvalidOption(f"{name}: {_not_known(name)}")
@@ -147,7 +147,7 @@ def save(game: MarkovGame, path: FilePath) -> None:
         InvalidOption: no format that keeps the whole game has this ending.
     """
     writer = check_saving(path)
-    with within_memory("writing the game", tables.SMALLER):
+    with memory_guard("writing the game", tables.SMALLER):
         writer(game, path)
 
 
@@ -220,7 +220,7 @@ def exporting(
 
     def write(written: Any, progress: OnProgress | None) -> int:
         reporting = {"progress": progress} if file_format.takes_progress and not is_game else {}
-        with within_memory("writing the table", tables.SMALLER):
+        with memory_guard("writing the table", tables.SMALLER):
             lines: int = writer(written, output, **chosen, **reporting)
             return lines
 

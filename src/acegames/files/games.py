@@ -43,25 +43,12 @@ from acegames.model.budgets import AtEnd, Between, Budgets, Holds, Reservoir, is
 from acegames.model.checks import Label, check_labels, read_initial
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound
-from acegames.model.written import (
-    are,
-    check_keys,
-    check_known,
-    counted,
-    label_from_data,
-    label_to_data,
-    labels_from_data,
-    read_at,
-    read_bound,
-    read_probability,
-    read_text,
-    show,
-    write_number,
-)
+from acegames.model.checks import are, check_keys, check_known, counted, read_at, show
+from acegames.model.words import (label_from_data, label_to_data, labels_from_data, read_bound, read_probability, read_text, write_number,)
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
-from acegames.system.container import Below, read_archive
-from acegames.system.headers import VERSION, check_version
+from acegames.system.container import PrefixedArrays, read_archive
+from acegames.system.npz import VERSION, check_version
 from acegames.system.npz import PLAIN, write_npz
 
 FORMAT = "acegames-game"
@@ -88,7 +75,7 @@ def load_archive(path: AnyPath) -> MarkovGame:
         return game_from_archive(header, arrays)
     if not isinstance(header.get("game"), dict):
         raise BadFile("the solution holds no game")
-    return game_from_archive(header["game"], Below(arrays, "game/"))
+    return game_from_archive(header["game"], PrefixedArrays(arrays, "game/"))
 
 
 def save_archive(game: MarkovGame, path: AnyPath) -> None:

@@ -28,7 +28,7 @@ from acegames.model.arrays import Ints, pointers
 from acegames.policy.layer import PolicyLayer
 from acegames.policy.policy import Policy
 from acegames.safety.cells import LayerSpace
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.progress import OnProgress, ProgressReporter
 
 NO_BOUND = 2**63 - 1
 """The budget, in whole units, of a constraint that is not bounded at a time."""
@@ -75,7 +75,7 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
     keys = sorted({*_dims(policy), *sums})
     spaces = [_space(policy, t) for t in range(policy.horizon)]
     numbers = [0 if space.cells is None else space.cells.number for space in spaces]
-    teller = Teller(progress, "writing", policy.horizon, sum(numbers))
+    teller = ProgressReporter(progress, "writing", policy.horizon, sum(numbers))
     answers, parts = _Answers(), list[_TimeArrays]()
     for t, number in enumerate(numbers):
         parts.append(_part(policy, t, keys, answers))

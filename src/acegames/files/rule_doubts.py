@@ -16,7 +16,7 @@ import numpy as np
 
 from acegames.files.rules import Intervals, Rule, mentioned_states
 from acegames.model.arrays import Ints
-from acegames.model.written import did_you_mean
+from acegames.model.checks import did_you_mean
 
 if TYPE_CHECKING:
     from acegames.files.rule_tables import RuleTables

@@ -18,18 +18,9 @@ from acegames.errors import InvalidGame
 from acegames.files.game_data import NAME, in_order, is_written_distribution, look_up, read_written_cost
 from acegames.model.assemble import Names
 from acegames.model.checks import Label, check_hashes
-from acegames.model.costs.random import Cost
-from acegames.model.written import (
-    are,
-    check_keys,
-    counted,
-    label_from_data,
-    labels_from_data,
-    read_at,
-    read_float,
-    read_probability,
-    show,
-)
+from acegames.model.random_costs import Cost
+from acegames.model.checks import are, check_keys, counted, read_at, show
+from acegames.model.words import label_from_data, labels_from_data, read_float, read_probability
 from acegames.numerics import PROBABILITY_SUM
 
 WILD = "*"

@@ -36,33 +36,27 @@ from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
 from acegames.files.tables import SMALLER
-from acegames.model.amounts import LARGEST
+from acegames.model.numbers import LARGEST
 from acegames.model.arrays import Floats, Ints, pointers, spans
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact, plain
-from acegames.model.written import label_from_data, label_to_data, read_exact, show
+from acegames.model.words import label_from_data, label_to_data, read_exact
+from acegames.model.checks import show
 from acegames.numerics import STATED
-from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
+from acegames.policy.policy_file import LAYER_ARRAYS, check_boxes, check_layer
 from acegames.policy.layer import PolicyLayer, Reached, project
-from acegames.policy.on_demand import OnDemand, Source, count_pairs
+from acegames.policy.policy_file import LayerFile, OnDemand, count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
-from acegames.safety.sums import Sums
-from acegames.solving.guarantee import Guarantee, guarantee
+from acegames.safety.lattice import Sums
+from acegames.solving.solution import Guarantee, guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.container import (
-    Below,
-    damage_of,
-    is_mapped,
-    little_bytes,
-    read_archive,
-    write_archive,
-)
-from acegames.system.endings import PAGES, READABLE, TEXT
-from acegames.system.memory import within_memory
+from acegames.system.container import PrefixedArrays, damage_of, is_mapped, little_bytes, read_archive, write_archive
+from acegames.system.limits import PAGES, READABLE, TEXT
+from acegames.system.machine import memory_guard
 
 if TYPE_CHECKING:
     from acegames.verifier import Certificate
@@ -76,7 +70,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 
-@within_memory("writing the policy", SMALLER)
+@memory_guard("writing the policy", SMALLER)
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
     _check_ending(path, "policy")
@@ -119,7 +113,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
         return _policy_from_archive(header, arrays, path)
 
 
-@within_memory("writing the solution", SMALLER)
+@memory_guard("writing the solution", SMALLER)
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write game, policy, values, options and guarantee to one file."""
     _check_ending(path, "solution")
@@ -144,8 +138,8 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 
 def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str]) -> Solution:
     with damage_of(path):
-        game = game_from_archive(header["game"], Below(arrays, "game/"))
-        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, game)
+        game = game_from_archive(header["game"], PrefixedArrays(arrays, "game/"))
+        policy = _policy_from_archive(header["policy"], PrefixedArrays(arrays, "policy/"), path, game)
         values, stats = arrays["values"], _stats_from_data(header["stats"])
         if values.shape != (len(game.players),) or values.dtype.kind != "f":
             raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
@@ -236,7 +230,7 @@ def _policy_from_archive(
     def layer(t: int) -> PolicyLayer:
         with damage_of(path):
             space = _boxes_from_archive(arrays, f"{t}")
-            own = Below(arrays, f"{t}/")
+            own = PrefixedArrays(arrays, f"{t}/")
             stored: Any = {x: None if x == "values" and not valued else own[x] for x in LAYER_ARRAYS}
             read = PolicyLayer(space, *tables[table_at[t]], **stored, offsets=offsets)
             check_layer(read, policy, policy.dims)
@@ -251,7 +245,7 @@ def _policy_from_archive(
             return space
 
     on_demand = is_mapped(arrays)
-    source = Source.of(path) if on_demand else None
+    source = LayerFile.of(path) if on_demand else None
     layers = OnDemand(counts, layer, source)
     complete = replace(policy, layers=layers if on_demand else tuple(layers))  # `layer` must not hold its owner
     if header["reached"] is None:

@@ -18,10 +18,10 @@ import numpy as np
 
 from acegames.files.game_data import LONGEST_KEY, write_cost
 from acegames.model.arrays import owners
-from acegames.model.costs.random import RandomCost
+from acegames.model.random_costs import RandomCost
 from acegames.model.game import Label, Layer, MarkovGame
 from acegames.model.numbers import exact
-from acegames.model.written import label_to_data, write_number
+from acegames.model.words import label_to_data, write_number
 
 SHORTER = 0.85
 """A state's rules are written together where they then take less than this share of the room."""

@@ -20,8 +20,9 @@ from typing import Any
 import yaml
 
 from acegames.errors import BadFile
-from acegames.model.written import WrittenFloat, show
-from acegames.system.headers import strict_json
+from acegames.model.words import WrittenFloat
+from acegames.model.checks import show
+from acegames.system.npz import strict_json
 from acegames.system.limits import DIGITS, NESTING
 
 LINE = 100

@@ -24,7 +24,7 @@ from acegames.kernels.intrinsics import SCANNERS, WARP, lane_id_of, own_lanes, s
 from acegames.kernels.lanes import LANES, absolute, any_lane, broadcast, get, where
 from acegames.kernels.records import ANY, MAX_BATCH_TABLEAU, Floats, Ints
 from acegames.kernels.simplex import STRICT
-from acegames.numerics import HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, OUTLIER, TIE
+from acegames.numerics import DUAL_INFEASIBILITY, HIGH_DUAL, LARGE_CERTIFICATE, LP_CERTIFICATE, NOISE, OUTLIER, TIE
 from acegames.system.compiled import allocates, inlined, inner
 
 PIVOTS = 64  # after so many a lane is given up
@@ -277,9 +277,9 @@ def _certified(kind, first, choices, n, rows, regular, group):
         reduced_payoff = get(group.fixed, group.reduced_payoff + j)
         gap = where(lanewise.is_feasible(j, group), max(gap, reduced_payoff - value), gap)
         level = where(get(group.point, j) > 0.0, max(level, reduced_payoff), level)
-    regular = regular & (~few | (dual_infeasibility <= LEVER)) & (absolute(gap) <= accepted)
+    regular = regular & (~few | (dual_infeasibility <= DUAL_INFEASIBILITY)) & (absolute(gap) <= accepted)
     if kind != ANY:
-        high = lanewise.highest_of_lanes(group) > HIGH_PRICE
+        high = lanewise.highest_of_lanes(group) > HIGH_DUAL
         syncwarp(warp)
         for k in range(own_lanes(warp)):
             lanewise.check_levels(lane_id_of(k, warp), level, high, n, rows, group)

@@ -21,7 +21,7 @@ from acegames.kernels.intrinsics import (
 )
 from acegames.kernels.lanes import absolute, any_lane, broadcast, gather, get, lane_count, opaque, put, scatter, where
 from acegames.kernels.records import ANY
-from acegames.numerics import COARSE, HARRIS, LEVER, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
+from acegames.numerics import COARSE, DUAL_INFEASIBILITY, HARRIS, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, TIE
 from acegames.system.compiled import inlined, inner
 
 TOP, UNIT, OUTSIDE, MISSING, ROUNDING = range(5)  # what is known of a player
@@ -505,7 +505,7 @@ def check_levels(lane_id, level, high, n, rows, group):
         silent = silent + where((which < n) | (which >= n + rows), 0.0, 1.0)
     for j in strided(lane_id, n):
         distance = absolute(level - get(group.fixed, group.reduced_payoff + j) - dual_of(j, n, rows, group))
-        flag_fallback(high & is_feasible(j, group) & ~(distance <= LEVER), lane_id, group)
+        flag_fallback(high & is_feasible(j, group) & ~(distance <= DUAL_INFEASIBILITY), lane_id, group)
     for r in strided(lane_id, rows):
         y = dual_of(n + r, n, rows, group)
         clear = (y >= PIVOT) & (y * get(group.memory, group.slack_scale + r) > TIE)

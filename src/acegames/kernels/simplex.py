@@ -14,7 +14,7 @@ import numpy as np
 
 from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import HARRIS, HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
+from acegames.numerics import (DUAL_INFEASIBILITY, HARRIS, HIGH_DUAL, LARGE_CERTIFICATE, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE,)
 from acegames.system.compiled import inner
 
 STRICT = 16
@@ -238,7 +238,7 @@ def is_certified(program, x, y, barred):
                 over += A[r, j] * x[j]
                 own += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
             dual_infeasibility += own + abs(y[r]) * max(over, 0.0)
-    if dual_infeasibility > LEVER and program.R <= STRICT:
+    if dual_infeasibility > DUAL_INFEASIBILITY and program.R <= STRICT:
         return False
     gap = -np.inf
     for j in range(program.columns):
@@ -273,7 +273,7 @@ def duals_agree(table, program, x, y):
     high = 0.0
     for r in range(program.rows):
         high = max(high, abs(y[r]))
-    if high <= HIGH_PRICE:
+    if high <= HIGH_DUAL:
         return True
     level = -np.inf  # what a joint action that is played is worth
     for j in range(program.R):
@@ -283,7 +283,7 @@ def duals_agree(table, program, x, y):
         j = table.nonbasic[k]
         if (
             j < program.R
-            and abs((level - _reduced_payoff(j, program, y)) / program.column_scale[j] - table.d[k]) > LEVER
+            and abs((level - _reduced_payoff(j, program, y)) / program.column_scale[j] - table.d[k]) > DUAL_INFEASIBILITY
         ):
             return False
     return True

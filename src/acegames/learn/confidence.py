@@ -49,7 +49,7 @@ from acegames.learn.known import Cost, Place, check_share, dominated
 from acegames.learn.safe_policy import SafePolicy
 from acegames.model.checks import check_count
 from acegames.model.game import JointAction, Label, place
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 
 if TYPE_CHECKING:
     from acegames.learn.empirical import Empirical, PossibleOutcomes

@@ -29,8 +29,8 @@ from acegames.learn.known import Cost, Facts, Known, Place, dominated, per_playe
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.words import counted
-from acegames.system.showing import Shown
+from acegames.model.checks import counted
+from acegames.system.display import Shown
 
 
 @dataclass(frozen=True, repr=False)

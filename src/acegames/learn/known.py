@@ -19,7 +19,7 @@ from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.written import are, counted, show, unknown
+from acegames.model.checks import are, counted, show, unknown
 
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]

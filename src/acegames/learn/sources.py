@@ -26,11 +26,11 @@ from acegames.learn.env_protocol import (
 )
 from acegames.learn.known import Facts, action_numbers, drawn, facts_of, is_env
 from acegames.model.checks import plain_label
-from acegames.model.costs.random import RandomCost
+from acegames.model.random_costs import RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
-from acegames.model.written import show, unknown
+from acegames.model.checks import show, unknown
 
 ModelDraw = tuple[Any, Any, Any]
 """(next_state, cost, rewards)"""

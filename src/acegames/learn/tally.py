@@ -14,8 +14,8 @@ from acegames.learn.env_protocol import END, Offer
 from acegames.learn.known import Cost, Facts
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label, place
-from acegames.model.table_columns import column_lists, columns_of
-from acegames.model.written import read_at, show, unknown
+from acegames.model.from_table import column_lists, columns_of
+from acegames.model.checks import read_at, show, unknown
 
 LARGEST_REWARD = 1e140
 """The standard errors of mean rewards square and add up rewards; up to here floats can do that."""

@@ -27,16 +27,9 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost, RandomCost
-from acegames.model.user_functions import (
-    SMALLER_GAME,
-    BuildingReporter,
-    OnBuilding,
-    check_function,
-    public,
-    takes_progress,
-)
+from acegames.model.user_functions import (BuildingReporter, OnBuilding, SMALLER_GAME, check_call, check_function, takes_progress,)
 from acegames.system.machine import available_memory, check_memory
-from acegames.system.memory import within_memory
+from acegames.system.machine import memory_guard
 
 __all__ = ["compose"]
 
@@ -54,9 +47,9 @@ _CASE_BYTES = 48
 _MOST_STATES = 2**31 - 1
 
 
-@public("compose")
+@check_call("compose")
 @takes_progress("building", "finding the states that can occur")
-@within_memory("building the game", SMALLER_GAME)
+@memory_guard("building the game", SMALLER_GAME)
 def compose(
     agents: Iterable[MarkovGame],
     *,

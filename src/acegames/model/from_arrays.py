@@ -19,15 +19,15 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, check_horizon, check_labels, float_array
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost
-from acegames.model.user_functions import SMALLER_GAME, public, warn_of_game
-from acegames.system.memory import within_memory
+from acegames.model.user_functions import SMALLER_GAME, check_call, warn_of_game
+from acegames.system.machine import memory_guard
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
-@public("MarkovGame.from_arrays")
-@within_memory("building the game", SMALLER_GAME)
+@check_call("MarkovGame.from_arrays")
+@memory_guard("building the game", SMALLER_GAME)
 def game_from_arrays(
     transition: ArrayLike,
     reward: ArrayLike,
@@ -230,8 +230,8 @@ def _cost_codes(
 # Flat arrays.
 
 
-@public("MarkovGame.from_sparse")
-@within_memory("building the game", SMALLER_GAME)
+@check_call("MarkovGame.from_sparse")
+@memory_guard("building the game", SMALLER_GAME)
 def game_from_sparse(
     *,
     row_state: ArrayLike,

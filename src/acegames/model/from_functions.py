@@ -35,19 +35,10 @@ from acegames.model.checks import (
 )
 from acegames.model.numbers import is_scalar, probability, real
 from acegames.model.random_costs import Cost, is_distribution, read_cost
-from acegames.model.user_functions import (
-    SMALLER_GAME,
-    BuildingReporter,
-    OnBuilding,
-    note_of_place,
-    public,
-    roles,
-    takes_progress,
-    warn_of_game,
-)
+from acegames.model.user_functions import (BuildingReporter, OnBuilding, SMALLER_GAME, check_call, note_of_place, roles, takes_progress, warn_of_game,)
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
-from acegames.system.memory import within_memory
+from acegames.system.machine import memory_guard
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -73,7 +64,7 @@ Table = tuple[list[int], dict[Label, StateBlock]]
 """Times, and what happens at them in each state."""
 
 
-@public("MarkovGame.from_functions")
+@check_call("MarkovGame.from_functions")
 @takes_progress("building", "finding the states that can occur")
 def game_from_functions(
     *,
@@ -149,7 +140,7 @@ def game_from_functions(
     )
 
 
-@within_memory("building the game", SMALLER_GAME)
+@memory_guard("building the game", SMALLER_GAME)
 def ask_functions(
     *,
     players: Sequence[Label],

@@ -23,15 +23,15 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, are, check_horizon, check_labels, counted, plain_label, show, unknown
 from acegames.model.numbers import probability
 from acegames.model.random_costs import Cost
-from acegames.model.user_functions import SMALLER_GAME, public
-from acegames.system.memory import within_memory
+from acegames.model.user_functions import SMALLER_GAME, check_call
+from acegames.system.machine import memory_guard
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
-@public("MarkovGame.from_table")
-@within_memory("building the game", SMALLER_GAME)
+@check_call("MarkovGame.from_table")
+@memory_guard("building the game", SMALLER_GAME)
 def game_from_table(
     outcomes: Any,
     rewards: Any = None,

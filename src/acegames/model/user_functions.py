@@ -17,8 +17,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
 from acegames.model.checks import show, unknown
-from acegames.system.bars import EXPLORING, bar
-from acegames.system.progress import Progress, Teller
+from acegames.system.progress import EXPLORING, bar
+from acegames.system.progress import Progress, ProgressReporter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -323,7 +323,7 @@ OnBuilding = Callable[[Building], None]
 """The type of `progress=` of builders: a function that is called with a `Building` now and then."""
 
 
-class BuildingReporter(Teller):
+class BuildingReporter(ProgressReporter):
     """Calls the callback with a `Building`, not too often, but at the end of each time."""
 
     def __init__(self, progress: OnBuilding | None, times: int) -> None:

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import to_units
+from acegames.model.budgets import to_units
 from acegames.model.arrays import Floats, Ints, owners
 from acegames.model.budgets import Reservoir
 from acegames.model.game import Label, place
 from acegames.model.numbers import plain
-from acegames.model.written import check_known, read_at
+from acegames.model.checks import check_known, read_at
 from acegames.plot import drawing as draw
 from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy

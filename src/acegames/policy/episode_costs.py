@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats, Ints
-from acegames.model.costs.random import Cost, RandomCost
+from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import common_denominator, exact
 

@@ -17,17 +17,17 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.kernels.records import PairTable
-from acegames.model.amounts import read_total, unreachable
+from acegames.model.budgets import read_total, unreachable
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, check_rng, first_state
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.user_functions import SEED, public
-from acegames.model.words import counted
+from acegames.model.user_functions import SEED, check_call
+from acegames.model.checks import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.policy_file import count_pairs, in_file
 from acegames.policy.tracker import CostTracker, Possible, Spending
 from acegames.system.progress import OnProgress
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 
 __all__ = ["Policy", "Runner"]
 
@@ -155,7 +155,7 @@ class Policy(Shown):
         ptr, row, prob = layer.strategies(state, self.internals.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
 
-    @public("Policy.start", **SEED)
+    @check_call("Policy.start", **SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode.
 
@@ -168,7 +168,7 @@ class Policy(Shown):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the policy to one file, with the game's digest; the name is used as given."""
-        from acegames.files.solution import save_policy
+        from acegames.files.solution_file import save_policy
 
         save_policy(self, path)
 
@@ -206,7 +206,7 @@ class Policy(Shown):
 
         The policy of a solution file is compared with the game inside.
         """
-        from acegames.files.solution import load_policy
+        from acegames.files.solution_file import load_policy
 
         return load_policy(path)
 

@@ -113,7 +113,7 @@ def _received(sizes: list[int], source: LayerFile, reached: bool) -> InFile[Any]
 @lru_cache(2)
 def _opened(source: LayerFile) -> Policy:
     """Return the policy in a file; BadFile where it is none, or damaged."""
-    from acegames.files.solution import load_policy
+    from acegames.files.solution_file import load_policy
 
     return load_policy(source.path)
 

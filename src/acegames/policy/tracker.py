@@ -13,14 +13,15 @@ from typing import Any
 
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import from_units, read_amounts, to_units
+from acegames.model.numbers import from_units
+from acegames.model.budgets import read_amounts, to_units
 from acegames.model.budgets import Amount, Reservoirs, Rows, spent_after, spent_at_start
-from acegames.model.costs.random import Cost, RandomCost, cost_text
+from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.model.game import Label, MarkovGame, place
 from acegames.model.numbers import nearest_float, plain
-from acegames.model.written import unknown
+from acegames.model.checks import unknown
 from acegames.numerics import OBSERVED_COST
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 
 __all__ = ["CostTracker", "Spent"]
 

@@ -31,18 +31,18 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.costs.random import RandomCost
+from acegames.model.random_costs import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
-from acegames.model.user_functions import TOLERANCE, public
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import TOLERANCE, check_call
+from acegames.model.user_functions import takes_progress
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
-from acegames.system.headers import Arrays, described
-from acegames.system.memory import within_memory
-from acegames.system.progress import OnProgress, Teller
-from acegames.system.showing import Shown
+from acegames.system.npz import Arrays, array_types
+from acegames.system.machine import memory_guard
+from acegames.system.progress import OnProgress, ProgressReporter
+from acegames.system.display import Shown
 from acegames.verifier import Certificate, read_arguments, verify
 from acegames.verifier.basics import BlockThreads, Floats, Ints, offsets, owners
 from acegames.verifier.counting import Counted, CountingRule, read_rules
@@ -100,9 +100,9 @@ def checker_file() -> Path:
     return installed if installed.exists() else Path(__file__).parents[3] / "checker" / "ace_check.py"
 
 
-@public("prove", **TOLERANCE)
+@check_call("prove", **TOLERANCE)
 @takes_progress("checking")
-@within_memory("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)")
+@memory_guard("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)")
 def prove(
     solution: Solution,
     path: str | PathLike[str],
@@ -218,7 +218,7 @@ class _Situations(NamedTuple):
         """Yield the probabilities of all joint actions, one time after another."""
         game, keys = self.solution.game, self.subgames.keys
         reader = Reader(self.counted.game, self.solution.policy, self.units, rounded=not self.counted.exact)
-        reporter = Teller(progress, "writing the proof", game.horizon, sum(map(len, keys)))
+        reporter = ProgressReporter(progress, "writing the proof", game.horizon, sum(map(len, keys)))
         for t in range(game.horizon):
             yield _probabilities(game, t, *self.subgames.pairs(t), reader)
             reporter.layer(len(keys[t]))
@@ -252,7 +252,7 @@ def _write(file: IO[bytes], header: dict[str, Any], listed: _Situations, progres
     """Write a proof whose probabilities need not all be in memory; return its size."""
     first, digest = b"acegames-proof 1\n", hashlib.sha256()
     arrays = listed.arrays()
-    every = [*described(arrays), ["policy.prob", "<f8", listed.entries]]
+    every = [*array_types(arrays), ["policy.prob", "<f8", listed.entries]]
     line = json.dumps({**header, "arrays": every}, allow_nan=False).encode() + b"\n"
     file.write(first + bytes(2 * digest.digest_size) + b"\n")  # the digest is known in the end
     parts: Iterator[Any] = chain([line], map(little_bytes, chain(arrays.values(), listed.probabilities(progress))))

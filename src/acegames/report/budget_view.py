@@ -11,7 +11,7 @@ from acegames.errors import AceError, TooLarge
 from acegames.model.budgets import has_schedule
 from acegames.model.game import Label
 from acegames.model.words import shown
-from acegames.policy.on_demand import count_pairs
+from acegames.policy.policy_file import count_pairs
 from acegames.policy.situations import View
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve import MORE, SMALLEST, curve_of

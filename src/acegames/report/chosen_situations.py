@@ -17,11 +17,11 @@ import numpy as np
 from acegames.model.arrays import Ints, in_order, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import Stage, View, stages
+from acegames.policy.situations import StageView, View, stages
 from acegames.report.reasons import NOT_LEGAL, Deviation, Reasons, alternatives, best_deviations, deviations
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve_budgets import spread
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.progress import OnProgress, ProgressReporter
 
 Key = tuple[int, ...]  # t, state, whole units spent
 CELLS_PER_SITUATION = 10
@@ -130,7 +130,7 @@ def describe(
     """
     reasons, rows = Reasons(view, frontier), {}
     records: list[list[list[Any]]] = []
-    teller = Teller(progress, "describing situations", view.game.horizon, chosen.shown)
+    teller = ProgressReporter(progress, "describing situations", view.game.horizon, chosen.shown)
     for t, at in enumerate(chosen.at):
         layer = view.counted.layer(t)
         for s in np.unique(at[0]).tolist():
@@ -140,7 +140,7 @@ def describe(
     return {"situations": records, "rows": rows, "needs": reasons.needs}
 
 
-def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
+def _of_stage(view: View, stage: StageView, reasons: Reasons) -> list[list[Any]]:
     layer = view.counted.layer(stage.t)
     values = view.values(stage.t, stage.state, stage.total)
     pair = view.policy.pairs(stage.t, stage.state, stage.total)

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.concepts import OBJECTIVES, Concept
-from acegames.model.arrays import Bools, Floats, Ints, alike, owners
+from acegames.model.arrays import Bools, Floats, Ints, number_rows, owners
 from acegames.model.words import called, shown
 from acegames.numerics import NOISE, PROBABILITY_RENORMALISE, TIE
-from acegames.policy.situations import Stage, View
+from acegames.policy.situations import StageView, View
 from acegames.safety.frontier import Frontier
 
 NOW, LATER = 0, 1
@@ -45,7 +45,7 @@ class Reasons:
         self.view, self.frontier = view, frontier
         self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that suffice, one list per way
 
-    def of(self, stage: Stage, e: int) -> list[Any]:
+    def of(self, stage: StageView, e: int) -> list[Any]:
         """Return the outcome that rules an entry out: when, chance, next state, spent, budgets
         broken.
         """
@@ -63,7 +63,7 @@ class Reasons:
         over = np.flatnonzero(stage.over[wrong[k]]).tolist()
         return [kind, chance, following, self.view.spent(after[k]), over]
 
-    def _dead(self, stage: Stage, outs: slice) -> Bools:
+    def _dead(self, stage: StageView, outs: slice) -> Bools:
         """Return outcomes after which the budgets cannot be kept.
 
         Some others are not reached by feasible play either, only because this joint action is not
@@ -131,7 +131,7 @@ def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | 
     return None
 
 
-def best_deviations(view: View, stage: Stage) -> tuple[Floats, Ints]:
+def best_deviations(view: View, stage: StageView) -> tuple[Floats, Ints]:
     """Return each player's largest gain by leaving each entry, and the action that brings it, both
     (E, N).
 
@@ -146,14 +146,14 @@ def best_deviations(view: View, stage: Stage) -> tuple[Floats, Ints]:
         if not deviates:
             continue
         worth = np.where(stage.feasible, stage.worth[:, i], -np.inf)
-        group = alike([pair, *np.delete(action, i, axis=1).T])  # they differ in this player's action only
+        group = number_rows([pair, *np.delete(action, i, axis=1).T])  # they differ in this player's action only
         best = np.lexsort((worth, group))[np.cumsum(np.bincount(group)) - 1][group]
         gain[:, i] = stage.worth[best, i] - stage.worth[:, i]
         better[:, i] = action[best, i]
     return gain, better
 
 
-def alternatives(view: View, stage: Stage, p: int, values: Floats, leaving: tuple[Floats, Ints]) -> list[list[Any]]:
+def alternatives(view: View, stage: StageView, p: int, values: Floats, leaving: tuple[Floats, Ints]) -> list[list[Any]]:
     """Return who would gain by leaving each feasible entry of a situation, if that were recommended
     for sure.
 
@@ -204,7 +204,7 @@ class Deviation(NamedTuple):
     barred_by: int | None  # then the infeasible row that it can lead to, or NOT_LEGAL
 
 
-def deviations(view: View, stage: Stage, p: int, recommended: dict[int, float]) -> list[Deviation]:
+def deviations(view: View, stage: StageView, p: int, recommended: dict[int, float]) -> list[Deviation]:
     """Return every deviation from `recommended` {row: probability} at the p-th situation of a
     stage.
     """

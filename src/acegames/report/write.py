@@ -14,10 +14,10 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import takes_progress
 from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
-from acegames.policy.on_demand import count_pairs
+from acegames.policy.policy_file import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
@@ -28,13 +28,13 @@ from acegames.report.page import Pictures, Render, json_for_script, page
 from acegames.report.reasons import objective_data
 from acegames.report.summary import episode_data, final_costs, freedom, sample, summary_data
 from acegames.safety.frontier import Frontier
-from acegames.solving.guarantee import guarantee
+from acegames.solving.solution import guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.atomic import check_place, write_parts
-from acegames.system.endings import PAGES
-from acegames.system.memory import within_memory
+from acegames.system.limits import PAGES
+from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
-from acegames.system.showing import Shown, frame_html
+from acegames.system.display import Shown, frame_html
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000
@@ -68,7 +68,7 @@ class ReportResult(Shown):
         return super()._repr_html_() if self.path is not None else frame_html(self.page)
 
 
-@within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less")
+@memory_guard("the report", "fewer episodes (episodes=) and situations (most=) take less")
 @takes_progress("checking")
 def write_report(
     answer: Solution | Policy,

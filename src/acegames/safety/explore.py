@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import AllBoxes, Boxes, Following, Listed, Steps
+from acegames.kernels.records import AllBoxes, Boxes, Listed, NextLayer, Transitions
 from acegames.model.arrays import Bools, Bytes, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import DENSE_OCCUPANCY, Space
 from acegames.system.machine import available_memory, bytes_said
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 SPARSE_BYTES = 56  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # cells of the layers that one compiled call runs over
@@ -417,7 +417,7 @@ def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
     return successors(keys, space.layers[t].boxes(), space.steps(t), space.following(t + 1), allowed)
 
 
-def successors(keys: Ints, here: Boxes, step: Steps, after: Following, allowed: int) -> Ints:
+def successors(keys: Ints, here: Boxes, step: Transitions, after: NextLayer, allowed: int) -> Ints:
     """Return the cells that rows lead to that keep the budgets, in order.
 
     Raises:

@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_pair, rows_from_units, to_units, unreachable
+from acegames.model.budgets import read_pair, to_units, unreachable
+from acegames.model.numbers import rows_from_units
 from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import plain_array
-from acegames.model.user_functions import public
-from acegames.model.watching import check_progress, told
+from acegames.model.user_functions import check_call
+from acegames.model.user_functions import check_progress, progress_callback
 from acegames.safety.explore import explore
 from acegames.safety.frontier import FINDING, Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
-from acegames.system.memory import within_memory
+from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 
 REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon give fewer situations"
 """What takes less memory where every pair is listed."""
@@ -91,7 +92,7 @@ class Feasibility(Shown):
     @cached_property
     def frontier(self) -> Frontier:
         """Minimal budgets of every (t, state)."""
-        with told(self.progress, FINDING) as progress:
+        with progress_callback(self.progress, FINDING) as progress:
             return Frontier(self.game, progress)
 
     @cached_property
@@ -159,8 +160,8 @@ class Feasibility(Shown):
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
-@public("feasibility")
-@within_memory("the situations reachable under feasible play", REMEDY)
+@check_call("feasibility")
+@memory_guard("the situations reachable under feasible play", REMEDY)
 def feasibility(game: MarkovGame, *, progress: OnProgress | bool | None = None) -> Feasibility:
     """Decide whether the game is feasible, and find its feasible situations and joint actions.
 

@@ -32,16 +32,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
-from acegames.approximate.within import Within
+from acegames.approximate.rounding import RoundingOptions
 from acegames.errors import Infeasible, TooLarge, UnknownPair
-from acegames.model.amounts import LARGEST, common_unit
+from acegames.model.numbers import LARGEST, common_unit
 from acegames.model.arrays import Bools, Ints, look_up, owners
 from acegames.model.budgets import has_schedule
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place, reachable_states
 from acegames.model.numbers import Bound, plain, plain_array
 from acegames.model.words import number_beside, to_digits
-from acegames.system.memory import within_memory
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.machine import memory_guard
+from acegames.system.progress import OnProgress, ProgressReporter
 
 Antichain = Ints  # (k, M + R): what is needed, then what each of the R reservoirs must hold
 NOTHING = np.int64(-LARGEST)
@@ -63,7 +63,7 @@ class _Needs:
 
 
 def _step_back(
-    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: Teller
+    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: ProgressReporter
 ) -> _Needs:
     """Take a step of the recursion: by arrays where one element is minimal, else by state."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))
@@ -112,7 +112,7 @@ class Frontier:
     multiple of `units`. The `progress` callback counts the states of each time.
     """
 
-    @within_memory("the minimal budgets", "fewer constraints or coarser costs have fewer of them")
+    @memory_guard("the minimal budgets", "fewer constraints or coarser costs have fewer of them")
     def __init__(self, game: MarkovGame, progress: OnProgress | None = None) -> None:
         self._game = game
         columns = list(zip(*game.budgets, strict=True))
@@ -139,7 +139,7 @@ class Frontier:
             shift[:, m] = whole_shift
         bounded = np.array([[isinstance(b, Fraction) for b in row] for row in game.budgets], dtype=bool)
         reach = reachable_states(game)
-        teller = Teller(progress, FINDING, game.horizon, sum(int(x.sum()) for x in reach[:-1]))
+        teller = ProgressReporter(progress, FINDING, game.horizon, sum(int(x.sum()) for x in reach[:-1]))
         needs = [_Needs(np.full((len(game.states), len(columns) + len(stored)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
             table = game.layer(t)
@@ -271,7 +271,7 @@ def _some(labels: list[Label]) -> str:
     return " or ".join(map(repr, labels)) + together
 
 
-def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
+def infeasible_as_counted(game: MarkovGame, within: RoundingOptions) -> Infeasible:
     """Return the error for a game whose costs may be rounded.
 
     The budgets that suffice come from costs rounded for every budget: the rounding for the game's

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
+from acegames.kernels.records import AllBoxes, AllTransitions, NextLayer, Transitions
 from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
 from acegames.safety.lattice import Lattice, Sums, find_sums
-from acegames.system.announce import announce
+from acegames.system.compiling import compile_notice
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
 DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per one that is listed
@@ -75,9 +75,9 @@ class Tables:
         """Most rows of a state, and most outcomes of a state's rows together."""
         return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
 
-    def steps(self, budget: Ints) -> AllSteps:
+    def steps(self, budget: Ints) -> AllTransitions:
         """Return the tables for kernels, with the budget (H, D)."""
-        return AllSteps(self.layer_at, self.row_ptr, self.out_ptr, self.next_state, self.cost, self.prob, budget)
+        return AllTransitions(self.layer_at, self.row_ptr, self.out_ptr, self.next_state, self.cost, self.prob, budget)
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
@@ -127,7 +127,7 @@ class Space:
         return LayerSpace(*boxes, self.least[own], self.most[own], cells)
 
     @cached_property
-    def all_steps(self) -> AllSteps:
+    def all_steps(self) -> AllTransitions:
         """What joint actions lead to, for kernels that run over many times."""
         return self.tables.steps(self.budget)
 
@@ -135,13 +135,13 @@ class Space:
         """Return the boxes of all layers with heights, for kernels that run over many times."""
         return AllBoxes(self.start, self.states, self.lo, self.size, self.base, self.line, self.line_start, height)
 
-    def steps(self, t: int) -> Steps:
+    def steps(self, t: int) -> Transitions:
         """Return what joint actions lead to at time t, for kernels."""
         tables = self.tables
         row_ptr = tables.row_ptr[tables.layer_at[t]]
-        return Steps(row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob, self.budget[t])
+        return Transitions(row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob, self.budget[t])
 
-    def following(self, t: int) -> Following:
+    def following(self, t: int) -> NextLayer:
         """Return the layer of time t for kernels that step into it."""
         layer = self.layers[t]
         height = np.zeros(0, dtype=np.int32)
@@ -150,7 +150,7 @@ class Space:
         limit = self.limit[self.start[t] : self.start[t + 1]]
         weight = np.empty((0, layer.lo.shape[1]), np.int64) if self.sums is None else self.sums.weight
         boxes = (layer.lo, layer.size, layer.base, layer.line)
-        return Following(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
+        return NextLayer(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
 
     def packed_rows(self, t: int, rows: Bools | Bytes) -> Bytes:
         """Pack flags of all rows of the tables into a bit for each row of time t."""
@@ -266,7 +266,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool, arrivals: Arrivals |
     Another plan of the same game may lend its arrivals. Clipped boxes that cannot be numbered are
     laid out without clipping, in the same constraints: then some may follow from others.
     """
-    announce(seconds=8)
+    compile_notice(seconds=8)
     arrivals = Arrivals.of(game, lattice) if arrivals is None else arrivals
     if not clip:
         return _laid_out(game, lattice, arrivals, list(range(len(lattice.units))), clip=False)

@@ -32,21 +32,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.within import Within
+from acegames.approximate.rounding import RoundingOptions
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.amounts import LARGEST, read_amounts, read_pair, unreachable
+from acegames.model.numbers import LARGEST
+from acegames.model.budgets import read_amounts, read_pair, unreachable
 from acegames.model.arrays import Bools, Ints
 from acegames.model.budgets import own_names, read_budget
 from acegames.model.checks import Label, check_choice, check_count, check_horizon, check_labels, is_iterable
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
-from acegames.model.words import counted
-from acegames.model.written import check_known, show
+from acegames.model.checks import counted
+from acegames.model.checks import check_known, show
 from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import explore
 from acegames.safety.feasible import Feasibility
-from acegames.safety.infeasible import infeasible_as_counted
+from acegames.safety.frontier import infeasible_as_counted
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import CRITERIA
@@ -144,7 +145,7 @@ class ActionShield(Shield):
         self._hi = sealed(np.minimum(times * costs.max(axis=0), ends))
         self._products: dict[int, tuple[Bools, ...]] = {}
         if (self._hi[0] < 0).any():
-            raise infeasible_as_counted(game, Within(None, False, None, default="up"))
+            raise infeasible_as_counted(game, RoundingOptions(None, False, None, default="up"))
 
     @cached_property
     def feasibility(self) -> Feasibility:  # type: ignore[override]

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Bools, Ints, alike
+from acegames.model.arrays import Bools, Ints, number_rows
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
 Sets = tuple[Bools, ...]  # N masks
@@ -148,7 +148,7 @@ def _best_connected(columns: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np
     for i in range(len(sizes)):
         others = [k for k in range(len(sizes)) if k != i]
         own = tuple(columns[others])
-        group = np.ravel_multi_index(own, [sizes[k] for k in others]) if filled else alike(own)
+        group = np.ravel_multi_index(own, [sizes[k] for k in others]) if filled else number_rows(own)
         neighbours += np.bincount(group)[group]
     return np.argsort(-neighbours, kind="stable")[:SEEDS]
 

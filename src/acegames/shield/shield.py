@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.within import Within
+from acegames.approximate.rounding import RoundingOptions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_pair, unreachable
+from acegames.model.budgets import read_pair, unreachable
 from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.model.user_functions import public
-from acegames.model.words import counted
+from acegames.model.user_functions import check_call
+from acegames.model.checks import counted
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import REMEDY, Feasibility
-from acegames.safety.infeasible import infeasible_as_counted
+from acegames.safety.frontier import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import CRITERIA, product_sets
@@ -49,8 +49,8 @@ from acegames.shield.shield_sets import (
     whole_units,
 )
 from acegames.shield.situation import Chosen, ShieldRunner, Situation
-from acegames.system.memory import within_memory
-from acegames.system.showing import Shown
+from acegames.system.machine import memory_guard
+from acegames.system.display import Shown
 
 
 class Shield(Shown, Sealed):
@@ -86,8 +86,8 @@ class Shield(Shown, Sealed):
     idle: tuple[Label | None, ...] = ()
     """For `of_actions`: an action of each player that is free of charge, None where it has none."""
 
-    @public("Shield")
-    @within_memory("the shield", REMEDY)
+    @check_call("Shield")
+    @memory_guard("the shield", REMEDY)
     def __init__(
         self,
         game: MarkovGame,
@@ -99,7 +99,7 @@ class Shield(Shown, Sealed):
     ) -> None:
         check_game(game)
         check_choice("criterion", criterion, CRITERIA)
-        within = Within(epsilon, relative, rounding, default="up")
+        within = RoundingOptions(epsilon, relative, rounding, default="up")
         counted = within.count(game)
         whole = lattice(counted.game)
         space = explore(plan(counted.game, whole, clip=False))
@@ -293,11 +293,11 @@ class Shield(Shown, Sealed):
         return self._situations(_whole("pairs", pairs, None))
 
     def _situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
-        from acegames.kernels.shielding import find_pairs
+        from acegames.kernels.lookup import pairs_of_numbers
 
         t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
         spent = np.zeros((len(number), len(self.game.constraints)), dtype=np.int64)
-        find_pairs(frozen(number), self._dims, self._place, t, state, spent)
+        pairs_of_numbers(frozen(number), self._dims, self._place, t, state, spent)
         if (sums := self.feasibility.space.sums) is not None:
             sums.fill(spent)
         return t, state, spent
@@ -391,7 +391,7 @@ class Shield(Shown, Sealed):
 
     def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
         """Return the numbers of pairs (B,), spent (B, M) in whole units; -1 where not reachable."""
-        from acegames.kernels.shielding import find_numbers
+        from acegames.kernels.lookup import find_numbers
 
         number = np.empty(len(state), dtype=np.int64)
         find_numbers(frozen(t), frozen(state), frozen(spent), self._dims, self._place, number)

@@ -35,7 +35,7 @@ from acegames.safety.space import Space
 from acegames.system.machine import check_memory
 
 if TYPE_CHECKING:
-    from acegames.kernels.safe_sets import Sets
+    from acegames.kernels.lookup import Sets
 
 
 Words = NDArray[np.uint64]
@@ -153,7 +153,7 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
 
 def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
     """Return the sets with room for `number` in all; see the kernels."""
-    from acegames.kernels.safe_sets import Sets, index_sets
+    from acegames.kernels.lookup import Sets, index_sets
 
     count, words = bits.shape
     what = f"shield: {count:,} different sets of safe joint actions so far, with {64 * words:,} bits each, and room for more"
@@ -172,7 +172,7 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
 
     It goes line by line where spending is held as boxes, pair by pair where it is listed.
     """
-    from acegames.kernels.safe_sets import dense_sets, sparse_sets
+    from acegames.kernels.lookup import dense_sets, sparse_sets
 
     here, after = space.layers[t], space.layers[t + 1].cells
     assert here.cells is not None and after is not None

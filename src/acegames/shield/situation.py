@@ -14,12 +14,12 @@ from acegames.model.arrays import Bools, Floats
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.written import check_known, unknown
-from acegames.policy.possible import Possible
-from acegames.policy.spending import Spending
+from acegames.model.checks import check_known, unknown
+from acegames.policy.tracker import Possible
+from acegames.policy.tracker import Spending
 from acegames.policy.tracker import AT_AN_END
 from acegames.shield.shield_sets import sealed
-from acegames.system.showing import Shown, lines_html
+from acegames.system.display import Shown, lines_html
 
 if TYPE_CHECKING:
     from acegames.shield.shield import Shield

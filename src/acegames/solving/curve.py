@@ -42,7 +42,7 @@ from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
-from acegames.model.user_functions import OF_CONCEPT, THREADS, public, takes_progress
+from acegames.model.user_functions import OF_CONCEPT, THREADS, check_call, takes_progress
 from acegames.model.words import number
 from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy.layer import project
@@ -51,8 +51,8 @@ from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
 from acegames.solving.solution import Solution
-from acegames.system.memory import within_memory
-from acegames.system.showing import Shown, table_html
+from acegames.system.machine import memory_guard
+from acegames.system.display import Shown, table_html
 
 FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
 NAMED = 5  # budgets that a note names, at most
@@ -166,7 +166,7 @@ class BudgetCurve(Shown):
 
     def picture(self) -> str:
         """Return the curve drawn as SVG; empty without matplotlib, and where it cannot be drawn."""
-        from acegames.plot.inline import curve_svg
+        from acegames.plot.curves import curve_svg
 
         return curve_svg(self)
 
@@ -177,7 +177,7 @@ class BudgetCurve(Shown):
         return "\n".join([*table, *self.notes])
 
 
-@public("budget_curve", **THREADS, **OF_CONCEPT)
+@check_call("budget_curve", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
 def budget_curve(
     game: MarkovGame,
@@ -256,7 +256,7 @@ def curve_of(
     return replace(curve, remarks=(*curve.remarks, said))
 
 
-@within_memory("computing the value of budget", FOR_A_CURVE)
+@memory_guard("computing the value of budget", FOR_A_CURVE)
 def _curve(
     game: MarkovGame,
     concept: Concept | None,

@@ -17,29 +17,29 @@ from acegames.approximate.rounding import RoundingOptions
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
-from acegames.engines.cluster.engine import InBlocks
+from acegames.engines.cluster import InBlocks
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
-from acegames.engines.layer_store import InMemory, LayerStore
+from acegames.engines import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import Infeasible, InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import OF_CONCEPT, THREADS, check_engine, check_function, public, takes_progress
+from acegames.model.user_functions import (OF_CONCEPT, THREADS, check_call, check_engine, check_function, takes_progress,)
 from acegames.model.words import rounded_up
 from acegames.policy.policy import build_policy
-from acegames.safety.infeasible import infeasible_as_counted
+from acegames.safety.frontier import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.solving.solution import Solution, Stats, guarantee
-from acegames.system.memory import within_memory
-from acegames.system.showing import Shown
+from acegames.system.machine import memory_guard
+from acegames.system.display import Shown
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
-@public("solve", **THREADS, **OF_CONCEPT)
+@check_call("solve", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
-@within_memory(
+@memory_guard(
     "solving the game",
     "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
     "costs (epsilon=), a cluster (engine=RayEngine()) has more, and a limit of its own (LocalEngine(memory=...)) is "
@@ -128,8 +128,8 @@ def solve(
     return Solution(game, concept, solved.values, policy, stats, promise, run)
 
 
-@public("estimate", **THREADS, **OF_CONCEPT)
-@within_memory("the estimate", "a shorter horizon or coarser costs (epsilon=) take less")
+@check_call("estimate", **THREADS, **OF_CONCEPT)
+@memory_guard("the estimate", "a shorter horizon or coarser costs (epsilon=) take less")
 def estimate(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -227,7 +227,7 @@ class Bracket(Shown):
         return f"values {each}; {promise}"
 
 
-@public("bracket", **THREADS, **OF_CONCEPT)
+@check_call("bracket", **THREADS, **OF_CONCEPT)
 @takes_progress("solving")
 def bracket(
     game: MarkovGame,

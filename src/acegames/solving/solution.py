@@ -18,19 +18,19 @@ from acegames.model.arrays import seal
 from acegames.model.checks import counted
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, plain
-from acegames.model.user_functions import SEED, public
+from acegames.model.user_functions import SEED, check_call
 from acegames.model.words import constraint_called, rounded_up, to_digits
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from acegames.report import Written
+    from acegames.report import ReportResult
     from acegames.solving.curve import BudgetCurve
     from acegames.verifier import Certificate
-    from acegames.verifier.proof import Proof
+    from acegames.proofs import Proof
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +86,7 @@ class Solution(Shown):
 
         return verify(self.game, self.policy, self.concept, tol=tol, engine=engine, progress=progress)
 
-    @public("Solution.simulate", **SEED)
+    @check_call("Solution.simulate", **SEED)
     def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:
         """Play independent episodes, as `acegames.simulate` does; a seed gives the same ones."""
         return simulate(self.game, self.policy, episodes=episodes, rng=rng)
@@ -95,7 +95,7 @@ class Solution(Shown):
         self, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | bool | None = None
     ) -> Proof:
         """Write a proof that a stranger can check without this library: `acegames.prove`."""
-        from acegames.verifier.proof import prove
+        from acegames.proofs import prove
 
         return prove(self, path, tol=tol, progress=progress)
 
@@ -134,7 +134,7 @@ class Solution(Shown):
 
         return curve_of(self, constraint, budgets=budgets, points=points, engine=engine, progress=progress)
 
-    @public("Solution.report", **SEED)
+    @check_call("Solution.report", **SEED)
     def report(
         self,
         path: str | PathLike[str] | None = None,
@@ -145,7 +145,7 @@ class Solution(Shown):
         render: Any = None,
         against: Solution | None = None,
         progress: OnProgress | bool | None = None,
-    ) -> Written:
+    ) -> ReportResult:
         """Write one HTML page that shows the solution, readable from disk without a network.
 
         In a notebook, `solution.report()` shows the page as the result of its cell.
@@ -193,7 +193,7 @@ class Solution(Shown):
         InvalidOption is raised where the ending is that of a game file, such as `.yaml`, or of
         something to read, such as `.html`.
         """
-        from acegames.files.solution import save_solution
+        from acegames.files.solution_file import save_solution
 
         save_solution(self, path)
 
@@ -205,7 +205,7 @@ class Solution(Shown):
         (BadFile) at its first use. Do not overwrite such a file while the solution is in use;
         `save` replaces it safely.
         """
-        from acegames.files.solution import load_solution
+        from acegames.files.solution_file import load_solution
 
         return load_solution(path)
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.kernels.records import ANY, FAIR, Goal
-from acegames.model.arrays import Floats, Ints, alike
+from acegames.model.arrays import Floats, Ints, number_rows
 from acegames.stage import Stage
 
 Numbers = list[Any]  # all floats, or all whole numbers or Fractions
@@ -228,7 +228,7 @@ def _sort_switches(row_group: Ints, action: NDArray[np.int32], row: Ints, counts
     """Number what the others can do, where legal joint actions are few among all."""
     column = 0
     for i, count in enumerate(counts.tolist()):
-        others = alike([row_group, *np.delete(action, i, axis=1).T])
+        others = number_rows([row_group, *np.delete(action, i, axis=1).T])
         to = np.full((int(others.max(initial=-1)) + 1, count), -1, dtype=np.int32)
         to[others, action[:, i]] = row
         for target in range(count):

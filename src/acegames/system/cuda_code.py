@@ -1,4 +1,4 @@
-"""Compiles phases (`kernels/phases.py`, `verifier/phases.py`) for a GPU. The only module that knows
+"""Compiles phases (`kernels/device.py`, `verifier/gpu_functions.py`) for a GPU. The only module that knows
 numba-cuda.
 
 Functions are compiled as they are: numba-cuda takes what numba compiles for the processor.

@@ -59,12 +59,12 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
-from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, check_engine, policy_of, public
-from acegames.model.watching import takes_progress
+from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, check_call, check_engine, policy_of
+from acegames.model.user_functions import takes_progress
 from acegames.numerics import VERIFY
-from acegames.system.announce import announce
-from acegames.system.memory import within_memory
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.compiling import compile_notice
+from acegames.system.machine import memory_guard
+from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate, limit_phrase
@@ -112,9 +112,9 @@ class JudgesOnThreads(Protocol):
     threads: int | None
 
 
-@public("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
+@check_call("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
 @takes_progress("checking")
-@within_memory(
+@memory_guard(
     "verifying the policy",
     "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
 )
@@ -182,7 +182,7 @@ def verify(
         n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
-    announce("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
+    compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
@@ -270,7 +270,7 @@ def _judge(
     if evaluated is None:
         evaluated = evaluate(subgames, reader, concept, threads, progress)
     else:
-        Teller(progress, CHECKING, counted.game.horizon, evaluated.pairs).finish()
+        ProgressReporter(progress, CHECKING, counted.game.horizon, evaluated.pairs).finish()
     return evaluated, _walked(counted, units, reader, evaluated)
 
 

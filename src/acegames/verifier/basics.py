@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.system.machine import processors
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]

@@ -20,7 +20,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.model.arrays import frozen
 from acegames.model.game import LAYER_FIELDS, MarkovGame
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.verifier.basics import LIMITS, Ints, Numbers, TimeRules, WindowScratch
 from acegames.verifier.judgement import numbers_of
 from acegames.verifier.pair_keys import ExactUnits, PairKeys

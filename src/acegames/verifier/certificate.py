@@ -17,7 +17,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, exact, plain, text
 from acegames.model.words import named, number
-from acegames.system.showing import Shown
+from acegames.system.display import Shown
 from acegames.verifier.walk import Witness
 
 

@@ -1,6 +1,6 @@
 """What the threads of a GPU do when a policy is judged there (`on_card`), in phases.
 
-Phases are plain functions of the thread and its block, as in `kernels/phases.py`. What happens at a
+Phases are plain functions of the thread and its block, as in `kernels/device.py`. What happens at a
 pair is the code of `kernels` and `lookup`. The pairs of a time are *words*: a bit for every key,
 WORD of them in a number; keys that are pairs are then listed in order. `own` belongs to a thread.
 """

@@ -28,8 +28,8 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
-from acegames.system.announce import announce
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.compiling import compile_notice
+from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.basics import (
     ALONE,
     BELOW,
@@ -130,7 +130,7 @@ def _evaluate(
     )
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
-    reporter = Teller(progress, CHECKING, game.horizon, sum(map(len, keys)))
+    reporter = ProgressReporter(progress, CHECKING, game.horizon, sum(map(len, keys)))
     for t in reversed(range(len(keys) - 1)):
         here = judge.layer(t, here)
         reporter.layer(len(keys[t]))
@@ -210,7 +210,7 @@ class Judge:
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         inputs = numbers, self.base[t : t + 1]
         if by_line:
-            announce("acegames.verifier.window_kernels", "judge_windows", "verifier's kernels for many situations", 8)
+            compile_notice("acegames.verifier.window_kernels", "judge_windows", "verifier's kernels for many situations", 8)
             ahead, sound = self._spread(t, following), not following.fault.any()
 
             def step(keys: Ints, played: PlayedRows, result: LayerValues, place: Ints, outside: Ints) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.system.tasks import Block, Shared, Tasks
 from acegames.verifier.basics import LIMITS, Bytes, Floats, Ints
 from acegames.verifier.block_context import Box, VerifyContext
@@ -197,7 +197,7 @@ class _JudgedSoFar:
 
     left: list[int]  # blocks of each time that are not judged yet
     judged: list[list[JudgeResult]]
-    reporter: Teller
+    reporter: ProgressReporter
     counts: list[int]  # pairs of each time
     unseen: bool = False  # some process does not see the policy's file
     contradicted: bool = False  # pairs cannot be judged as one
@@ -261,7 +261,7 @@ class BlockJudging:
         """Judge every block, unless that proves to be of no use."""
         times = self._cut.times
         counts = [sum(piece.count for piece in pieces) for pieces in times]
-        reporter = Teller(self._progress, CHECKING, len(times), self._cut.pairs)
+        reporter = ProgressReporter(self._progress, CHECKING, len(times), self._cut.pairs)
         state = _JudgedSoFar(list(map(len, times)), [[] for _ in times], reporter, counts)
         after: list[tuple[PairBlock, Block]] = []
         for t in reversed(range(len(times))):

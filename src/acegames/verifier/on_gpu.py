@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
-from acegames.system.axes import example, room, room_bytes
-from acegames.system.cuda_ahead import compile_together
-from acegames.system.cuda_card import RESIDENT, Rooms, usable
-from acegames.system.cuda_code import Recipe
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.axes import allocate, allocated_bytes, example
+from acegames.system.cuda_code import compile_together
+from acegames.system.cuda_card import DeviceBuffers, RESIDENT, usable
+from acegames.system.cuda_code import KernelSpec
+from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier import gpu_functions
 from acegames.verifier.basics import (
     ALONE,
@@ -125,7 +125,7 @@ class DeviceVerifier:
         base = common_part(reader.game, reader.units, safe_rows)
         self.base, self.wrong = card.upload(base), card.upload(np.zeros(1, dtype=np.int64))
         self._make_room()
-        reporter = Teller(progress, CHECKING, self.horizon, int(self.pairs.count.sum()))
+        reporter = ProgressReporter(progress, CHECKING, self.horizon, int(self.pairs.count.sum()))
         here = self._known(0, 0)
         for t in reversed(range(self.horizon)):
             here = self._layer(t, here)
@@ -140,7 +140,7 @@ class DeviceVerifier:
         """Room for two times, and for answers of the policy as far as memory goes."""
         card, packed, most = self.card, self.packed, int(self.pairs.count.max())
         lengths, strips = {"6N": 6 * self.n, "M+R": len(packed.low) + len(packed.units.stored)}, -(-most // STRIP)
-        each = room_bytes(LayerValues, lengths | {"P": 1})
+        each = allocated_bytes(LayerValues, lengths | {"P": 1})
         fixed = DeviceGame.bytes(packed, self.tables.numbers) + DevicePairs.bytes(packed) + 8 * packed.keys
         fixed += most * (2 * each + 9) + strips * 8 * self.n * (3 + 12 * self.n) + 256 * len(packed.game.states)
         tables, entry = packed.keys // 2, 5 * (8 + 16 * packed.rows) // 4  # about, and at most
@@ -148,7 +148,7 @@ class DeviceVerifier:
         if fitting < LIMITS.least_chunk:
             raise FallBack("the GPU's memory is too small")
         self.chunk = min(fitting, LIMITS.chunk)
-        self.known = [room(LayerValues, lengths | {"P": most}, card.empty) for _ in range(2)]
+        self.known = [allocate(LayerValues, lengths | {"P": most}, card.empty) for _ in range(2)]
         self.number = [card.empty(packed.keys, np.int32) for _ in range(2)]
         self.keys, self.slots = card.empty(most, np.int64), card.empty(1, np.int64)[:0]
 
@@ -309,7 +309,7 @@ class VerifyShape:
 
 def _room(shape: VerifyShape) -> OwnPair:
     spent, slack = np.empty((2, shape.constraints), np.int64)
-    return OwnPair(spent, slack, room(PairScratch, _lengths(shape)))
+    return OwnPair(spent, slack, allocate(PairScratch, _lengths(shape)))
 
 
 def _lengths(shape: VerifyShape) -> dict[str, int]:
@@ -320,15 +320,15 @@ def _lengths(shape: VerifyShape) -> dict[str, int]:
 
 def scratch_bytes(shape: VerifyShape) -> int:
     """Return bytes that each thread has to itself."""
-    return 2 * 8 * shape.constraints + room_bytes(PairScratch, _lengths(shape))
+    return 2 * 8 * shape.constraints + allocated_bytes(PairScratch, _lengths(shape))
 
 
 @cache
-def kernel_spec(name: str, shape: VerifyShape) -> Recipe:
+def kernel_spec(name: str, shape: VerifyShape) -> KernelSpec:
     """Return a kernel; one object for each shape: cards know it by that."""
     device_function = getattr(gpu_functions, f"{name}_thread")
     own = {"pass": _room(shape).slack, "judge": _room(shape)}.get(name)
-    return Recipe(f"verify_{name}", (device_function,), THREADS, None, own)
+    return KernelSpec(f"verify_{name}", (device_function,), THREADS, None, own)
 
 
 def example_arguments(name: str) -> Any:
@@ -464,7 +464,7 @@ class DevicePairs:
 # -- room -----------------------------------------------------------------------------------------
 
 
-class AnswerBuffers(Rooms):
+class AnswerBuffers(DeviceBuffers):
     """Room for the answers of a policy, and for what is found from them."""
 
     def tables(self, name: str, boxes: PolicyBoxes | None, states: int) -> DevicePolicyTable:

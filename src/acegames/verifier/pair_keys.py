@@ -18,7 +18,7 @@ import numpy as np
 
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, common_denominator, plain
-from acegames.model.record import with_fields
+from acegames.model.layers import with_fields
 from acegames.verifier.basics import (
     BELOW,
     LIMITS,

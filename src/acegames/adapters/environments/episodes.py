@@ -28,7 +28,7 @@ from acegames.model.game import Label, Layer, MarkovGame, Payments, place
 from acegames.model.numbers import Bound, common_denominator, nearest_float, plain
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
-from acegames.policy.player_records import RowIndex
+from acegames.policy.layer import RowIndex
 from acegames.policy.simulation import pick
 
 Action = tuple[int, ...]

@@ -22,7 +22,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import Bound, exact
 from acegames.model.words import called, spelled
-from acegames.model.written import check_known, show
+from acegames.model.checks import check_known, show
 
 
 class GameEnvironment:

@@ -29,7 +29,7 @@ from acegames.model.arrays import Bools, Floats, Ints
 from acegames.model.checks import check_choice, check_count
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import nearest_float
-from acegames.model.written import check_known, show
+from acegames.model.checks import check_known, show
 from acegames.shield.situation import joint_indices
 
 Mask = NDArray[np.int8]

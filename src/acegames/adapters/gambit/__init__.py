@@ -27,14 +27,14 @@ from acegames.model.checks import check_horizon
 from acegames.model.from_functions import read_vector
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.user_functions import check_function
-from acegames.model.written import read_text
+from acegames.model.words import read_text
 from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
-from acegames.safety.infeasible import infeasible
+from acegames.safety.frontier import infeasible
 from acegames.solving.pipeline import Solution
-from acegames.stage.backend import quantecon_game
+from acegames.stage.nash import quantecon_game
 from acegames.system.atomic import write_text
-from acegames.system.container import naming
+from acegames.system.container import naming_file
 from acegames.system.extras import optional
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
@@ -235,7 +235,7 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
     if isinstance(source, str) and TEXT_BEGINS.match(source):
         normal_form = parse_nfg(source.removeprefix("\ufeff"))
     else:
-        with naming(source):
+        with naming_file(source):
             normal_form = parse_nfg(read_text(source))
     return _everywhere(*normal_form).to_game(cost=cost, budget=budget, horizon=horizon)
 

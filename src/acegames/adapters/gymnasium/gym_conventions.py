@@ -20,7 +20,7 @@ from acegames.model.checks import plain_label, read_initial
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import probability, real
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.written import show
+from acegames.model.checks import show
 from acegames.system.extras import optional
 
 WHO, EXTRA = "Gymnasium environments", "gymnasium"

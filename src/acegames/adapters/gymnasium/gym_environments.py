@@ -39,7 +39,7 @@ from acegames.learn.env_protocol import END, EnvAnswer, hashable
 from acegames.model.checks import check_choice, plain_label
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.user_functions import check_optional
-from acegames.model.written import check_known, show
+from acegames.model.checks import check_known, show
 from acegames.shield import Shield
 
 

@@ -10,7 +10,7 @@ from torchrl.envs import PettingZooWrapper
 from torchrl.envs.utils import MarlGroupMapType
 
 from acegames.errors import InvalidOption
-from acegames.model.written import show
+from acegames.model.checks import show
 
 
 class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]

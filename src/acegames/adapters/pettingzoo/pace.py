@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.building import PAUSE
-from acegames.model.words import counted
+from acegames.system.progress import PAUSE
+from acegames.model.checks import counted
 
 log = logging.getLogger("acegames")
 

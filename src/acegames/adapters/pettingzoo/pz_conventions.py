@@ -29,7 +29,7 @@ from acegames.learn.env_protocol import (
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label
 from acegames.model.user_functions import note_of_place
-from acegames.model.written import show
+from acegames.model.checks import show
 
 __all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 

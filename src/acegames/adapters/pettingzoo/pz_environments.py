@@ -18,7 +18,7 @@ from acegames.adapters.environments.guard import Guarded, Price, any_state, chec
 from acegames.adapters.pettingzoo.pz_conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.written import check_known
+from acegames.model.checks import check_known
 from acegames.shield import Shield
 
 

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from acegames.adapters.pettingzoo.pz_conventions import MASK
 from acegames.errors import InvalidOption
-from acegames.model.written import show
+from acegames.model.checks import show
 
 Floats = NDArray[np.float32]
 MASKS = "action_masks"

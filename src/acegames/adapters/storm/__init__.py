@@ -20,9 +20,9 @@ from acegames.adapters.storm.storm_programs import read_drn, read_program, read_
 from acegames.adapters.storm.umb import read_umb
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
-from acegames.model.written import show
-from acegames.system.container import naming
-from acegames.system.endings import MODELS, PROGRAMS
+from acegames.model.checks import show
+from acegames.system.container import naming_file
+from acegames.system.limits import MODELS, PROGRAMS
 
 __all__ = ["from_storm", "read_model"]
 
@@ -69,7 +69,7 @@ def read_model(
     if not isinstance(constants, Mapping | None):
         raise InvalidOption(f"constants: got {constants!r:.60}, must be {{name: value}}, such as {{'N': 3}}")
     model = _read(Path(path), {} if constants is None else dict(constants))
-    with naming(path):
+    with naming_file(path):
         return game_of(model, asked)
 
 

@@ -37,10 +37,10 @@ from acegames.adapters.storm.storm_game import (
 )
 from acegames.errors import BadFile
 from acegames.model.checks import JointAction, Label
-from acegames.model.written import read_exact, read_text
+from acegames.model.words import read_exact, read_text
 from acegames.numerics import PROBABILITY_SUM
-from acegames.system.container import naming
-from acegames.system.endings import REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
+from acegames.system.container import naming_file
+from acegames.system.limits import REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
 from acegames.system.limits import ANNOUNCED
 
 _NAMED = re.compile(r'\s*#\s*Reward structure:?\s*"([^"\n]*)"')
@@ -56,7 +56,7 @@ def read_explicit(path: Path) -> Model:
     Raises:
         BadFile: naming the file, the line and what was expected.
     """
-    with naming(path):
+    with naming_file(path):
         transitions = read_transitions(read_text(path))
         choices, joint = in_order(transitions)
     rows = {key: row for row, key in enumerate(choices)}
@@ -81,7 +81,7 @@ def _labels(path: Path, states: int) -> dict[str, frozenset[int]]:
     """Return the states that have each label."""
     if not path.is_file():
         return {}
-    with naming(path):
+    with naming_file(path):
         lines = lines_of(read_text(path))
         head = first_line(lines, 'the labels, as 0="init" 1="deadlock"')
         if _LABEL.sub("", head.text).strip() or not _LABEL.search(head.text):
@@ -102,7 +102,7 @@ def _states(path: Path, states: int) -> tuple[Label, ...]:
     """Return the labels of states: values of the variables, or numbers without a file."""
     if not path.is_file():
         return tuple(range(states))
-    with naming(path):
+    with naming_file(path):
         lines = lines_of(read_text(path))
         head = first_line(lines, "the variables, as (x,y)")
         names = _tuple(head, head.text, "the variables, as (x,y)")
@@ -135,7 +135,7 @@ def _rewards(path: Path, transitions: Transitions, outcomes: dict[Outcome, int])
         state: dict[int, Fraction] = {}
         outcome: dict[int, Fraction] = {}
         for file in filter(None, (of_states, of_transitions)):
-            with naming(file):
+            with naming_file(file):
                 text = read_text(file)
                 names += [named[1]] if (named := _NAMED.match(text)) and named[1] else []
                 if file is of_states:

@@ -23,7 +23,8 @@ from acegames.model.checks import JointAction, Label, check_horizon
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import probability
 from acegames.model.user_functions import warn_of_game
-from acegames.model.written import check_known, read_at, read_exact, show
+from acegames.model.checks import check_known, read_at, show
+from acegames.model.words import read_exact
 
 NOTHING = "-"
 """The action of a player who has nothing to choose, as PRISM-games writes it."""

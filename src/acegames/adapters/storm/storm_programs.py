@@ -27,8 +27,9 @@ from acegames.adapters.storm.storm_game import (
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
 from acegames.model.checks import JointAction, Label
 from acegames.model.numbers import exact
-from acegames.model.written import read_at, read_exact, read_text, unknown
-from acegames.system.container import naming
+from acegames.model.checks import read_at, unknown
+from acegames.model.words import read_exact, read_text
+from acegames.system.container import naming_file
 from acegames.system.extras import optional
 
 JANI = ".jani"
@@ -51,7 +52,7 @@ def read_program(path: Path, constants: Mapping[str, Any]) -> Model:
     """
     stormpy = _stormpy()
     text = read_text_of(path)
-    with naming(path):
+    with naming_file(path):
         if _CONCURRENT.match(text):
             raise InvalidGame(_EXPORT.format(name=path.name, stem=path.stem))
         with quietly(stormpy):
@@ -71,7 +72,7 @@ def read_drn(path: Path) -> Model:
     """Read the model of a DRN file."""
     stormpy = _stormpy()
     text = read_text_of(path)
-    with naming(path):
+    with naming_file(path):
         kind = re.search(r"^@type:\s*(\w+)", text, flags=re.MULTILINE)
         if kind is not None:
             check_kind(kind[1].upper())
@@ -85,7 +86,7 @@ def read_drn(path: Path) -> Model:
 
 def read_text_of(path: Path) -> str:
     """Return the text of a file, which is also what Storm will read; errors name the file."""
-    with naming(path):
+    with naming_file(path):
         return read_text(path)
 
 

@@ -22,7 +22,7 @@ from acegames.adapters.storm.storm_game import (
 from acegames.errors import BadFile, InvalidGame, TooLarge
 from acegames.model.checks import JointAction, Label
 from acegames.model.numbers import exact
-from acegames.model.written import show
+from acegames.model.checks import show
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED

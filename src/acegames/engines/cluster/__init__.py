@@ -54,7 +54,7 @@ from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.system.extras import check_installed
 from acegames.system.machine import available_memory, bytes_said
-from acegames.system.ray_connection import place_of
+from acegames.system.ray_cluster import place_of
 from acegames.system.tasks import Tasks
 
 EXPLORED = 16  # times as many cells are explored in a task as stage games are solved
@@ -241,10 +241,10 @@ class RayEngine(InBlocks):
 
     def tasks(self) -> Tasks:
         """Connect to the cluster."""
-        from acegames.system.ray_tasks import OnRay
+        from acegames.system.ray_tasks import RayTasks
 
         in_flight = None if self.in_flight is None else int(self.in_flight)
-        return OnRay(self.address, retries=int(self.retries), in_flight=in_flight)
+        return RayTasks(self.address, retries=int(self.retries), in_flight=in_flight)
 
 
 def check_driver(predicted: Estimate) -> None:

@@ -32,7 +32,7 @@ from acegames.engines.cluster.pieces import (
     remove_signs,
     sees,
 )
-from acegames.system.progress import Teller
+from acegames.system.progress import ProgressReporter
 from acegames.system.tasks import Block, Shared, Tasks
 
 WAITING_TILES = 2  # time tiles whose layers may wait to be written before no more parts are asked for
@@ -85,7 +85,7 @@ class BackwardTasks:
         """Solve the missing layers; return all, of times H-1 .. 0."""
         stored, H = {x.t: x for x in self.store.open(self.space)}, self.space.game.horizon
         pairs = [len(x.layer) for x in stored.values()]
-        self.reporter = Teller(self.progress, "solving", H, self.space.pairs, pairs)
+        self.reporter = ProgressReporter(self.progress, "solving", H, self.space.pairs, pairs)
         if isinstance(self.store, Checkpoint):
             remove_signs(self.store.run)
             self.folder = SharedFolder(self.store) if len(stored) < H else None

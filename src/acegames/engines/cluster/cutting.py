@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.records import Boxes, Following, Steps
+from acegames.kernels.records import Boxes, NextLayer, Transitions
 from acegames.model.arrays import Floats, Ints, pointers, spans
 from acegames.safety.cells import Cells, LayerSpace
 from acegames.safety.space import Space, Tables
@@ -253,7 +253,7 @@ class Region:
         """The blocks of the next layer that are needed, in order."""
         return np.unique(self.owner)
 
-    def following(self, n_states: int, height: np.ndarray, space: Space, t: int) -> Following:
+    def following(self, n_states: int, height: np.ndarray, space: Space, t: int) -> NextLayer:
         """Return the region, which is of time t, as kernels step into it."""
         slot = np.full(n_states, -1, dtype=np.int32)
         slot[self.boxes.states] = np.arange(len(self.boxes.states), dtype=np.int32)
@@ -261,7 +261,7 @@ class Region:
         limit = space.limit[space.start[t] : space.start[t + 1]][own]
         weight = np.empty((0, self.boxes.lo.shape[1]), np.int64) if space.sums is None else space.sums.weight.copy()
         _, lo, size, base, line = self.boxes
-        return Following(slot, lo, size, base, line, height, weight, limit)
+        return NextLayer(slot, lo, size, base, line, height, weight, limit)
 
 
 def region(space: Space, graph: StateGraph, t: int, here: Boxes, cut: Cut) -> Region:
@@ -330,14 +330,14 @@ class Layout:
         """Return what a block needs of the next layer."""
         return region_of(self, t, k)
 
-    def steps(self, t: int) -> Steps:
+    def steps(self, t: int) -> Transitions:
         """Return what joint actions lead to at time t; writable where kernels are compiled for
         that.
         """
         steps = self.space.steps(t)
         return steps._replace(budget=steps.budget.copy())
 
-    def following(self, t: int, needed: Region, height: NDArray[np.int32] | None = None) -> Following:
+    def following(self, t: int, needed: Region, height: NDArray[np.int32] | None = None) -> NextLayer:
         """Return the layer of time t as kernels step into it: of which a region stands for the
         whole.
         """

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines.cluster.cutting import Cut, Layout, Region, gather, heights_within
-from acegames.kernels.records import Boxes, Following, Listed, Steps
+from acegames.kernels.records import Boxes, Listed, NextLayer, Transitions
 from acegames.model.arrays import Bools, Bytes, Ints, pointers
 from acegames.safety.explore import batches, listed, merged, no_rows, successors
 from acegames.system.tasks import Block, Shared, Tasks
@@ -402,12 +402,12 @@ def _after(layout: Layout, t: int, k: int, inputs: Sequence[Any]) -> tuple[Ints,
 
 
 @lru_cache(maxsize=4)
-def stage(layout: Layout, t: int) -> tuple[Boxes, Steps, Following]:
+def stage(layout: Layout, t: int) -> tuple[Boxes, Transitions, NextLayer]:
     """Return a layer's boxes, its steps, and the next layer's boxes; all arrays writable."""
     layer, after = layout.space.layers[t], layout.space.following(t + 1)
     here = Boxes(*(np.array(x) for x in layer.boxes()))
     own: Any = (np.array(x) for x in after)
-    return here, layout.steps(t), Following(*own)
+    return here, layout.steps(t), NextLayer(*own)
 
 
 def _swept(

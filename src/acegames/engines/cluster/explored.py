@@ -29,7 +29,7 @@ from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.machine import available_memory, bytes_said, processors
 from acegames.system.tasks import Block, Tasks
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 if TYPE_CHECKING:
     from acegames.engines.cluster.parts import StripPlan

@@ -24,7 +24,7 @@ from acegames.engines.answers import Answers
 from acegames.engines.checkpoint import Checkpoint, unwritable
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer
-from acegames.policy.filing import joined_records, marked, row_type, size_type, spread
+from acegames.policy.layer import joined_records, mark_reached_codes, row_type, scatter, size_type
 from acegames.policy.layer import PolicyLayer, answers
 from acegames.safety.cells import LayerSpace
 
@@ -147,8 +147,8 @@ def layer_of(form: LayerForm, space: LayerSpace, table: Layer, arrays: Mapping[s
     filed, records = answers(space.cells.number, space.total), len(arrays["mixed_size"])
     if filed != len(code):  # cells are listed, but most are reached
         cells = space.cells.listed(space.total)
-        code, values = marked(space, spread(code, cells, filed), records), spread(values, cells, filed)
-        abs_total = None if abs_total is None else spread(abs_total, cells, filed)
+        code, values = mark_reached_codes(space, scatter(code, cells, filed), records), scatter(values, cells, filed)
+        abs_total = None if abs_total is None else scatter(abs_total, cells, filed)
     mixed = (arrays["mixed_size"], arrays["mixed_row"], arrays["mixed_prob"])
     layer = PolicyLayer(space, table.row_ptr, table.action, code, values, *mixed)
     return SolvedLayer(form.t, layer, *form.totals, abs_total)

@@ -30,22 +30,22 @@ from acegames.engines.gpu.kernel_specs import EXPLORING, SOLVING, DeviceTables, 
 from acegames.engines.local import LocalEngine, solver_of, stages_of
 from acegames.engines.stages import Programs
 from acegames.errors import TooLarge
-from acegames.kernels import phases
+from acegames.kernels import device
 from acegames.kernels.dense import SEGMENT
-from acegames.kernels.phases import Heights, Packing, Reaching
+from acegames.kernels.device import Heights, Packing, Reaching
 from acegames.kernels.records import EGALITARIAN, FAIR, Choices
 from acegames.model.arrays import Bytes, Floats, Ints, pointers
-from acegames.policy.filing import Mixed
+from acegames.policy.layer import Mixed
 from acegames.policy.layer import answers as filed_answers
 from acegames.safety.cells import bits_of
 from acegames.safety.explore import are_feasible, check_boxes, end_heights, explore, explore_dense, explored
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
-from acegames.system.axes import room, room_bytes
-from acegames.system.cuda_ahead import compile_together
-from acegames.system.cuda_card import GROWING, Rooms, usable
+from acegames.system.axes import allocate, allocated_bytes
+from acegames.system.cuda_code import compile_together
+from acegames.system.cuda_card import DeviceBuffers, GROWING, usable
 from acegames.system.machine import bytes_said
-from acegames.system.threads import Team
+from acegames.system.tasks import Team
 
 CHUNK = 2**23  # cells that are solved together, at most; and where memory is short
 LEAST_CHUNK = 2**14
@@ -56,7 +56,7 @@ COUNTS = 8  # numbers that are counted
 def _lengths(shape: Shape, games: int) -> dict[str, int]:
     """Return how long the axes of `phases.Waiting` are for so many games."""
     own = {"rows": shape.rows, "2N": 2 * shape.players, "counts": COUNTS}
-    return own | {"G": games, "strips": -(-games // phases.STRIP)}
+    return own | {"G": games, "strips": -(-games // device.STRIP)}
 
 
 def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
@@ -70,8 +70,8 @@ def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
     fixed += largest * (2 * 8 * columns + 2)  # two layers
     fixed += rows * (2 * 8 * columns + 4 * (shape.players + sum(map(len, space.game.actions))))  # rewards twice
     answers = {"pairs": SEGMENT, "columns": columns, "records": SEGMENT, "entries": SEGMENT * shape.rows}
-    filed = 2 * room_bytes(phases.Filed, answers)
-    segment = room_bytes(phases.Waiting, _lengths(shape, SEGMENT)) + filed + filed // GROWING
+    filed = 2 * allocated_bytes(device.EncodedChunk, answers)
+    segment = allocated_bytes(device.Waiting, _lengths(shape, SEGMENT)) + filed + filed // GROWING
     most, segments = min(CHUNK // SEGMENT, -(-largest // SEGMENT)), (memory - fixed) // segment
     least = min(LEAST_CHUNK // SEGMENT, most)
     if segments < least:
@@ -105,11 +105,11 @@ class CardSolver(LayerByLayer):
         behind = ((0, self.shape.rows), (0, 0))  # kernels look at as many rows from a state's first on
         padded = np.pad(action, behind), np.pad(deviation, behind, constant_values=-1)
         self.choices = Choices(*map(card.upload, (*padded, first_action)))
-        self.waiting = room(phases.Waiting, _lengths(self.shape, self.chunk), card.empty)
+        self.waiting = allocate(device.Waiting, _lengths(self.shape, self.chunk), card.empty)
         counts = [np.asarray(cells.counts, np.int64) for cells in space.cells]  # reached cells before each of some
         numbers, ends = card.upload(np.concatenate(counts)), pointers(list(map(len, counts))).tolist()
         self.numbers = [numbers[a:b] for a, b in pairwise(ends)]
-        self.chunks = deque((Rooms(card), Rooms(card)))  # for encoded chunks, in turn
+        self.chunks = deque((DeviceBuffers(card), DeviceBuffers(card)))  # for encoded chunks, in turn
         self.sent = deque[Callable[[], None]](maxlen=len(self.chunks))  # receive the chunks in these rooms
 
     # -- as `LayerSolver` -------------------------------------------------------------------------
@@ -142,13 +142,13 @@ class CardSolver(LayerByLayer):
         for pieces, own in self.on.chunks(t0, self.chunk):
             chunk, counting = (
                 record._replace(first=pieces.start, begin=own.start),
-                phases.Counting(self.waiting, len(own)),
+                device.Counting(self.waiting, len(own)),
             )
             counts = self._solved(chunk, len(pieces), counting, t0, known)
             end = own.stop if by_cell else cells.before(own.stop)
             part, there = self._allocate(value[number:end], code[number:end], counts)
-            encoding = phases.Filing(counting, own.start, number, there, *where)
-            sent.append(self._encode(encoding, part, games=int(counts[phases.WAITING])))
+            encoding = device.Encoding(counting, own.start, number, there, *where)
+            sent.append(self._encode(encoding, part, games=int(counts[device.WAITING])))
             parts.append(part[2:])
             counted, number = counted + counts, end
 
@@ -160,14 +160,14 @@ class CardSolver(LayerByLayer):
             mixed = Mixed(np.broadcast_to(np.int64(0), (len(size),)), size, row, prob)
             if not len(size) and by_cell and total > cells.number:
                 code[cells.marks(total) == 0] = 0  # as the local engine leaves them where no answer is mixed
-            programs, repaired = int(counted[phases.WAITING]), int(counted[phases.OPEN])
+            programs, repaired = int(counted[device.WAITING]), int(counted[device.OPEN])
             return Answers(value, code, mixed, programs=programs, repaired=repaired)
 
         return [Answers(value, code, pending=arrived)], record.value
 
     # -- one chunk --------------------------------------------------------------------------------
 
-    def _record(self, t: int, after: Any) -> phases.Solving:
+    def _record(self, t: int, after: Any) -> device.Solving:
         """Return what kernels take for a layer, without the place of a chunk."""
         goal = self.stages.goal(t)
         if self.held is None or self.base.potential is not None:  # else all times have the same
@@ -177,14 +177,14 @@ class CardSolver(LayerByLayer):
         together = self.shape.together and goal.kind not in (EGALITARIAN, FAIR)
         code = self.code[: int(self.space.totals[t])]
         own = (reward, after, self.choices, asked, together, self._values(t), code, self.waiting)
-        return phases.Solving(self.on.layer(t), 0, 0, *own)
+        return device.Solving(self.on.layer(t), 0, 0, *own)
 
     def _values(self, t: int) -> Any:
         columns, total = 2 * self.shape.players, int(self.space.totals[t])
         return self.values[t % 2][: columns * total].reshape(columns, total)
 
     def _solved(
-        self, record: phases.Solving, pieces: int, counting: phases.Counting, t: int, known: RepairCache
+        self, record: device.Solving, pieces: int, counting: device.Counting, t: int, known: RepairCache
     ) -> Ints:
         """Solve the stage games of a chunk; return what was counted."""
         self.card.zero(self.waiting.counts)
@@ -193,23 +193,23 @@ class CardSolver(LayerByLayer):
             self.on.launch("plain", self.shape.blocks * self.card.processors, record)
         self.on.launch("left", LEFT_BLOCKS * self.card.processors, record)
         counts = self._count(counting)
-        if counts[phases.OPEN]:
-            self._repair(int(counts[phases.OPEN]), record, t, known)
+        if counts[device.OPEN]:
+            self._repair(int(counts[device.OPEN]), record, t, known)
             counts = self._count(counting)
         return counts
 
-    def _count(self, counting: phases.Counting) -> Ints:
+    def _count(self, counting: device.Counting) -> Ints:
         """Count and number the mixed answers."""
-        self.on.each("strips", -(-counting.cells // phases.STRIP), counting)
+        self.on.each("strips", -(-counting.cells // device.STRIP), counting)
         self.on.launch("numbers", 1, counting)
         fetched: Ints = self.card.fetch(self.waiting.counts)
         return fetched
 
-    def _repair(self, count: int, record: phases.Solving, t: int, known: RepairCache) -> None:
+    def _repair(self, count: int, record: device.Solving, t: int, known: RepairCache) -> None:
         """Solve the open games of a chunk in exact arithmetic, on the host."""
         lengths, stages = _lengths(self.shape, count), self.stages
-        games, answers = room(phases.OpenGames, lengths, self.card.empty), room(phases.Mended, lengths, np.zeros)
-        self.on.each("read_open", count, phases.Opening(self.waiting, games))
+        games, answers = allocate(device.OpenGames, lengths, self.card.empty), allocate(device.RepairedStages, lengths, np.zeros)
+        self.on.each("read_open", count, device.Opening(self.waiting, games))
         first, feasible, utility = map(self.card.fetch, games)
         every = np.arange(self.shape.rows)
         game, row = np.nonzero((feasible[:, None] >> every) & 1)
@@ -221,24 +221,24 @@ class CardSolver(LayerByLayer):
         answers.size[mixed.at] = mixed.size
         entry = every < answers.size[:, None]
         answers.row[entry], answers.prob[entry] = mixed.row, mixed.prob
-        there = phases.Mended(*map(self.card.upload, answers))
-        self.on.each("mend", count, phases.Mending(self.waiting, there, record.value, record.code))
+        there = device.RepairedStages(*map(self.card.upload, answers))
+        self.on.each("mend", count, device.Repairing(self.waiting, there, record.value, record.code))
 
-    def _allocate(self, value: Floats, code: NDArray[np.uint8], counts: Ints) -> tuple[phases.Filed, phases.Filed]:
+    def _allocate(self, value: Floats, code: NDArray[np.uint8], counts: Ints) -> tuple[device.EncodedChunk, device.EncodedChunk]:
         """Allocate an encoded chunk on the host and on the card.
 
         On the host values and codes have their place. On the card the chunk takes that of the chunk
         before the last, which arrives first.
         """
-        records, entries = int(counts[phases.RECORDS]), int(counts[phases.ENTRIES])
+        records, entries = int(counts[device.RECORDS]), int(counts[device.ENTRIES])
         here = value, code, np.empty(records, np.uint8), np.empty(entries, np.uint8), np.empty(entries)
         if len(self.sent) == self.sent.maxlen:
             self.sent[0]()
         self.chunks.rotate()
-        take, arrays = self.chunks[0].take, zip(phases.Filed._fields, list[NDArray[Any]](here), strict=True)
-        return phases.Filed(*here), phases.Filed(*(take(name, x.shape, x.dtype) for name, x in arrays))
+        take, arrays = self.chunks[0].take, zip(device.EncodedChunk._fields, list[NDArray[Any]](here), strict=True)
+        return device.EncodedChunk(*here), device.EncodedChunk(*(take(name, x.shape, x.dtype) for name, x in arrays))
 
-    def _encode(self, encoding: phases.Filing, here: phases.Filed, *, games: int) -> Callable[[], None]:
+    def _encode(self, encoding: device.Encoding, here: device.EncodedChunk, *, games: int) -> Callable[[], None]:
         """Encode a chunk on the card, and let it travel to its part of the layer's arrays."""
         self.on.each("file_cells", encoding.counted.cells, encoding)
         self.on.each("file_records", games, encoding)

@@ -16,22 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.kernels import phases
-from acegames.kernels.dense import SEGMENT, empty_line
+from acegames.kernels import device
+from acegames.kernels.dense import SEGMENT, allocate_line
 from acegames.kernels.lanes import ALONE
-from acegames.kernels.lockstep import group_room
-from acegames.kernels.phases import Layer, OwnCell, OwnGroup, OwnWork
-from acegames.kernels.records import Choices, Following, Written
-from acegames.kernels.stage import pure_room, workspace
-from acegames.kernels.teams import WARP, Team
+from acegames.kernels.lockstep import allocate_group
+from acegames.kernels.device import DeviceLayer, OwnCell, OwnGroup, OwnWork
+from acegames.kernels.records import Choices, NextLayer, StageGames
+from acegames.kernels.stage import pure_workspace, workspace
+from acegames.kernels.intrinsics import WARP, Warp
 from acegames.model.arrays import pointers
 from acegames.safety.cells import number_boxes
 from acegames.safety.explore import bit_starts
 from acegames.safety.space import Space
-from acegames.stage.kernel_form import deviation_table
+from acegames.stage.program import deviation_table
 from acegames.system.axes import example
 from acegames.system.cuda_card import RESIDENT
-from acegames.system.cuda_code import Recipe
+from acegames.system.cuda_code import KernelSpec
 
 GAMES = 64  # threads of a block where each solves any stage game
 THREADS_PER_BLOCK = 256  # of a block where each solves a regular one: a multiprocessor has registers for so many
@@ -44,8 +44,8 @@ FEW = 16  # joint actions up to which one thread solves any game as fast as a pr
 MOST_SHARED = 48 * 1024  # bytes of shared memory of a block of which a multiprocessor should have several
 SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227, (11, 0): 227}  # KB of a block
 LEAST_SHARED = 99  # KB of a block of other cards
-ROLLED = ("acegames.kernels.plain", "disable"), ("acegames.kernels.lockstep", "disable")
-UNROLLED = (("acegames.kernels.plain", "full"),)
+ROLLED = ("acegames.kernels.regular", "disable"), ("acegames.kernels.lockstep", "disable")
+UNROLLED = (("acegames.kernels.regular", "full"),)
 DEVIATIONS = "group.owner", "group.target", "group.told"
 NUMBERING = 1024  # threads of the block that numbers strips of cells
 
@@ -53,26 +53,26 @@ NUMBERING = 1024  # threads of the block that numbers strips of cells
 class KernelEntry(NamedTuple):
     """What the threads of a kernel do, the record that it takes, and the threads of a block."""
 
-    phases: tuple[Any, ...]
+    device: tuple[Any, ...]
     record: Any
     threads: int = SEGMENT
 
 
 EXPLORING = {
-    "heights": KernelEntry((phases.height_phase,), phases.Heights),
-    "reach": KernelEntry((phases.reached_rows_phase, phases.reach_phase), phases.Reaching),
-    "pack": KernelEntry((phases.pack_phase,), phases.Packing),
+    "heights": KernelEntry((device.find_height,), device.Heights),
+    "reach": KernelEntry((device.prepare_reached_rows, device.mark_successors), device.Reaching),
+    "pack": KernelEntry((device.pack_phase,), device.Packing),
 }
 SOLVING = {  # those first that take longest to compile
-    "left": KernelEntry((phases.left_phase,), phases.Solving, GAMES),
-    "cells": KernelEntry((phases.cell_rows_phase, phases.cell_phase), phases.Solving),
-    "plain": KernelEntry((phases.plain_phase,), phases.Solving),
-    "read_open": KernelEntry((phases.read_open_phase,), phases.Opening, GAMES),
-    "mend": KernelEntry((phases.mend_phase,), phases.Mending, GAMES),
-    "strips": KernelEntry((phases.strip_phase,), phases.Counting),
-    "numbers": KernelEntry((phases.sum_phase, phases.join_sums_phase, phases.number_phase), phases.Counting, NUMBERING),
-    "file_cells": KernelEntry((phases.file_cell_phase,), phases.Filing),
-    "file_records": KernelEntry((phases.file_record_phase,), phases.Filing),
+    "left": KernelEntry((device.solve_fallback_games,), device.Solving, GAMES),
+    "cells": KernelEntry((device.prepare_cell_rows, device.solve_pure_cell), device.Solving),
+    "plain": KernelEntry((device.solve_regular_by_thread,), device.Solving),
+    "read_open": KernelEntry((device.read_open_game,), device.Opening, GAMES),
+    "mend": KernelEntry((device.apply_repair,), device.Repairing, GAMES),
+    "strips": KernelEntry((device.count_strip,), device.Counting),
+    "numbers": KernelEntry((device.sum_strips, device.prefix_sums, device.number_phase), device.Counting, NUMBERING),
+    "file_cells": KernelEntry((device.encode_cell,), device.Encoding),
+    "file_records": KernelEntry((device.encode_mixed,), device.Encoding),
 }
 KERNELS = EXPLORING | SOLVING
 
@@ -109,8 +109,8 @@ class Shape:
     @cached_property
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
-        actions, team = np.array(self.actions), Team(0) if self.warp else None
-        own = _plain(group_room)(
+        actions, team = np.array(self.actions), Warp(0) if self.warp else None
+        own = _plain(allocate_group)(
             self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.uniform_actions
         )
         names, kind = ("whole", "owner", "target", "told"), np.int16 if own.table.size < 2**15 else np.int32
@@ -165,19 +165,19 @@ class Shape:
     def written(self) -> Any:
         """Room for one game."""
         cell, ptr, first_row, row = (np.empty(n, np.int64) for n in (1, 2, 1, self.rows))
-        return Written(cell, ptr, first_row, row, np.empty((self.rows, 2 * self.players)))
+        return StageGames(cell, ptr, first_row, row, np.empty((self.rows, 2 * self.players)))
 
 
-def _plain(making: Any) -> Any:
+def _plain(allocates: Any) -> Any:
     """Return the Python function of a compiled one."""
-    return making.py_func
+    return allocates.py_func
 
 
 @cache
-def kernel_spec(name: str, shape: Shape) -> Recipe:
+def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     """Return the kernel for a shape, always as the same object: cards know it by that."""
-    kernel, line = KERNELS[name], _plain(empty_line)((shape.rows, shape.outcomes))
-    made = Recipe(name, kernel.phases, kernel.threads, single=ALONE)
+    kernel, line = KERNELS[name], _plain(allocate_line)((shape.rows, shape.outcomes))
+    made = KernelSpec(name, kernel.phases, kernel.threads, single=ALONE)
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     if name == "heights":
         return replace(made, own=spent)
@@ -186,7 +186,7 @@ def kernel_spec(name: str, shape: Shape) -> Recipe:
     if name == "numbers":
         return replace(made, shared=np.empty((2, made.threads), np.int64))
     if name == "cells":
-        pure = _plain(pure_room)(shape.rows, shape.players)
+        pure = _plain(pure_workspace)(shape.rows, shape.players)
         made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
         in_shared = replace(made, beside=("written.utility",))
         return in_shared if in_shared.shared_bytes <= MOST_SHARED else made
@@ -199,7 +199,7 @@ def kernel_spec(name: str, shape: Shape) -> Recipe:
             made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.uniform_actions))
         )
         if shape.warp:
-            return replace(made, phases=(phases.warp_phase,), threads=WARP, shared=own_group, loops=ROLLED)
+            return replace(made, phases=(device.solve_regular_by_warp,), threads=WARP, shared=own_group, loops=ROLLED)
         table = shape.group.table
         tables = min(1024 * shape.shared // table.nbytes // WARP * WARP, THREADS_PER_BLOCK)
         if tables < FEWEST_THREADS:
@@ -260,11 +260,11 @@ class DeviceTables:
         made = kernel_spec(name, self.shape)
         self.card.launch(made, -(-count // made.threads), record)
 
-    def layer(self, t: int) -> Layer:
+    def layer(self, t: int) -> DeviceLayer:
         """Return the layer of time t < H, and the next."""
         here, there = (self._there.layer(k).boxes() for k in (t, t + 1))
-        after = Following(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
-        return Layer(here, self._pieces[self._boxes_of(t)], self.bits_of(t), self._there.steps(t), after)
+        after = NextLayer(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
+        return DeviceLayer(here, self._pieces[self._boxes_of(t)], self.bits_of(t), self._there.steps(t), after)
 
     def heights(self, t: int) -> Any:
         """Return the heights of a layer's lines."""

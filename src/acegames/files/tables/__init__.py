@@ -35,12 +35,13 @@ from acegames.files.tables.csv_parquet import (
 )
 from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
 from acegames.model.assemble import Names
-from acegames.model.costs.random import RandomCost
+from acegames.model.random_costs import RandomCost
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.table_columns import NumberedTable, column_lists, columns_of, cost_columns
-from acegames.model.to_table import column_names, table_pieces
-from acegames.model.watching import takes_progress
-from acegames.model.written import label_to_data, read_at, write_number
+from acegames.model.from_table import NumberedTable, column_lists, columns_of, cost_columns
+from acegames.model.to_data import column_names, table_pieces
+from acegames.model.user_functions import takes_progress
+from acegames.model.words import label_to_data, write_number
+from acegames.model.checks import read_at
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
@@ -48,9 +49,9 @@ from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import write_text
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
-from acegames.system.headers import VERSION, check_kind, check_version, read_header, strict_json
+from acegames.system.npz import VERSION, check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
-from acegames.system.memory import within_memory
+from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
@@ -66,7 +67,7 @@ def policy_frame(policy: Policy | Solution) -> Any:
     return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
 
 
-@within_memory("the table of the policy", SMALLER)
+@memory_guard("the table of the policy", SMALLER)
 @takes_progress("writing", "the policy")
 def write_policy(policy: Policy | Solution, path: FilePath, *, progress: OnProgress | bool | None = None) -> int:
     """Write a policy to `.csv` or `.parquet` and return the number of lines.
@@ -127,7 +128,7 @@ def game_frame(game: MarkovGame) -> Any:
     return _frame(game.to_table()[0])
 
 
-@within_memory("the table of the game", SMALLER)
+@memory_guard("the table of the game", SMALLER)
 def write_game(game: MarkovGame, path: FilePath) -> int:
     """Write a game's long table to `.csv` or `.parquet` and return the number of lines.
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
-from acegames.model.to_table import objects
-from acegames.model.written import label_to_data, show, unknown
+from acegames.model.to_data import objects
+from acegames.model.words import label_to_data
+from acegames.model.checks import show, unknown
 from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import writing
 from acegames.system.extras import optional

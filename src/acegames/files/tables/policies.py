@@ -21,19 +21,20 @@ from acegames.files.tables.csv_parquet import CHUNK, LabelFinder, TablePiece, la
 from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import exact
-from acegames.model.table_columns import check_columns
-from acegames.model.to_table import objects
-from acegames.model.written import read_exact, show, write_number
+from acegames.model.from_table import check_columns
+from acegames.model.to_data import objects
+from acegames.model.words import read_exact, write_number
+from acegames.model.checks import show
 from acegames.numerics import POLICY_SUM, WRITTEN_PRODUCT
-from acegames.policy.filing import by_player, file_layer, smallest_boxes, strategies_of
+from acegames.policy.layer import by_player, encode_layer, smallest_boxes, strategies_of
 from acegames.policy.layer import PolicyLayer, action_offsets, project
-from acegames.policy.player_records import RowIndex, marginals
+from acegames.policy.layer import RowIndex, marginals
 from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import LayerSpace
-from acegames.safety.graph import NodeLayer
+from acegames.safety.reduction import NodeLayer
 from acegames.safety.lattice import Lattice, lattice
-from acegames.system.progress import OnProgress, Teller
+from acegames.system.progress import OnProgress, ProgressReporter
 
 OUTCOMES = 2**20  # looked at together
 
@@ -51,7 +52,7 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
     TooLarge, before the first, where the policy does not list its pairs at some time.
     """
     spaces = [_space(policy, t) for t in range(policy.horizon)]
-    teller = Teller(
+    teller = ProgressReporter(
         progress, "writing", policy.horizon, sum(cells.number for space, _ in spaces if (cells := space.cells))
     )
     states = objects(policy.states) if labels else label_cells("state", policy.states)
@@ -238,7 +239,7 @@ class _Builder:
             raise TooLarge(f"t={t}: the amounts spent lie too far apart to number what is between", t) from None
         code, mixed = strategies_of(nodes, table, lines.prob)
         mixed = by_player(nodes, table, mixed, self.game) if self.independent else mixed
-        return file_layer(space, table, code, np.add.reduceat(lines.prob[:, None] * worth, first), mixed)[0]
+        return encode_layer(space, table, code, np.add.reduceat(lines.prob[:, None] * worth, first), mixed)[0]
 
     def _rows(self, table: Layer, lines: _PolicyLines) -> tuple[Ints, Ints]:
         """Check the lines, and return the row of each and the pointers from pairs to lines."""
