@@ -60,14 +60,14 @@ class Recorder(RayTasks):
         super().__init__(*args, **options)
         self.record, self.begun, self.made = record, time.time(), {}
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
         """Ask for a task, and write down which blocks it is given."""
         inside = [x for own in what if isinstance(own, list) for x in own if hasattr(x, "place")]
         index = len(self.record.tasks)
         given, fetched = ([self._maker(x) for x in several] for several in (blocks, inside))
         layer, pieces = (what.t0, 1) if function is solve_parts else (-1, 0)
         self.record.tasks.append(Ran(function.__name__, given, fetched, layer, pieces, self._clock(), at))
-        handles = super().run(function, shared, what, blocks, made=made, told=told, at=at, work=work)
+        handles = super().run(function, shared, what, blocks, made=made, on_done=on_done, at=at, work=work)
         for k, handle in enumerate(handles):
             self.made[id(handle.place)] = (index, k, handle.place)  # which stays, so that the number is its own
         self.record.tasks[index].asked = self._clock()

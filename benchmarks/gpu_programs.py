@@ -142,7 +142,7 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     rows = shape.rows
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     own = OwnCell(spent, shape.written, ends, pure_workspace.py_func(rows, players))
-    read = KernelSpec("read", (read_phase,), SEGMENT, own=own, beside=kernel_spec("cells", shape).beside, single=ALONE)
+    read = KernelSpec("read", (read_phase,), SEGMENT, own=own, shared_fields=kernel_spec("cells", shape).shared_fields, scalar_types=ALONE)
     times = max(games // MOST_DRAWN, 1)
     written, choices, goal = some_games(actions, concept, games // times, pure=True)
     solving = room_on_card(card, shape, games, choices, goal)

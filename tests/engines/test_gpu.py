@@ -342,7 +342,7 @@ def test_tables_of_plain_games_fill_shared_memory():
             made, table = kernel_spec("plain", shape), shape.group.table.nbytes
             assert made.threads % 32 == 0 and 64 <= made.threads <= 256
             assert made.shared_bytes <= 1024 * shape.shared
-            if made.beside:
+            if made.shared_fields:
                 assert made.threads == 256 or (made.threads + 32) * table > 1024 * shape.shared
             else:
                 assert 64 * table > 1024 * shape.shared and made.shared_bytes == 0

@@ -51,7 +51,7 @@ def test_nothing_is_fused(name, shape):
     assert len(ours) == (name == "left") and len(pivots) <= 2 * len(ours), "what is large is there once"
     if warp:
         assert "ld.shared" in ptx and ".local" not in ptx, "a warp works in shared memory"
-    if made.loops == UNROLLED:
+    if made.unroll == UNROLLED:
         assert ".const" not in ptx and stack < made.stack_bytes, "tables and memory have gone into the code"
 
 
@@ -115,8 +115,8 @@ def test_a_key_for_what_kernels_know():
     action[0, 0], told[0] = 2, 2
     others = [
         kernel_spec("plain", SHAPE),
-        replace(made, loops=ROLLED),
-        replace(made, known=made.known[:3]),
+        replace(made, unroll=ROLLED),
+        replace(made, constants=made.known[:3]),
         replace(made, own=room._replace(choices=room.choices._replace(action=action))),
         replace(made, own=room._replace(group=room.group._replace(told=told))),
     ]

@@ -38,9 +38,9 @@ class Sending(SerialTasks):
     def put(self, content):
         return Held(sent(content))
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
         self.asked.append((function.__name__, what, sum(map(_bytes, (block.fetch() for block in blocks)))))
-        found = SerialTasks.run(self, function, shared, sent(what), blocks, made=made, told=told and (lambda x: told(sent(x))))
+        found = SerialTasks.run(self, function, shared, sent(what), blocks, made=made, on_done=on_done and (lambda x: on_done(sent(x))))
         return [Held(sent(block.fetch())) for block in found]
 
 

@@ -42,7 +42,7 @@ class Shuffled:
 
     put = share
 
-    def run(self, function, shared, what, blocks=(), *, made=1, told=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
         handles = [Later() for _ in range(made)]
 
         def make():
@@ -55,8 +55,8 @@ class Shuffled:
             self.ran += 1
             for handle, content in zip(handles, found, strict=True):
                 handle.content, handle.make = sent(content), None
-            if told is not None:
-                told(sent(numbers))
+            if on_done is not None:
+                on_done(sent(numbers))
 
         task = make
         for handle in handles:

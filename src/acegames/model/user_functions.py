@@ -33,7 +33,7 @@ SEED = {"seed": "rng=... takes a seed, or a Generator"}
 TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
-def public(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def check_call(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator for a public function: TypeErrors about arguments use its public name.
 
     `instead` says what to write in place of an argument that it does not have. An object that has a

@@ -134,7 +134,7 @@ class BlockFinding:
             results[went.place.number] = went
 
         own = [led for went, led in pieces if box is not None and went.led_box is not None and went.led_box.meets(box)]
-        return self._tasks.run(go_forward, self._shared, ForwardRequest(place, box), own, made=2, told=note)
+        return self._tasks.run(go_forward, self._shared, ForwardRequest(place, box), own, made=2, on_done=note)
 
     def _alive(self, times: list[list[PairBlock]], last: int) -> tuple[list[list[PairBlock]], int]:
         """Drop pairs without a safe row, at no time after `last`; and the first time of any."""
@@ -151,7 +151,7 @@ class BlockFinding:
             for k, piece in enumerate(times[t]):
                 ahead = [] if t == last else [x.keys for x in self._led(t, piece.box, remaining[t + 1])]
                 what = KeepRequest(BlockNumber(t, k), piece.box, sure=t == last)
-                (keys,) = self._tasks.run(keep_alive, self._shared, what, [piece.keys, *ahead], told=note)
+                (keys,) = self._tasks.run(keep_alive, self._shared, what, [piece.keys, *ahead], on_done=note)
                 alive.append(replace(piece, keys=keys))
             remaining[t] = alive
         self._tasks.finish()
@@ -175,7 +175,7 @@ class BlockFinding:
                 blocks = [piece.keys, *own, *(x.keys for x in self._led(t, piece.box, ahead))]
                 what = KeepRequest(BlockNumber(t, k), piece.box, sure=t == begin, before=len(own))
                 keys, leads = self._tasks.run(
-                    keep_reached, self._shared, what, blocks, made=2, told=lambda x: results.update({x.place: x})
+                    keep_reached, self._shared, what, blocks, made=2, on_done=lambda x: results.update({x.place: x})
                 )
                 led.append((replace(piece, keys=keys), leads))
             remaining[t], before = [piece for piece, _ in led], led
@@ -270,7 +270,7 @@ class BlockJudging:
                 led = [x for x in after if self._context.ways.meet(t, piece.box, x[0].box)]
                 blocks = [piece.keys, *chain.from_iterable((x.keys, known) for x, known in led)]
                 what = JudgeRequest(BlockNumber(t, k), piece.box, self._base[t], merged, counts[t])
-                (known,) = self._tasks.run(judge, self._shared, what, blocks, told=state.note)
+                (known,) = self._tasks.run(judge, self._shared, what, blocks, on_done=state.note)
                 here.append((piece, known))
             after = here
         self._tasks.finish()

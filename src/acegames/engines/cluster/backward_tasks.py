@@ -139,7 +139,7 @@ class BackwardTasks:
             made = len(returned) + what.gives_halo + (1 if self.context.together else len(times))
             work = tile.work(p)
             new = self.tasks.run(
-                solve_parts, self.shared, what, inputs, made=made, told=self._take_reports, at=at, work=work
+                solve_parts, self.shared, what, inputs, made=made, on_done=self._take_reports, at=at, work=work
             )
             first_values |= dict(zip(returned, new, strict=False))
             halos |= {p: new[len(returned)]} if what.gives_halo else {}
@@ -208,7 +208,7 @@ class BackwardTasks:
                 continue
             for order in orders:
                 self.handed[order.form.t] = order
-                self.tasks.run(write_there, self.shared, order, made=0, told=self._taken)
+                self.tasks.run(write_there, self.shared, order, made=0, on_done=self._taken)
         while self.unseen:
             self._write_here([self.handed.pop(self.unseen.pop())])
 

@@ -156,7 +156,7 @@ def _ask_marks(
             inputs = [*_heights_for(layout, heights, t0, t1, k), *(arriving[k][j] for j in sources)]
             what = (t0, t1, k, roots.get(k) if t0 == 0 else None, sources)
             number_made, place = t1 - t0 + len(needed), (k + at) / cuts[t0].blocks
-            made = tasks.run(make_marks, shared, what, inputs, made=number_made, told=take_counts, at=place)
+            made = tasks.run(make_marks, shared, what, inputs, made=number_made, on_done=take_counts, at=place)
             for t in range(t0, t1):
                 marks[t].append(made[t - t0])
             for j, block in zip(needed, made[t1 - t0 :], strict=True):
@@ -290,7 +290,7 @@ class _ListingPasses:
             own, following = list[Block](), [list[Block]() for _ in (self.needed[t + 1] if t < self.H else [])]
             for k, blocks in enumerate(needed):
                 reads = [*inputs(t, k), *arriving[k]]
-                made, *sent = self.tasks.run(task, self.shared, (t, k), reads, made=1 + len(blocks), told=done)
+                made, *sent = self.tasks.run(task, self.shared, (t, k), reads, made=1 + len(blocks), on_done=done)
                 own.append(made)
                 for j, block in zip(blocks, sent, strict=True):
                     following[j].append(block)

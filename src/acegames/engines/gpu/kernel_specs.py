@@ -177,7 +177,7 @@ def _plain(allocates: Any) -> Any:
 def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     """Return the kernel for a shape, always as the same object: cards know it by that."""
     kernel, line = KERNELS[name], _plain(allocate_line)((shape.rows, shape.outcomes))
-    made = KernelSpec(name, kernel.phases, kernel.threads, single=ALONE)
+    made = KernelSpec(name, kernel.phases, kernel.threads, scalar_types=ALONE)
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     if name == "heights":
         return replace(made, own=spent)
@@ -188,7 +188,7 @@ def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     if name == "cells":
         pure = _plain(pure_workspace)(shape.rows, shape.players)
         made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
-        in_shared = replace(made, beside=("written.utility",))
+        in_shared = replace(made, shared_fields=("written.utility",))
         return in_shared if in_shared.shared_bytes <= MOST_SHARED else made
     if name == "left":
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
@@ -199,13 +199,13 @@ def kernel_spec(name: str, shape: Shape) -> KernelSpec:
             made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.uniform_actions))
         )
         if shape.warp:
-            return replace(made, phases=(device.solve_regular_by_warp,), threads=WARP, shared=own_group, loops=ROLLED)
+            return replace(made, phases=(device.solve_regular_by_warp,), threads=WARP, shared=own_group, unroll=ROLLED)
         table = shape.group.table
         tables = min(1024 * shape.shared // table.nbytes // WARP * WARP, THREADS_PER_BLOCK)
         if tables < FEWEST_THREADS:
             return replace(made, threads=THREADS_PER_BLOCK, own=own_group)
         loops = UNROLLED if shape.uniform_actions and table.size <= MOST_UNROLLED else ()
-        return replace(made, threads=tables, own=own_group, beside=("group.table",), loops=loops)
+        return replace(made, threads=tables, own=own_group, shared_fields=("group.table",), unroll=loops)
     return made
 
 
