@@ -38,8 +38,3 @@ def test_a_name_that_there_is_not():
         ace.solv  # noqa: B018
     with pytest.raises(ImportError):
         from acegames import solv  # noqa: F401
-
-
-def test_the_earlier_name_of_on_progress_warns():
-    with pytest.warns(DeprecationWarning, match=r"use acegames\.OnProgress"):
-        assert ace.Report is ace.OnProgress
