@@ -83,7 +83,7 @@ def time_programs(
         card.launch(made, shape.blocks * card.processors, given)
         card.synchronise()
         seconds.append(time.perf_counter() - began)
-    left = card.fetch(given.waiting.left)[: int(card.fetch(given.waiting.counts)[FALLBACK])]
+    left = card.fetch(given.waiting.fallback)[: int(card.fetch(given.waiting.counts)[FALLBACK])]
     same = agrees(card, given, written, choices, goal, left, compared)
     speed = f"{games / min(seconds):.3g} programs/s, {len(left) / games:.1%} not plain"
     allocate = f"{made.shared_bytes:,} bytes of shared memory a block"
@@ -93,7 +93,7 @@ def time_programs(
 def shape_of(card: Any, actions: tuple[int, ...], concept: Any) -> Shape:
     """The shape of a game all of whose states have these actions."""
     shared = SHARED.get(card.capability, LEAST_SHARED)
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.told), alike=True, shared=shared)
+    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), alike=True, shared=shared)
     return replace(shape, warp=shape.wants_warp)
 
 

@@ -111,7 +111,7 @@ def test_a_key_for_what_kernels_know():
     """Tables that are constants, and loops that are unrolled, are part of the code."""
     made, given = kernel_spec("plain", ALIKE["3x3 alike"]), example_arguments("plain")
     room = made.own
-    action, told = room.choices.action.copy(), room.group.told.copy()
+    action, told = room.choices.action.copy(), room.group.recommended.copy()
     action[0, 0], told[0] = 2, 2
     others = [
         kernel_spec("plain", SHAPE),

@@ -45,7 +45,7 @@ def reach(threads, blocks, shared, own, given):
 def pack(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         for thread in range(threads - 1, -1, -1):
-            device.pack_phase(thread, block, threads, blocks, shared, own, given)
+            device.pack_marks(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel
@@ -121,7 +121,7 @@ def numbers(threads, blocks, shared, own, given):
         for thread in range(threads - 1, -1, -1):
             device.prefix_sums(thread, block, threads, blocks, shared, own, given)
         for thread in range(threads - 1, -1, -1):
-            device.number_phase(thread, block, threads, blocks, shared, own, given)
+            device.number_strips(thread, block, threads, blocks, shared, own, given)
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Kernels of a team as plain Python, which watches every access to memory.
+"""Kernels of a warp as plain Python, which watches every access to memory.
 
 The functions are those of the product, with Python's own `get`, `put` and so on, and one lane. Two
-seats *race* where they come to one place between two waits and one of them writes: on a GPU, whose
-threads do not go through the seats one after the other, anything could happen.
+lanes *race* where they come to one place between two calls of syncwarp and one of them writes: on a GPU, whose
+threads do not go through the lanes one after the other, anything could happen.
 """
 
 import sys
@@ -14,38 +14,38 @@ import numpy as np
 from acegames.kernels import batches, device, lockstep, regular
 from acegames.kernels.intrinsics import ACROSS, SCANNERS, WARP
 
-EVERYONE = -1  # between phases all threads do the same
-Access = namedtuple("Access", "seat writes line")
+EVERYONE = -1  # between device functions all threads do the same
+Access = namedtuple("Access", "lane writes line")
 
 
 class Watch:
-    """Which seats have come to which places since the last wait, and the races among them."""
+    """Which lanes have come to which places since the last syncwarp, and the races among them."""
 
     def __init__(self, without=None):
-        self.seat, self.without = EVERYONE, without  # the line of a wait that is left out
-        self.seen, self.races, self.waits, self.places = {}, [], set(), 0
+        self.lane, self.without = EVERYONE, without  # the line of a syncwarp that is left out
+        self.seen, self.races, self.syncs, self.places = {}, [], set(), 0
 
-    def wait(self, team):
+    def syncwarp(self, warp):
         """Everyone is here, and goes on."""
-        self.seat, line = EVERYONE, _line(1)
-        self.waits.add(line)
+        self.lane, line = EVERYONE, _line(1)
+        self.syncs.add(line)
         if line != self.without:
             self.seen = {}
 
-    def seat_of(self, k, team):
-        """The seat that works from now on."""
-        self.seat = k ^ team.order
-        return self.seat
+    def lane_id_of(self, k, warp):
+        """The lane that works from now on."""
+        self.lane = k ^ warp.order
+        return self.lane
 
     def come_to(self, place, *, writes):
-        """An access by the present seat."""
+        """An access by the present lane."""
         before = self.seen.setdefault(place, [])
-        mine = Access(self.seat, writes, _line(2))
+        mine = Access(self.lane, writes, _line(2))
         if mine in before:
             return
-        if writes and self.seat == EVERYONE:
+        if writes and self.lane == EVERYONE:
             self.races.append((mine, mine))
-        self.races += ((x, mine) for x in before if x.seat != self.seat and (x.writes or writes))
+        self.races += ((x, mine) for x in before if x.lane != self.lane and (x.writes or writes))
         before.append(mine)
 
 
@@ -88,8 +88,8 @@ def watched(watch, record):
     return type(record)(*(watched(watch, x) for x in record)) if isinstance(record, tuple) else record
 
 
-def take(counter, count):
-    """As `sharing.take`: atomic, so that nobody races."""
+def fetch_add(counter, count):
+    """Add and return what was there, as `intrinsics.fetch_add`: atomic, so that nobody races."""
     counter.values[0] += count
     return counter.values[0] - count
 
@@ -99,11 +99,11 @@ def _scatter(memory, where_to, row, begin, x):
 
 
 IN_PYTHON = {
-    "spread": np.float64,
+    "broadcast": np.float64,
     "where": lambda chosen, a, b: np.float64(a if chosen else b),
-    "magnitude": lambda x: np.float64(abs(x)),
-    "again": np.float64,
-    "anywhere": bool,
+    "absolute": lambda x: np.float64(abs(x)),
+    "opaque": np.float64,
+    "any_lane": bool,
     "lane_count": lambda memory: 1,
     "get": lambda memory, place: np.float64(memory[place, 0]),
     "put": lambda memory, place, x: memory.__setitem__((place, 0), x),
@@ -111,23 +111,23 @@ IN_PYTHON = {
     "scatter": _scatter,
     "max": lambda a, b: a if a > b else b,  # as compiled: which of two equal zeros it is
     "min": lambda a, b: a if a < b else b,
-    "seats": lambda team: WARP,
-    "rank": lambda seat: seat,
-    "size_of": lambda seat: WARP,
-    "scanners": lambda seat: SCANNERS,
-    "mine": lambda seat, count: range(seat, count, WARP),
-    "leads": lambda seat: seat == 0,
-    "my_rows": lambda seat, count: range(seat // ACROSS, count, WARP // ACROSS),
-    "my_fours": lambda seat, count: range(seat % ACROSS, count, 4 * ACROSS),
-    "meet": lambda team: None,
-    "ones": lambda word: int(word).bit_count(),
-    "take": take,
+    "own_lanes": lambda warp: WARP,
+    "lane_index": lambda lane_id: lane_id,
+    "warp_size": lambda lane_id: WARP,
+    "scanners": lambda lane_id: SCANNERS,
+    "strided": lambda lane_id, count: range(lane_id, count, WARP),
+    "is_lane0": lambda lane_id: lane_id == 0,
+    "strided_rows": lambda lane_id, count: range(lane_id // ACROSS, count, WARP // ACROSS),
+    "strided_fours": lambda lane_id, count: range(lane_id % ACROSS, count, 4 * ACROSS),
+    "syncthreads": lambda warp: None,
+    "popcount": lambda word: int(word).bit_count(),
+    "fetch_add": fetch_add,
 }
 
 
 def in_python(watch):
-    """What `phases.warp_phase` is, and calls, in Python."""
-    given = IN_PYTHON | {"wait": watch.wait, "seat_of": watch.seat_of}
+    """What `device.solve_regular_by_warp` is, and calls, in Python."""
+    given = IN_PYTHON | {"syncwarp": watch.syncwarp, "lane_id_of": watch.lane_id_of}
     found = {}
     for module in (regular, lockstep, batches, device):
         space = {name: x for name, x in vars(module).items() if not hasattr(x, "py_func")}

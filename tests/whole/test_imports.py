@@ -204,7 +204,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
     }
     compiling = ("system.compiled", "system.linking", "system.cuda_code")
-    compiling += tuple(f"kernels.{name}" for name in ("bits", "hints", "lanes", "sharing", "teams"))
+    compiling += tuple(f"kernels.{name}" for name in ("intrinsics", "lanes"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name in MODULES:
         top = {module.split(".")[0] for node in tree_of(name).body for module in imported(node)}

@@ -159,7 +159,11 @@ def choices_of(space: Space, concept: Concept) -> Choices:
 
 
 class Buffers(NamedTuple):
+<<<<<<< HEAD
     """The arrays of one thread: for the answers of some games, and for games that are left."""
+=======
+    """Room for the answers of some games (`records.StageAnswers`), and for games that are left."""
+>>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
 
     lot: int  # cells that are taken at a time
     mixed_cell: Ints
@@ -169,9 +173,15 @@ class Buffers(NamedTuple):
     open: Ints
     rest: StageGames
 
+<<<<<<< HEAD
     def answers(self, out: LayerOutput) -> records.Answers:
         """Return the record that kernels write answers to."""
         return records.Answers(out.value.T, out.code, *self[1:6])
+=======
+    def answers(self, room: Room) -> records.StageAnswers:
+        """Return what kernels write to."""
+        return records.StageAnswers(room.value.T, room.code, *self[1:6])
+>>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
 
 
 def buffers_for(data: LayerData, games: int) -> Buffers:
@@ -230,8 +240,13 @@ class Programs(_Concept):
                 mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
         return Answers(*out, more=tuple(mixed), open=opened, programs=programs)
 
+<<<<<<< HEAD
     def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.Answers) -> Answers:
         """Solve the first `count` written games with the kernel that solves any game."""
+=======
+    def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.StageAnswers) -> Answers:
+        """Return the answers of the first written games, whether they are plain or not."""
+>>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
         from acegames.kernels.batches import solve_written
 
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
@@ -266,7 +281,7 @@ class Programs(_Concept):
         return added
 
 
-def _mixed(answers: records.Answers, count: int) -> Mixed:
+def _mixed(answers: records.StageAnswers, count: int) -> Mixed:
     if not count:
         return PURE_ONLY
     ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
