@@ -125,10 +125,8 @@ def test_what_such_a_file_states_is_compared_by_verify():
 def test_values_that_are_not_kept_are_asked_for_in_vain(tmp_path):
     game, lean = small(), ace.solve(small(), ace.CE(), keep_values=False)
     start, nothing = game.states[0], (0, 0)
-    state, total = np.zeros(1, dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
     asked = [
         lambda: lean.policy.values(0, start, nothing),
-        lambda: lean.policy.lookup_values(0, state, total),
         lambda: lean.report(tmp_path / "page.html"),
     ]
     for ask in asked:

@@ -103,7 +103,7 @@ def test_contents(built):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     tracked = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.is_file()}
-    checker = "acegames/verifier/ace_check.py"
+    checker = "acegames/proofs/ace_check.py"
     assert {n for n in names if ".dist-info/" not in n} == {n for n in tracked if "__pycache__" not in n} | {checker}
     assert "acegames/py.typed" in names and "acegames/report/assets/uplot.min.js" in names
     assert {"LICENSE", "uplot.LICENSE.txt"} <= {Path(name).name for name in names if "/licenses/" in name}

@@ -139,7 +139,7 @@ def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeAr
         attained = ((least[box][:, dims] <= spent_kept) & (lowest | (spent_kept <= most[box][:, dims]))).all(axis=1)
     if policy.reached is not None:
         policy.reached.fill_sums(total)
-    pair = np.where(attained, policy.pairs(t, state, total), -1)
+    pair = np.where(attained, policy.internals.pairs(t, state, total), -1)
     order = np.lexsort((*total[:, keys[::-1]].T, box))
     order = order[pair[order] >= 0]
     size = np.bincount(box[order], minlength=len(space.states))

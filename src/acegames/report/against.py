@@ -147,7 +147,7 @@ def other_records(view: View, other: View, chosen: Chosen) -> list[list[Any]]:
         there, known = _translated(view, other, total)
         known &= state < len(other.game.states)
         pair = np.full(len(state), -1, dtype=np.int64)
-        pair[known] = other.policy.pairs(t, state[known], there[known])
+        pair[known] = other.policy.internals.pairs(t, state[known], there[known])
         layer, at = other.policy.layers[t], np.flatnonzero(pair >= 0)
         ptr, row, prob = layer.strategies(state[at], pair[at])
         values = layer.values_at(pair[at])

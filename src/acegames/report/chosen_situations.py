@@ -143,7 +143,7 @@ def describe(
 def _of_stage(view: View, stage: StageView, reasons: Reasons) -> list[list[Any]]:
     layer = view.counted.layer(stage.t)
     values = view.values(stage.t, stage.state, stage.total)
-    pair = view.policy.pairs(stage.t, stage.state, stage.total)
+    pair = view.policy.internals.pairs(stage.t, stage.state, stage.total)
     ptr, row, prob = view.policy.layers[stage.t].strategies(stage.state, pair)
     records, leaving = [], best_deviations(view, stage)
     for p, s in enumerate(stage.state.tolist()):
@@ -253,7 +253,7 @@ def _ranks(column: Ints) -> Ints:
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     states = np.full(len(total), state)
-    pair = view.policy.pairs(t, states, total)
+    pair = view.policy.internals.pairs(t, states, total)
     layer = view.policy.layers[t]
     ptr, row, prob = layer.strategies(states, pair)
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]

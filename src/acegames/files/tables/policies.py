@@ -156,7 +156,7 @@ def policy_from_pieces(
     dims = tuple(range(len(game.constraints)))
     policy = build_policy(game, whole.units, dims, layers[::-1], concept, None, memory.rounding)
     start = np.array([s for s, _ in game.initial], dtype=np.int64)
-    missing = policy.pairs(0, start, np.tile(whole.start, (len(start), 1))) < 0
+    missing = policy.internals.pairs(0, start, np.tile(whole.start, (len(start), 1))) < 0
     if missing.any():
         spot = place(0, game.states[int(start[np.argmax(missing)])])
         spent = f"{whole.spent(whole.start)!r} spent" if whole.start.any() else "nothing spent"
