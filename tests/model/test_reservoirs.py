@@ -313,7 +313,7 @@ def test_a_charge_of_any_size_is_judged_alike(charge):
 
 def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
     """The certificate is the same, however pairs are numbered."""
-    from acegames.verifier import pair_keys
+    from acegames.verifier.basics import LIMITS
 
     for seed in range(25):
         game = oracle.random_game(np.random.default_rng([seed, 4]), costs="signed", reservoirs=True)
@@ -322,7 +322,7 @@ def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
         policy = ace.solve(game).policy
         wanted = ace.verify(game, policy)
         with monkeypatch.context() as patch:
-            patch.setattr(pair_keys, "_MIRRORED", 0)
+            patch.setattr(LIMITS, "aliases", 0)
             found = ace.verify(game, policy)
         assert found.ok and wanted.ok and found.pairs == wanted.pairs
         assert found.max_spent.tolist() == wanted.max_spent.tolist()

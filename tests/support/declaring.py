@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 
 class Declares:
-    """A policy that says what a solved one says, and declares as told which spendings are alike."""
+    """A policy that says what a solved one says, and declares as asked to which spendings make no difference."""
 
-    def __init__(self, policy, alike=None):
-        self.policy, self._alike = policy, alike
+    def __init__(self, policy, flat_below=None):
+        self.policy, self._flat_below = policy, flat_below
         self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
         self.concept, self.game_digest = policy.concept, policy.game_digest
 
@@ -17,5 +19,6 @@ class Declares:
     def lookup(self, t, state, total):
         return self.policy.lookup(t, state, total)
 
-    def alike(self, t):
-        return self.policy.alike(t) if self._alike is None else self._alike(t)
+    @property
+    def internals(self):
+        return SimpleNamespace(flat_below=self._flat_below or self.policy.internals.flat_below)

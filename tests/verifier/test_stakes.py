@@ -23,10 +23,19 @@ PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
+<<<<<<< HEAD:tests/verifier/test_stakes.py
 @pytest.fixture
 def way(both_passes, monkeypatch):
     """Both ways to a verdict, with few keys."""
     monkeypatch.setattr("acegames.verifier.pair_keys._DENSE", 0)
+=======
+@pytest.fixture(params=["plain", "compiled"])
+def way(request, monkeypatch):
+    """Both ways to a verdict."""
+    if request.param == "plain":
+        take_plain_passes(monkeypatch)
+    monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
+>>>>>>> f21aabbf (CROSS: engines say what verify needs of them, tests set LIMITS):tests/whole/test_stakes.py
 
 
 class FromTable:

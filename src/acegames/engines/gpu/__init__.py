@@ -55,6 +55,11 @@ class GPUEngine:
         if type(self.host) is not LocalEngine:
             raise InvalidOption(f"host: got {self.host!r:.60}, must be a LocalEngine")
 
+    @property
+    def threads(self) -> int | None:
+        """Threads of the host."""
+        return self.host.threads
+
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs and memory of a solve; the time is that of the local engine."""
         return self.host.estimate(game, lattice, concept)

@@ -1,0 +1,269 @@
+"""The engine for games that outgrow a machine: the same answer, in blocks on a cluster."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.engines import EngineResult, OnProgress
+from acegames.engines.answers import Failure
+from acegames.engines.backward import root_values
+from acegames.engines.baseline import baseline
+from acegames.engines.cluster.cutting import Cut, with_blocks
+from acegames.engines.cluster.explored import BLOCK_CELLS, Beside, Explored, explore, explore_here, tile_counts
+from acegames.engines.cluster.known import SMALL_BYTES, Known, is_small
+from acegames.engines.cluster.listing import Lists
+from acegames.engines.cluster.parts import Runs, Setting, forget
+from acegames.engines.cluster.solving import Backward
+from acegames.engines.cluster.strips import Stretch, Strips, stretches_of, strips_of
+from acegames.engines.cluster_forecast import STRETCH_BLOCK, block_seconds
+from acegames.engines.forecast import Estimate, block_cells, estimate_space, stage_seconds
+from acegames.engines.layer_store import InMemory, LayerStore
+from acegames.engines.local import (
+    REACHED_BYTES,
+    RUN,
+    LocalEngine,
+    predicted_with,
+    reached_bytes,
+    reached_pairs,
+    stages_of,
+)
+from acegames.engines.none_found import failed
+from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats, Ints
+from acegames.model.game import MarkovGame
+from acegames.policy.layer import answers
+from acegames.safety.explore import pieces
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space
+from acegames.system.extras import check_installed
+from acegames.system.machine import available_memory, bytes_said
+from acegames.system.ray_connection import place_of
+from acegames.system.tasks import Tasks
+
+EXPLORED = 16  # times as many cells are explored in a task as stage games are solved
+
+
+class InBlocks(ABC):
+    """An engine that solves a game in blocks, wherever tasks run."""
+
+    block: int | None
+    dense: bool | None
+    small: ClassVar[int] = SMALL_BYTES  # that exploring a game may take for this process to do it
+
+    @abstractmethod
+    def tasks(self) -> Tasks:
+        """Return where tasks run."""
+
+    def check_installed(self) -> None:
+        """Raise MissingExtra where a package is missing, before any work."""
+
+    def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
+        """Lay out the boxes of a game; cheap."""
+        return LocalEngine(dense=self.dense).plan(game, lattice)
+
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve on this machine without doing it."""
+        return LocalEngine().estimate(game, lattice, concept)
+
+    def solve(
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore | None = None,
+    ) -> EngineResult | None:
+        """Return the equilibrium, or None when no policy keeps the budgets."""
+        store = InMemory() if store is None else store
+        try:
+            with self.tasks() as tasks:
+                return self._solve(tasks, game, lattice, concept, progress, store)
+        finally:
+            forget()
+
+    def _solve(
+        self,
+        tasks: Tasks,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+    ) -> EngineResult | None:
+        planned = self.plan(game, lattice)
+        strips = self._strips(planned, concept, tasks)
+        explored = self._explore(tasks, planned, concept, strips)
+        if not explored.space.feasible:
+            return None
+        stretches = []
+        if strips and explored.space.dense:
+            stretches = stretches_of(strips, explored.layout.cuts, tile_counts(explored))
+        with Beside(tasks, planned, lattice, REACHED_BYTES, self._explored, self.small) as beside:
+            return self._solved(tasks, explored, stretches, lattice, concept, progress, store, beside)
+
+    def _explore(self, tasks: Tasks, planned: Space, concept: Concept, strips: Strips | None) -> Explored:
+        """Find the cells that are reached: those of a small game in this process."""
+        part = self._most(planned, concept, planned.totals, tasks.workers)
+        if is_small(planned, self.small):
+            return explore_here(tasks, planned, self._explored, part, strips)
+        return explore(tasks, planned, None, self._explored, part, strips)
+
+    def _solved(
+        self,
+        tasks: Tasks,
+        explored: Explored,
+        stretches: list[Stretch],
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+        beside: Beside,
+    ) -> EngineResult:
+        space = explored.space
+        predicted = predicted_with(store, estimate_space(space, concept, None), space)
+        check_driver(predicted)
+        setting = self._setting(tasks, explored, stretches, concept, store)
+        failure = partial(_failed, space, lattice, concept)
+        solved = Backward(tasks, setting, explored, stretches, store, progress, failure, beside.check).run()
+        counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
+        layers = [x.layer for x in reversed(solved)]
+        found = EngineResult(root_values(space, layers[0]), layers, space.dims, *counts)
+        found = setting.base.back(found, store.keep)
+        allowed = reached_bytes(space, predicted, concept, store)
+        reached = reached_pairs(
+            space, lattice, lambda exact: beside.space() or explore(tasks, exact, allowed, self._explored).space
+        )
+        return replace(found, reached=reached, ran=tasks.account())
+
+    @property
+    def _explored(self) -> int | None:
+        """Cells of the blocks that are explored, which takes far less than to solve them."""
+        return None if self.block is None else EXPLORED * self.block
+
+    def _strips(self, space: Space, concept: Concept, tasks: Tasks) -> Strips | None:
+        """Return how layers are cut that are too small for a task."""
+        wanted = STRETCH_BLOCK / self._each(space, concept) if self.block is None else self.block
+        return strips_of(space, wanted, tasks.workers, self._explored or BLOCK_CELLS)
+
+    def _setting(
+        self, tasks: Tasks, explored: Explored, stretches: list[Stretch], concept: Concept, store: LayerStore
+    ) -> Setting:
+        space, layout = explored.space, explored.layout
+        base, times, n = baseline(space.game, space.played), range(space.game.horizon), len(space.game.players)
+        parts = values = tuple(self._parts(explored, concept, t, tasks.workers) for t in times if not stretches)
+        if stretches:
+            own = {t: x for x in stretches for t in range(x.t0, x.t1)}
+            parts = tuple(own[t].strips(layout.cuts[t]) for t in times)
+            values = tuple(own[t].with_edges(layout.cuts[t]) if t > own[t].t0 else parts[t] for t in times)
+        by_cell = [
+            answers(cells.number, total) == total for cells, total in zip(space.cells, space.totals, strict=True)
+        ]
+        stages, run = stages_of(space, concept, base), min(RUN, block_cells(space))
+        filed = n if n == 1 or store.in_memory else 2 * n
+        known = explored.found if isinstance(explored.found, Known) else None
+        together = store.in_memory  # layers that nodes write are fetched by several
+        return Setting(layout, known, parts, values, tuple(by_cell), concept, base, stages, run, filed, together)
+
+    def _parts(self, explored: Explored, concept: Concept, t: int, workers: int) -> Cut | Runs:
+        """Return the parts of a layer: so much work each that asking for them costs little."""
+        space, found, number = explored.space, explored.found, explored.found.number[t]
+        most = float(self._most(space, concept, number.sum(keepdims=True), workers)[0])
+        if isinstance(found, Lists):
+            cuts = (pieces(n, max(math.ceil(n / most), 1)) for n in number.tolist())
+            runs = [(k, a, b) for k, several in enumerate(cuts) for a, b in several]
+            return Runs(*np.array(runs, dtype=np.int64).reshape(-1, 3).T)
+        cut = explored.layout.cuts[t]
+        filled = number / np.maximum(cut.block_cells, 1)
+        return with_blocks(cut, np.ceil(cut.cells * filled[cut.owner]), most)
+
+    def _most(self, space: Space, concept: Concept, pairs: Ints, workers: int) -> Floats:
+        """Return how many stage games a part should have, of layers with so many of them."""
+        each = self._each(space, concept)
+        seconds = np.array([block_seconds(each * n, workers) for n in pairs.tolist()])
+        return seconds / each if self.block is None else np.full(len(pairs), float(self.block))
+
+    def _each(self, space: Space, concept: Concept) -> float:
+        """About how many seconds a stage game takes."""
+        rows, outs = space.tables.widest
+        return stage_seconds(rows, outs, len(space.game.players), concept, dense=bool(space.dense))
+
+
+@dataclass(frozen=True)
+class RayEngine(InBlocks):
+    """Runs a solve, or a verification, on a cluster that Ray manages.
+
+    It needs Ray on all machines: `pip install 'acegames[cluster]'`. The answer is the same as on
+    one machine, to the last bit, however many machines there are and whichever of them fail on the
+    way. The game's layers are cut into blocks; each is a task, which begins when the blocks that it
+    leads to are there. With a checkpoint folder that all machines share, they write the policy
+    there, and it is mapped; without one it comes to this process.
+
+    Args:
+        address: "auto" for the cluster that this machine is part of, "HOST:PORT" of its head node,
+            or None for a Ray of this process alone where there is none. A connection that the
+            process has already is used; `ray.shutdown()` ends it.
+        retries: how often a task is run again when its process or its machine ended.
+        in_flight: tasks that may be under way at once, by default 4 per processor and 8 more.
+        block: stage games of a task, about; by default chosen so that it takes some tenths of a
+            second, or a few seconds. The answer does not depend on it.
+        dense: as in `LocalEngine`, for tests.
+    """
+
+    address: str | None = "auto"
+    retries: int = 3
+    in_flight: int | None = None
+    block: int | None = None
+    dense: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.address is not None and not isinstance(self.address, str):
+            raise InvalidOption(
+                f"address: got {self.address!r:.60}, must be text such as 'auto' or 'HOST:PORT', or None"
+            )
+        place_of(self.address)
+        least = {"retries": (self.retries, 0), "in_flight": (self.in_flight, 1), "block": (self.block, 1)}
+        for name, (number, at_least) in least.items():
+            if number is None and name != "retries":
+                continue
+            whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+            if number is None or not whole or number < at_least:
+                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number, at least {at_least}")
+
+    def check_installed(self) -> None:
+        """See that Ray is installed here, without importing it.
+
+        Raises:
+            MissingExtra: it is not.
+        """
+        check_installed("ray", "clusters", "cluster")
+
+    def tasks(self) -> Tasks:
+        """Connect to the cluster."""
+        from acegames.system.ray_tasks import OnRay
+
+        in_flight = None if self.in_flight is None else int(self.in_flight)
+        return OnRay(self.address, retries=int(self.retries), in_flight=in_flight)
+
+
+def check_driver(predicted: Estimate) -> None:
+    """Raise TooLarge where this process has not the memory for the policy that comes to it."""
+    held, allowed = predicted.policy - predicted.on_disk, available_memory()
+    if held > allowed:
+        raise TooLarge(
+            f"the policy of {predicted.size} comes to this process and would take {bytes_said(held)} of its memory, but only "
+            f"{bytes_said(allowed)} is free. With a checkpoint folder that all machines see (checkpoint=, --checkpoint) they write it there"
+        )
+
+
+def _failed(space: Space, lattice: Lattice, concept: Concept, t: int, failure: Failure) -> Exception:
+    """Return the error for a cell of a layer; `failed` counts those that are listed."""
+    if not space.dense:
+        failure = failure._replace(cell=int(space.cells[t].rank(np.array([failure.cell]))[0]))
+    return failed(space, lattice, t, failure, concept)
