@@ -206,10 +206,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
     heavy |= {"open_spiel", "pandas", "pyarrow", "pygambit", "nashpy", "quantecon", "ray"}
     heavy |= {"stable_baselines3", "torchrl", "benchmarl"}
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
-    used = ("environments.environment", "environments.guarding", "environments.telling")  # loaded when they are used
-    used += ("gymnasium.playing", "gymnasium.shielding", "gymnasium.vector", "pettingzoo.vector")
+    used = ("environments.game_environments", "environments.guard", "gymnasium.gym_environments")  # loaded when used
     own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
-    own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"pettingzoo"}}
     own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"gymnasium", "pettingzoo"}}
     own_place |= {
         "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
