@@ -183,11 +183,10 @@ class Policy(Shown):
         """Write the policy for programs without acegames; returns the number of lines.
 
         Args:
-            path: `.h` for a C header, `.py` for a Python module without any package, `.csv` or
-                `.parquet` for a table.
+            path: `.h` for a C header, `.csv` or `.parquet` for a table.
             name: what the names in a header begin with; by default the name of the file.
-            data: whether the arrays of a header or a module go to a file of their own beside it,
-                with the ending `.bin`, for large policies.
+            data: whether the arrays of a header go to a file of their own beside it, with the
+                ending `.bin`, for large policies.
             progress: True for a bar, or a function that is called with a `Progress` now and then.
 
         Raises:
