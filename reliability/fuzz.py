@@ -242,8 +242,8 @@ def block_of(document):
 
 
 def packed(document):
-    """The file of {"header": ..., "arrays": {name: [type, shape, entries]}}: a block, or a zip archive in version 1."""
-    if "header" in document and document["header"].get("version") == 2:
+    """The file of {"header": ..., "arrays": {name: [type, shape, entries]}}: a block of a solution or a policy, else a zip archive."""
+    if "header" in document and document["header"].get("format") in ("acegames-solution", "acegames-policy"):
         return block_of(document)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
