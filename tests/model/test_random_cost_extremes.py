@@ -17,8 +17,7 @@ from scipy import stats
 import acegames as ace
 from acegames.approximate.rounding import Rounding
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge, UnknownPair
-from acegames.files import solution_file
-from acegames.files import game_data
+from acegames.files import game_data, solution_file
 from acegames.files.game_data import read_written_cost
 from acegames.model.cost_cells import probabilities
 from acegames.model.numbers import TINIEST, exact

@@ -15,8 +15,12 @@ import pytest
 import acegames as ace
 from acegames import BadFile
 from acegames.files import solution_file
+<<<<<<< HEAD
 from acegames.files import solution_file
 from acegames.policy.policy_file import check_layer
+=======
+from acegames.policy.checks import check_layer
+>>>>>>> 9259b237 (CROSS: each file stands once in the list of mutations)
 from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
 from oracle import random_game

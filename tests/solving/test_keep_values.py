@@ -15,8 +15,7 @@ from acegames.engines import checkpoint as checkpoints
 from acegames.engines.forecast import FIXED_BYTES
 from acegames.engines import InMemory
 from acegames.files import tables
-from acegames.files.solution_file import SOLUTION
-from acegames.files.solution_file import as_stated, check_played
+from acegames.files.solution_file import SOLUTION, as_stated, check_played
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive
 from random_games import pairs
