@@ -692,7 +692,7 @@ def drop(key):
 
 
 HEADERS = {
-    "another version": put("version", container.BLOCK_VERSION + 1),
+    "another version": put("version", 2),
     "version zero": put("version", 0),
     "version as text": put("version", "1"),
     "no version": drop("version"),
