@@ -27,7 +27,7 @@ def public_classes():
                 yield name, kind
 
 
-RESULTS = {name: kind for name, kind in public_classes() if name not in NOT_RESULTS} | {"Written": ReportResult}
+RESULTS = {name: kind for name, kind in public_classes() if name not in NOT_RESULTS} | {"ReportResult": ReportResult}
 
 
 def hostile(horizon=2):
