@@ -26,8 +26,7 @@ from itertools import count
 import numpy as np
 
 from acegames.system.ray_cluster import AHEAD
-from acegames.system.ray_tasks import RayTask, TaskQueue
-from acegames.system.ray_tasks import PER_CPU
+from acegames.system.ray_tasks import PER_CPU, RayTask, TaskQueue
 from acegames.system.ray_worker import RayBlock
 
 

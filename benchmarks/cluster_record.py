@@ -120,6 +120,8 @@ class WatchedEngine(RayEngine):
     def tasks(self):
         """Connect to the cluster."""
         options = {"retries": self.retries, "in_flight": self.in_flight}
-        made = RayTasks(self.address, **options) if self.record is None else Recorder(self.record, self.address, **options)
+        made = (
+            RayTasks(self.address, **options) if self.record is None else Recorder(self.record, self.address, **options)
+        )
         self.used.append(made)
         return made

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import acegames as ace
-from acegames.engines.gpu.kernel_specs import LEAST_SHARED, SHARED, Shape, example_arguments, kernel_spec
 from acegames.engines.gpu.hybrid import COUNTS, LEFT_BLOCKS, _lengths
+from acegames.engines.gpu.kernel_specs import LEAST_SHARED, SHARED, Shape, example_arguments, kernel_spec
+from acegames.kernels.batches import file_pure, solve_written
 from acegames.kernels.dense import SEGMENT
+from acegames.kernels.device import FALLBACK, WAITING, OwnCell, Solving, Waiting, _answers, _let_wait
 from acegames.kernels.lanes import ALONE
-from acegames.kernels.device import FALLBACK, OwnCell, Solving, WAITING, Waiting, _answers, _let_wait
 from acegames.kernels.records import Choices, Floats, StageAnswers, StageGames
 from acegames.kernels.stage import is_pure, pure_workspace
-from acegames.kernels.batches import file_pure, solve_written
 from acegames.model.arrays import pointers
 from acegames.stage.program import deviation_table, goal_of
 from acegames.system.axes import allocate
@@ -142,7 +142,14 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     rows = shape.rows
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     own = OwnCell(spent, shape.written, ends, pure_workspace.py_func(rows, players))
-    read = KernelSpec("read", (read_phase,), SEGMENT, own=own, shared_fields=kernel_spec("cells", shape).shared_fields, scalar_types=ALONE)
+    read = KernelSpec(
+        "read",
+        (read_phase,),
+        SEGMENT,
+        own=own,
+        shared_fields=kernel_spec("cells", shape).shared_fields,
+        scalar_types=ALONE,
+    )
     times = max(games // MOST_DRAWN, 1)
     written, choices, goal = some_games(actions, concept, games // times, pure=True)
     solving = room_on_card(card, shape, games, choices, goal)

@@ -68,16 +68,9 @@ TESTED: dict[str, tuple[str, ...]] = {
     "policy/layer.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy/policy.py": (*POLICY, "tables"),
     "policy/layer.py": (*POLICY, "tables"),
-<<<<<<< HEAD
     "policy/policy_file.py": ("checks", *POLICY, "hostile", "games"),
-    "files/solution_file.py": ("checks", *POLICY, "compatibility", "hostile", "games"),
-    "files/solution_file.py": ("checks", *POLICY, "cli"),
-    "engines/checkpoint.py": ("checkpoint", "solution", "hostile", "compatibility"),
-=======
-    "policy/checks.py": ("checks", *POLICY, "hostile", "games"),
     "files/solution_file.py": ("checks", *POLICY, "hostile", "games", "cli"),
     "engines/checkpoint.py": ("checkpoint", "solution", "hostile"),
->>>>>>> 9259b237 (CROSS: each file stands once in the list of mutations)
     "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
     "policy/simulation.py": ("simulation", "safety_properties", "simulation_random_costs", "user_functions", "policy"),

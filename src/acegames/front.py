@@ -35,10 +35,7 @@ from acegames.model.user_functions import Building, OnBuilding
 from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.policy.tracker import CostTracker
-<<<<<<< HEAD
-=======
 from acegames.proofs import Proof, prove
->>>>>>> 55a6d03e (CROSS: certify goes, and proofs have one version)
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.reduction import Reduction, reduce
 from acegames.shield import Shield, ShieldRunner
@@ -46,7 +43,6 @@ from acegames.solving.curve import BudgetCurve, budget_curve
 from acegames.solving.pipeline import Bracket, Solution, Stats, bracket, estimate, solve
 from acegames.solving.solution import Guarantee
 from acegames.verifier import Certificate, verify
-from acegames.proofs import Proof, prove
 
 # the game
 __all__ = [

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from serial_tasks import SerialTasks
 
 import acegames as ace
 from acegames.engines import InMemory, checkpoint
@@ -32,7 +33,6 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
-from serial_tasks import SerialTasks
 from acegames.system.tasks import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine

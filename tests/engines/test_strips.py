@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from serial_tasks import SerialTasks
 
 import acegames as ace
 from acegames.engines import InMemory, checkpoint
@@ -19,7 +20,6 @@ from acegames.engines.cluster.parts import StripPlan, plan_strips
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.system.ray_worker import size_of
-from serial_tasks import SerialTasks
 from random_games import changing_game
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
 from shuffled_tasks import LARGE_AND_SMALL, Shuffled, ShuffledEngine

@@ -21,8 +21,7 @@ from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
 from acegames.files import solution_file, tables
 from acegames.files.solution_file import check_played
-from acegames.model.layers import LAYER_FIELDS
-from acegames.model.layers import with_fields
+from acegames.model.layers import LAYER_FIELDS, with_fields
 from acegames.report.write import collect
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 import acegames as ace
-from acegames.learn.known import dominated
-from acegames.learn.known import Known
+from acegames.learn.known import Known, dominated
 
 
 def known_facts(players=("a", "b"), budget=(("fuel", 5), ("time", 3))):

@@ -15,8 +15,7 @@ import oracle
 from acegames.cli import app
 from acegames.model.layers import with_fields
 from acegames.safety.frontier import last_finite
-from acegames.verifier.pair_keys import Ceilings
-from acegames.verifier.pair_keys import ExactUnits
+from acegames.verifier.pair_keys import Ceilings, ExactUnits
 from game_files import CHICKEN, load_text
 from plain_passes import take_plain_passes
 
@@ -247,8 +246,8 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verifier.subgames import within_budget
     from acegames.verifier.pair_keys import PairKeys
+    from acegames.verifier.subgames import within_budget
 
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60

@@ -348,8 +348,7 @@ def test_engines_take_numbers_of_any_kind_as_limits():
 
 def test_full_reservoirs_beside_many_totals_take_no_memory():
     """Each total of a plain constraint has pairs of a full reservoir of its own."""
-    from acegames.verifier.pair_keys import PairKeys
-    from acegames.verifier.pair_keys import ExactUnits
+    from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
     capacity = 400_000
     game = ace.MarkovGame.from_functions(

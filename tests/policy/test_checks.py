@@ -15,12 +15,7 @@ import pytest
 import acegames as ace
 from acegames import BadFile
 from acegames.files import solution_file
-<<<<<<< HEAD
-from acegames.files import solution_file
 from acegames.policy.policy_file import check_layer
-=======
-from acegames.policy.checks import check_layer
->>>>>>> 9259b237 (CROSS: each file stands once in the list of mutations)
 from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
 from oracle import random_game
@@ -366,7 +361,10 @@ def test_a_policy_with_one_kind_of_labels_changed_is_another_games():
 def test_a_certificate_says_where_a_file_states_something_else():
     _, _, solution = written(False)
     right = ace.verify(solution.game, solution.policy, ace.CE())
-    assert solution_file.as_stated(right, right.values).ok and solution_file.as_stated(right, right.values).problems == right.problems
+    assert (
+        solution_file.as_stated(right, right.values).ok
+        and solution_file.as_stated(right, right.values).problems == right.problems
+    )
     assert solution_file.as_stated(right, right.values + 1e-12).ok
     for i, player in enumerate(right.players):
         for off in (0.01, -0.01):

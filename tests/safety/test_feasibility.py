@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
-from acegames.model.numbers import common_unit
 from acegames.model.budgets import Reservoir
-from acegames.model.numbers import exact, exact_or_inf
 from acegames.model.layers import with_fields
+from acegames.model.numbers import common_unit, exact, exact_or_inf
 from random_games import feasible_games
 from shares import examples
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.cli.bench import random_game
+from acegames.engines import InMemory
 from acegames.engines import checkpoint as checkpoints
 from acegames.engines.forecast import FIXED_BYTES
-from acegames.engines import InMemory
 from acegames.files import tables
 from acegames.files.solution_file import SOLUTION, as_stated, check_played
 from acegames.system import container

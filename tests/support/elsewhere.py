@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from serial_tasks import Held, SerialTasks
 
 import oracle
 from acegames.model.numbers import exact
-from serial_tasks import Held, SerialTasks
 from acegames.verifier.pair_keys import ExactUnits
 from declaring import Declares
 
@@ -40,7 +40,9 @@ class Sending(SerialTasks):
 
     def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
         self.asked.append((function.__name__, what, sum(map(_bytes, (block.fetch() for block in blocks)))))
-        found = SerialTasks.run(self, function, shared, sent(what), blocks, made=made, on_done=on_done and (lambda x: on_done(sent(x))))
+        found = SerialTasks.run(
+            self, function, shared, sent(what), blocks, made=made, on_done=on_done and (lambda x: on_done(sent(x)))
+        )
         return [Held(sent(block.fetch())) for block in found]
 
 
@@ -54,14 +56,10 @@ class Elsewhere:
     def __init__(self, kind: type[SerialTasks] = Sending, block: int | None = None) -> None:
         self.kind, self.block, self.begun = kind, block, []
 
-<<<<<<< HEAD
-    def tasks(self) -> SerialTasks:
-=======
     def check_installed(self) -> None:
         """Nothing is needed."""
 
-    def tasks(self) -> Here:
->>>>>>> f21aabbf (CROSS: engines say what verify needs of them, tests set LIMITS)
+    def tasks(self) -> SerialTasks:
         self.begun.append(self.kind())
         return self.begun[-1]
 

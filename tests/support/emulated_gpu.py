@@ -14,10 +14,17 @@ import numpy as np
 
 from acegames.engines.gpu import GPUEngine
 from acegames.kernels import device
-from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.intrinsics import WARP, Warp
+from acegames.kernels.lockstep import allocate_group
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.gpu_functions import (draw_thread, gain_thread, judge_thread, number_thread, pack_thread, pass_thread,)
+from acegames.verifier.gpu_functions import (
+    draw_thread,
+    gain_thread,
+    judge_thread,
+    number_thread,
+    pack_thread,
+    pass_thread,
+)
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 

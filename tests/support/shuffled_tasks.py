@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from serial_tasks import SerialTasks
 
 from acegames.engines.cluster import InBlocks
-from serial_tasks import SerialTasks
 from elsewhere import sent
 
 LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.concepts import Correlated
+from acegames.kernels.batches import solve_regular, solve_written
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.kernels.stage import pure_workspace
-from acegames.kernels.batches import solve_regular, solve_written
 from acegames.model.arrays import owners, pointers
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
-from acegames.stage.program import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
 from acegames.stage.nash_exact import solve_nash
+from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiled import kernel
 
 

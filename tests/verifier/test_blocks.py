@@ -9,12 +9,12 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from serial_tasks import SerialTasks
 
 import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
-from serial_tasks import SerialTasks
 from acegames.verifier import verify
 from acegames.verifier.basics import LIMITS
 from acegames.verifier.block_context import BlockKeys, Box, SuccessorMap, VerifyContext

@@ -13,8 +13,8 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE, Nash
-from acegames.model.numbers import exact
 from acegames.model.layers import with_fields
+from acegames.model.numbers import exact
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
 from proof_checker import check, claimed
@@ -23,19 +23,10 @@ PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
-<<<<<<< HEAD:tests/verifier/test_stakes.py
 @pytest.fixture
 def way(both_passes, monkeypatch):
     """Both ways to a verdict, with few keys."""
-    monkeypatch.setattr("acegames.verifier.pair_keys._DENSE", 0)
-=======
-@pytest.fixture(params=["plain", "compiled"])
-def way(request, monkeypatch):
-    """Both ways to a verdict."""
-    if request.param == "plain":
-        take_plain_passes(monkeypatch)
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
->>>>>>> f21aabbf (CROSS: engines say what verify needs of them, tests set LIMITS):tests/whole/test_stakes.py
 
 
 class FromTable:

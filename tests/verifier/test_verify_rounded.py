@@ -21,10 +21,10 @@ from acegames import CCE, CE
 from acegames.approximate.rounding import Rounding
 from acegames.cli.json_answers import certificate_data, print_json
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
-from acegames.model.random_costs import RandomCost
 from acegames.model.game import MarkovGame
-from acegames.model.numbers import plain
 from acegames.model.layers import with_fields
+from acegames.model.numbers import plain
+from acegames.model.random_costs import RandomCost
 from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify

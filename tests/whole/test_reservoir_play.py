@@ -24,16 +24,12 @@ from acegames.baselines import compare, expected_budgets, team_optimum, without_
 from acegames.cli import app
 from acegames.files.solution_file import check_played
 from acegames.files.tables import read_policy, write_policy
-from acegames.model.numbers import exact
 from acegames.model.layers import with_fields
+from acegames.model.numbers import exact
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
-<<<<<<< HEAD
-from acegames.system.container import BLOCK_VERSION, read_archive, write_archive
-from games import ByFunction, one_state, solo
-=======
 from acegames.system.container import read_archive, write_archive
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
+from games import ByFunction, one_state, solo
 from random_games import changing_game
 
 GAMES = 24

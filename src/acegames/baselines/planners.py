@@ -35,9 +35,9 @@ from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.arrays import Floats, owners, pointers, spans
 from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.budgets import Reservoir
-from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
 from acegames.model.layers import with_fields
+from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution, solve

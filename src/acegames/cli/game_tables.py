@@ -16,12 +16,11 @@ from acegames.cli.phrases import counted
 from acegames.cli.screen import Answer, escape, one_line, out, show_table
 from acegames.errors import InvalidOption
 from acegames.model.budgets import Holds, own_budget
-from acegames.model.checks import place
-from acegames.model.random_costs import RandomCost
+from acegames.model.checks import place, unknown
 from acegames.model.game import Layer
 from acegames.model.numbers import plain
+from acegames.model.random_costs import RandomCost
 from acegames.model.words import budgets_listed, called, constraint_called, number
-from acegames.model.checks import unknown
 
 LISTED = 12  # labels in one line
 

@@ -230,7 +230,7 @@ def prove(file: ProvedArg, output: ProofOption, checker: CheckerOption = None, t
     proof = with_bar(lambda bar: ace.prove(solution, output, tol=tol, progress=bar), "checking")
     if checker is not None:
         atomic.write_parts(checker, [checker_file().read_bytes()])
-    for line in proof.told(checker or checker_file()).splitlines():
+    for line in proof.summary(checker or checker_file()).splitlines():
         out.print(escape(line), soft_wrap=" --game " in line)  # a command stays in one piece
     if checker is not None:
         out.print(

@@ -20,8 +20,7 @@ from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.arrays import Ints
 from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
-from acegames.policy.layer import scatter
-from acegames.policy.layer import PolicyLayer, Reached
+from acegames.policy.layer import PolicyLayer, Reached, scatter
 from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice
 from acegames.system.progress import OnProgress, Progress

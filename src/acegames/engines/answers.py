@@ -19,7 +19,7 @@ from acegames.concepts import Concept, Correlated, Nash
 from acegames.errors import NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame, place
-from acegames.policy.layer import Mixed, PURE_ONLY
+from acegames.policy.layer import PURE_ONLY, Mixed
 from acegames.safety.explore import explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan

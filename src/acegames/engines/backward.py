@@ -13,8 +13,7 @@ from acegames.engines import EngineResult, ExploredSpace, LayerStore, OnProgress
 from acegames.engines.answers import Answers, repair
 from acegames.engines.baseline import Baseline
 from acegames.model.arrays import Floats, Ints
-from acegames.policy.layer import encode_layer
-from acegames.policy.layer import PolicyLayer
+from acegames.policy.layer import PolicyLayer, encode_layer
 from acegames.stage.units import weighted_sum
 from acegames.system.progress import ProgressReporter
 from acegames.system.tasks import Team

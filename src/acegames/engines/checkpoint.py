@@ -44,11 +44,18 @@ from acegames.concepts import Concept
 from acegames.engines import ExploredSpace, SolvedLayer, without_values
 from acegames.engines.forecast import WAITING_BYTES
 from acegames.errors import BadFile, CheckpointError
-from acegames.policy.policy_file import LAYER_ARRAYS, check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
-from acegames.system.atomic import BINARY, Path, replacing, sync_folder
-from acegames.system.container import (MAGIC, PrefixedArrays, StoredBlock, fill_block, little_bytes, read_block, write_block,)
-from acegames.system.atomic import try_lock
+from acegames.policy.policy_file import LAYER_ARRAYS, check_layer
+from acegames.system.atomic import BINARY, Path, replacing, sync_folder, try_lock
+from acegames.system.container import (
+    MAGIC,
+    PrefixedArrays,
+    StoredBlock,
+    fill_block,
+    little_bytes,
+    read_block,
+    write_block,
+)
 from acegames.version import __version__
 
 VERSION = 1

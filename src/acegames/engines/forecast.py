@@ -25,14 +25,14 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.kernels.records import MAX_BATCH_TABLEAU
-from acegames.model.numbers import common_unit
 from acegames.model.arrays import Floats
 from acegames.model.game import exact_costs
+from acegames.model.numbers import common_unit
 from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
 from acegames.safety.space import Space
-from acegames.system.machine import available_memory, bytes_said, processors, seconds_said
 from acegames.system.display import Shown
+from acegames.system.machine import available_memory, bytes_said, processors, seconds_said
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
@@ -205,7 +205,9 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if concept.interim else a for a in counts)
     program = 16 * (wide + 2) * (rows + 3)
-    together = 8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if (wide - 2 * n) * rows <= MAX_BATCH_TABLEAU else 0
+    together = (
+        8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if (wide - 2 * n) * rows <= MAX_BATCH_TABLEAU else 0
+    )
     return written + (0 if concept.product else program + together)
 
 

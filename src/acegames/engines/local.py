@@ -56,8 +56,7 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.compiling import compile_notice
-from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
+from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.tasks import Team
 

@@ -23,13 +23,12 @@ from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.kernels import records
 from acegames.kernels.records import Boxes, Choices, GatherInput, Goal, Listed, NextLayer, StageGames, Transitions
 from acegames.model.arrays import Floats, Ints, read_only
-from acegames.policy.layer import Mixed, PURE_ONLY
+from acegames.policy.layer import PURE_ONLY, Mixed
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
-from acegames.stage.program import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
-from acegames.system.compiling import compile_notice
-from acegames.system.compiling import NotCompiled, nothing_compiled
+from acegames.stage.program import deviation_table, goal_of
+from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Steps`: the game's own
 
@@ -159,11 +158,7 @@ def choices_of(space: Space, concept: Concept) -> Choices:
 
 
 class Buffers(NamedTuple):
-<<<<<<< HEAD
     """The arrays of one thread: for the answers of some games, and for games that are left."""
-=======
-    """Room for the answers of some games (`records.StageAnswers`), and for games that are left."""
->>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
 
     lot: int  # cells that are taken at a time
     mixed_cell: Ints
@@ -173,15 +168,9 @@ class Buffers(NamedTuple):
     open: Ints
     rest: StageGames
 
-<<<<<<< HEAD
-    def answers(self, out: LayerOutput) -> records.Answers:
+    def answers(self, out: LayerOutput) -> records.StageAnswers:
         """Return the record that kernels write answers to."""
-        return records.Answers(out.value.T, out.code, *self[1:6])
-=======
-    def answers(self, room: Room) -> records.StageAnswers:
-        """Return what kernels write to."""
-        return records.StageAnswers(room.value.T, room.code, *self[1:6])
->>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
+        return records.StageAnswers(out.value.T, out.code, *self[1:6])
 
 
 def buffers_for(data: LayerData, games: int) -> Buffers:
@@ -240,13 +229,8 @@ class Programs(_Concept):
                 mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
         return Answers(*out, more=tuple(mixed), open=opened, programs=programs)
 
-<<<<<<< HEAD
-    def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.Answers) -> Answers:
-        """Solve the first `count` written games with the kernel that solves any game."""
-=======
     def solve_each(self, data: LayerData, written: StageGames, count: int, answers: records.StageAnswers) -> Answers:
-        """Return the answers of the first written games, whether they are plain or not."""
->>>>>>> 88b31810 (CROSS: names that kernels' records and device functions have now, where they stand as attributes or text)
+        """Solve the first `count` written games with the kernel that solves any game."""
         from acegames.kernels.batches import solve_written
 
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
@@ -343,8 +327,7 @@ def _needed(games: Games) -> Any:
         from acegames.kernels.nash_stages import solve_nash
 
         return solve_nash
-    from acegames.kernels.batches import solve_cells
-    from acegames.kernels.batches import solve_written
+    from acegames.kernels.batches import solve_cells, solve_written
 
     return solve_cells if games == "plain" else solve_written
 

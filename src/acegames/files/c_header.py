@@ -32,10 +32,9 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.files.plain_policy import NO_BOUND, Array, PlainPolicy, least_numbers, plain_policy
 from acegames.files.tables import SMALLER
 from acegames.files.tables.csv_parquet import label_cells
-from acegames.model.numbers import LARGEST
 from acegames.model.arrays import pointers
 from acegames.model.checks import check_flag
-from acegames.model.numbers import nearest_float
+from acegames.model.numbers import LARGEST, nearest_float
 from acegames.model.user_functions import takes_progress
 from acegames.policy.policy import Policy
 from acegames.system.atomic import Path as FilePath

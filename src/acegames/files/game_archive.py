@@ -29,14 +29,13 @@ from acegames.files.game_data import (
 from acegames.model.arrays import Ints, owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import read_budget
-from acegames.model.checks import Label, check_labels
-from acegames.model.random_costs import Cost
+from acegames.model.checks import Label, check_keys, check_labels, show
 from acegames.model.game import LAYER_FIELDS, PAYMENT_TYPES, MarkovGame
 from acegames.model.numbers import text
-from acegames.model.checks import check_keys, show
+from acegames.model.random_costs import Cost
 from acegames.model.words import label_from_data, labels_from_data
-from acegames.system.npz import Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
+from acegames.system.npz import Arrays
 
 
 def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:

@@ -28,14 +28,12 @@ from acegames.model.budgets import (
     Reservoirs,
     read_budget,
 )
-from acegames.model.checks import Label, check_horizon, check_labels
+from acegames.model.checks import Label, check_horizon, check_keys, check_known, check_labels, read_at, show, unknown
 from acegames.model.distributions import named, parameter_names, parameters
-from acegames.model.random_costs import Cost, RandomCost, random_cost
 from acegames.model.game import MarkovGame
+from acegames.model.layers import Tails, with_fields
 from acegames.model.numbers import text
-from acegames.model.layers import with_fields
-from acegames.model.layers import Tails
-from acegames.model.checks import check_keys, check_known, read_at, show, unknown
+from acegames.model.random_costs import Cost, RandomCost, random_cost
 from acegames.model.words import label_to_data, labels_from_data, read_bound, read_exact, read_float
 from acegames.policy.policy import Policy
 from acegames.system.limits import DISCRETE_COUNT, EXPANDED, HORIZON

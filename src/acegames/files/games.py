@@ -40,16 +40,32 @@ from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
 from acegames.model.assemble import assemble
 from acegames.model.budgets import AtEnd, Between, Budgets, Holds, Reservoir, is_almost_sure, read_budget
-from acegames.model.checks import Label, check_labels, read_initial
+from acegames.model.checks import (
+    Label,
+    are,
+    check_keys,
+    check_known,
+    check_labels,
+    counted,
+    read_at,
+    read_initial,
+    show,
+)
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound
-from acegames.model.checks import are, check_keys, check_known, counted, read_at, show
-from acegames.model.words import (label_from_data, label_to_data, labels_from_data, read_bound, read_probability, read_text, write_number,)
+from acegames.model.words import (
+    label_from_data,
+    label_to_data,
+    labels_from_data,
+    read_bound,
+    read_probability,
+    read_text,
+    write_number,
+)
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import PrefixedArrays, read_archive
-from acegames.system.npz import VERSION, check_version
-from acegames.system.npz import PLAIN, write_npz
+from acegames.system.npz import PLAIN, VERSION, check_version, write_npz
 
 FORMAT = "acegames-game"
 TABLES = "acegames-tables"

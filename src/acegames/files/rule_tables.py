@@ -27,9 +27,9 @@ from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
 from acegames.model.arrays import Bools, Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.checks import place
-from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.layers import Moves, changes, follow
 from acegames.model.numbers import exact
+from acegames.model.random_costs import Cost, RandomCost
 from acegames.system.limits import DIGITS, EXPANDED, SUMS
 
 

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from acegames.errors import InvalidGame
 from acegames.files.game_data import NAME, in_order, is_written_distribution, look_up, read_written_cost
 from acegames.model.assemble import Names
-from acegames.model.checks import Label, check_hashes
+from acegames.model.checks import Label, are, check_hashes, check_keys, counted, read_at, show
 from acegames.model.random_costs import Cost
-from acegames.model.checks import are, check_keys, counted, read_at, show
 from acegames.model.words import label_from_data, labels_from_data, read_float, read_probability
 from acegames.numerics import PROBABILITY_SUM
 

@@ -36,24 +36,22 @@ from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
 from acegames.files.tables import SMALLER
-from acegames.model.numbers import LARGEST
 from acegames.model.arrays import Floats, Ints, pointers, spans
-from acegames.model.game import MarkovGame, place
-from acegames.model.numbers import exact, plain
-from acegames.model.words import label_from_data, label_to_data, read_exact
 from acegames.model.checks import show
+from acegames.model.game import MarkovGame, place
+from acegames.model.numbers import LARGEST, exact, plain
+from acegames.model.words import label_from_data, label_to_data, read_exact
 from acegames.numerics import STATED
-from acegames.policy.policy_file import LAYER_ARRAYS, check_boxes, check_layer
 from acegames.policy.layer import PolicyLayer, Reached, project
-from acegames.policy.policy_file import LayerFile, OnDemand, count_pairs
 from acegames.policy.policy import Policy
+from acegames.policy.policy_file import LAYER_ARRAYS, LayerFile, OnDemand, check_boxes, check_layer, count_pairs
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
 from acegames.safety.lattice import Sums
-from acegames.solving.solution import Guarantee, guarantee
 from acegames.solving.pipeline import Solution, Stats
+from acegames.solving.solution import Guarantee, guarantee
 from acegames.system.container import PrefixedArrays, damage_of, is_mapped, little_bytes, read_archive, write_archive
 from acegames.system.limits import PAGES, READABLE, TEXT
 from acegames.system.machine import memory_guard
@@ -473,7 +471,7 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
 
 def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
     policy, layer = view.policy, view.counted.layer(t)
-    pair = policy.known_pairs(t, state, total)
+    pair = policy.internals.known_pairs(t, state, total)
     stored = policy.layers[t].values_at(pair)
     ptr, row, prob = policy.layers[t].strategies(state, pair)
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])

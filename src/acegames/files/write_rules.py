@@ -18,9 +18,9 @@ import numpy as np
 
 from acegames.files.game_data import LONGEST_KEY, write_cost
 from acegames.model.arrays import owners
-from acegames.model.random_costs import RandomCost
 from acegames.model.game import Label, Layer, MarkovGame
 from acegames.model.numbers import exact
+from acegames.model.random_costs import RandomCost
 from acegames.model.words import label_to_data, write_number
 
 SHORTER = 0.85

@@ -20,10 +20,10 @@ from typing import Any
 import yaml
 
 from acegames.errors import BadFile
-from acegames.model.words import WrittenFloat
 from acegames.model.checks import show
-from acegames.system.npz import strict_json
+from acegames.model.words import WrittenFloat
 from acegames.system.limits import DIGITS, NESTING
+from acegames.system.npz import strict_json
 
 LINE = 100
 

@@ -14,7 +14,16 @@ import numpy as np
 
 from acegames.kernels.intrinsics import noinline
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import (DUAL_INFEASIBILITY, HARRIS, HIGH_DUAL, LARGE_CERTIFICATE, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE,)
+from acegames.numerics import (
+    DUAL_INFEASIBILITY,
+    HARRIS,
+    HIGH_DUAL,
+    LARGE_CERTIFICATE,
+    LP_CERTIFICATE,
+    NOISE,
+    PIVOT,
+    ROW_FEASIBLE,
+)
 from acegames.system.compiled import inner
 
 STRICT = 16
@@ -283,7 +292,8 @@ def duals_agree(table, program, x, y):
         j = table.nonbasic[k]
         if (
             j < program.R
-            and abs((level - _reduced_payoff(j, program, y)) / program.column_scale[j] - table.d[k]) > DUAL_INFEASIBILITY
+            and abs((level - _reduced_payoff(j, program, y)) / program.column_scale[j] - table.d[k])
+            > DUAL_INFEASIBILITY
         ):
             return False
     return True

@@ -28,8 +28,8 @@ from acegames.learn.env_protocol import END
 from acegames.learn.known import Cost, Facts, Known, Place, dominated, per_player
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
-from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.checks import counted
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.system.display import Shown
 
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.checks import show
 from acegames.model.game import Label
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.checks import show
 
 END = "(episode over)"
 """The state after an environment has terminated; samples may have it as next state.

@@ -14,12 +14,11 @@ from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, Offer, check_parallel
 from acegames.model.budgets import Budgets, read_budget
-from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial
+from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show, unknown
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.checks import are, counted, show, unknown
 
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]

@@ -40,16 +40,13 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.env_protocol import END
 from acegames.learn.known import Facts, drawn, facts_of, facts_of_source
 from acegames.learn.sources import GameModel, World, world_of
-from acegames.model.numbers import LARGEST
-from acegames.model.budgets import read_amounts
 from acegames.model.arrays import in_pair_order
-from acegames.model.checks import UNSAID, check_count, check_rng, first_state
+from acegames.model.budgets import read_amounts
+from acegames.model.checks import UNSAID, check_count, check_rng, first_state, read_at
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.numbers import plain
+from acegames.model.numbers import LARGEST, plain
 from acegames.model.user_functions import SEED, check_call, check_function
-from acegames.model.checks import read_at
-from acegames.policy.tracker import Spending
-from acegames.policy.tracker import CostTracker, Spent
+from acegames.policy.tracker import CostTracker, Spending, Spent
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.system.display import Shown
 

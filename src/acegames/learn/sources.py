@@ -25,12 +25,11 @@ from acegames.learn.env_protocol import (
     user_env,
 )
 from acegames.learn.known import Facts, action_numbers, drawn, facts_of, is_env
-from acegames.model.checks import plain_label
-from acegames.model.random_costs import RandomCost
+from acegames.model.checks import plain_label, show, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
+from acegames.model.random_costs import RandomCost
 from acegames.model.user_functions import check_function
-from acegames.model.checks import show, unknown
 
 ModelDraw = tuple[Any, Any, Any]
 """(next_state, cost, rewards)"""

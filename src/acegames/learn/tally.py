@@ -12,10 +12,9 @@ import numpy as np
 from acegames.errors import InvalidGame
 from acegames.learn.env_protocol import END, Offer
 from acegames.learn.known import Cost, Facts
-from acegames.model.checks import plain_label
-from acegames.model.game import JointAction, Label, place
+from acegames.model.checks import plain_label, read_at, show, unknown
 from acegames.model.from_table import column_lists, columns_of
-from acegames.model.checks import read_at, show, unknown
+from acegames.model.game import JointAction, Label, place
 
 LARGEST_REWARD = 1e140
 """The standard errors of mean rewards square and add up rewards; up to here floats can do that."""

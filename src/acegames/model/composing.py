@@ -27,9 +27,15 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost, RandomCost
-from acegames.model.user_functions import (BuildingReporter, OnBuilding, SMALLER_GAME, check_call, check_function, takes_progress,)
-from acegames.system.machine import available_memory, check_memory
-from acegames.system.machine import memory_guard
+from acegames.model.user_functions import (
+    SMALLER_GAME,
+    BuildingReporter,
+    OnBuilding,
+    check_call,
+    check_function,
+    takes_progress,
+)
+from acegames.system.machine import available_memory, check_memory, memory_guard
 
 __all__ = ["compose"]
 

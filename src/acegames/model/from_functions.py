@@ -35,10 +35,18 @@ from acegames.model.checks import (
 )
 from acegames.model.numbers import is_scalar, probability, real
 from acegames.model.random_costs import Cost, is_distribution, read_cost
-from acegames.model.user_functions import (BuildingReporter, OnBuilding, SMALLER_GAME, check_call, note_of_place, roles, takes_progress, warn_of_game,)
+from acegames.model.user_functions import (
+    SMALLER_GAME,
+    BuildingReporter,
+    OnBuilding,
+    check_call,
+    note_of_place,
+    roles,
+    takes_progress,
+    warn_of_game,
+)
 from acegames.numerics import PROBABILITY_SUM
-from acegames.system.machine import check_memory
-from acegames.system.machine import memory_guard
+from acegames.system.machine import check_memory, memory_guard
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame

@@ -39,8 +39,7 @@ from acegames.model.numbers import Bound, text
 from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.model.to_data import game_to_arrays, game_to_table
 from acegames.model.words import budgets_listed, called, listed
-from acegames.system.display import Instead
-from acegames.system.display import Shown, shortened
+from acegames.system.display import Instead, Shown, shortened
 
 __all__ = ["LAYER_FIELDS", "PAYMENT_TYPES", "STATED_TYPES", "JointAction", "Label", "Layer", "MarkovGame", "Payments"]
 __all__ += ["check_game", "exact_costs", "place", "reachable_states"]

@@ -17,8 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
 from acegames.model.checks import show, unknown
-from acegames.system.progress import EXPLORING, bar
-from acegames.system.progress import Progress, ProgressReporter
+from acegames.system.progress import EXPLORING, Progress, ProgressReporter, bar
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.budgets import to_units
 from acegames.model.arrays import Floats, Ints, owners
-from acegames.model.budgets import Reservoir
+from acegames.model.budgets import Reservoir, to_units
+from acegames.model.checks import check_known, read_at
 from acegames.model.game import Label, place
 from acegames.model.numbers import plain
-from acegames.model.checks import check_known, read_at
 from acegames.plot import drawing as draw
 from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
@@ -244,13 +243,13 @@ def plane(
     """Return the plane of one or two constraints at (t, state); `at` gives what is spent of the
     others.
     """
-    if not 0 <= t < policy.horizon or state not in policy.state_numbers:
+    if not 0 <= t < policy.horizon or state not in policy.internals.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
         raise InvalidOption("the game has no constraints, so there is no cumulative cost to draw over")
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
-    total = _reached(policy, t, policy.state_numbers[state])
+    total = _reached(policy, t, policy.internals.state_numbers[state])
     if not len(total):
         raise UnknownPair(f"{place(t, state)}: this state is not reachable under feasible play at this time")
     fixed = _others(policy, axes, at or {})
@@ -264,7 +263,7 @@ def plane(
     if len(axes) > 1:
         rows, y = _axis(policy, total[:, axes[1]], axes[1], kept[1])
     _, one = np.unique(rows * len(x) + columns, return_index=True)
-    here = np.full(len(one), policy.state_numbers[state])
+    here = np.full(len(one), policy.internals.state_numbers[state])
     # What cannot bind may not be listed. Such pairs have nothing of it here: no lookup finds them.
     pair = policy.layers[t].pairs(here, project(total[one], policy.dims), None)
     labels = tuple(policy.constraints[m] for m in axes)

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats, Ints
-from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import common_denominator, exact
+from acegames.model.random_costs import Cost, RandomCost
 
 FINEST, COARSEST = 44, 32
 """Binary digits kept of a draw. Where 64-bit totals hold fewer, totals are Python integers."""

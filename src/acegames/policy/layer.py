@@ -20,8 +20,8 @@ from acegames.kernels.records import PairTable
 from acegames.model.arrays import Floats, Ints, owners, pointers, read_only, spans
 from acegames.model.game import Layer, MarkovGame
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
-from acegames.safety.reduction import NodeLayer
 from acegames.safety.lattice import Sums
+from acegames.safety.reduction import NodeLayer
 
 BY_CELL = 0.5  # least share of reached cells for filing by cell
 RECORDS_PER_INDEX = 128  # pairs per stored place of records

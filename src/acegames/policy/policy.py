@@ -17,17 +17,16 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.kernels.records import PairTable
-from acegames.model.budgets import read_total, unreachable
 from acegames.model.arrays import Ints
-from acegames.model.checks import UNSAID, check_rng, first_state
+from acegames.model.budgets import read_total, unreachable
+from acegames.model.checks import UNSAID, check_rng, counted, first_state
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.user_functions import SEED, check_call
-from acegames.model.checks import counted
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.policy_file import count_pairs, in_file
 from acegames.policy.tracker import CostTracker, Possible, Spending
-from acegames.system.progress import OnProgress
 from acegames.system.display import Shown
+from acegames.system.progress import OnProgress
 
 __all__ = ["Policy", "Runner"]
 

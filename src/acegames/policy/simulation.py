@@ -32,8 +32,8 @@ from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import RowIndex, action_offsets
-from acegames.system.machine import memory_guard
 from acegames.system.display import Shown
+from acegames.system.machine import memory_guard
 
 
 @dataclass(frozen=True, eq=False, repr=False)

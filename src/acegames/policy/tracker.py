@@ -13,13 +13,11 @@ from typing import Any
 
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.numbers import from_units
-from acegames.model.budgets import read_amounts, to_units
-from acegames.model.budgets import Amount, Reservoirs, Rows, spent_after, spent_at_start
-from acegames.model.random_costs import Cost, RandomCost, cost_text
-from acegames.model.game import Label, MarkovGame, place
-from acegames.model.numbers import nearest_float, plain
+from acegames.model.budgets import Amount, Reservoirs, Rows, read_amounts, spent_after, spent_at_start, to_units
 from acegames.model.checks import unknown
+from acegames.model.game import Label, MarkovGame, place
+from acegames.model.numbers import from_units, nearest_float, plain
+from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.numerics import OBSERVED_COST
 from acegames.system.display import Shown
 

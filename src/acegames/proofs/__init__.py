@@ -31,18 +31,17 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.random_costs import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
-from acegames.model.user_functions import TOLERANCE, check_call
-from acegames.model.user_functions import takes_progress
+from acegames.model.random_costs import RandomCost
+from acegames.model.user_functions import TOLERANCE, check_call, takes_progress
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
-from acegames.system.npz import Arrays, array_types
-from acegames.system.machine import memory_guard
-from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.system.display import Shown
+from acegames.system.machine import memory_guard
+from acegames.system.npz import Arrays, array_types
+from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier import Certificate, read_arguments, verify
 from acegames.verifier.basics import BlockThreads, Floats, Ints, offsets, owners
 from acegames.verifier.counting import Counted, CountingRule, read_rules

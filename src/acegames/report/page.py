@@ -25,9 +25,9 @@ from typing import Any
 
 from acegames.catalog import picture_of
 from acegames.errors import InvalidOption
+from acegames.model.checks import check_known, unknown
 from acegames.model.game import MarkovGame
 from acegames.model.words import called
-from acegames.model.checks import check_known, unknown
 
 SCRIPTS = "dom charts picture summary against situation why link search map budgets episodes main"
 """The scripts of the page, in this order."""

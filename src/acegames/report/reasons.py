@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.concepts import OBJECTIVES, Concept
+from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints, number_rows, owners
 from acegames.model.words import called, shown
 from acegames.numerics import NOISE, PROBABILITY_RENORMALISE, TIE
@@ -107,28 +107,15 @@ def objective_data(view: View) -> dict[str, Any] | None:
         plain = set(weights) <= {0.0, 1.0}
         name = f"value of {alone[0]}" if plain and len(alone) == 1 else "sum of values" if plain else "weighted sum"
         return {"name": name, "weights": list(weights), "column": not (plain and len(alone) == 1)}
-    if concept.criterion is OBJECTIVES["egalitarian"]:
-        return {"name": "lowest value", "of": "lowest", "column": True}
-    if concept.criterion is OBJECTIVES["fair"]:
-        return {"name": "gap between values", "of": "gap", "column": True}
-    return None
+    measure = concept.criterion.measure
+    names = {"lowest": "lowest value", "gap": "gap between values"}
+    return {"name": names[measure], "of": measure, "column": True} if measure else None
 
 
 def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | None:
-    """Return the objective of each row of values (Q, N), larger is better; None where there is
-    none.
-    """
-    weights = concept.weights(players)
-    if weights is not None:
-        summed: Floats = worth @ np.array(weights)
-        return summed
-    if concept.criterion is OBJECTIVES["egalitarian"]:
-        lowest: Floats = worth.min(axis=1)
-        return lowest
-    if concept.criterion is OBJECTIVES["fair"]:
-        gap: Floats = worth.min(axis=1) - worth.max(axis=1)
-        return gap
-    return None
+    """Return what the objective makes of values (Q, N), larger is better; None where there is none."""
+    score: Floats | None = concept.score(worth, players)
+    return score
 
 
 def best_deviations(view: View, stage: StageView) -> tuple[Floats, Ints]:

@@ -17,8 +17,8 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.user_functions import takes_progress
 from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
-from acegames.policy.policy_file import count_pairs
 from acegames.policy.policy import Policy
+from acegames.policy.policy_file import count_pairs
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
 from acegames.report.against import check_comparable, check_counting, comparison, other_records
@@ -28,13 +28,13 @@ from acegames.report.page import Pictures, Render, json_for_script, page
 from acegames.report.reasons import objective_data
 from acegames.report.summary import episode_data, final_costs, freedom, sample, summary_data
 from acegames.safety.frontier import Frontier
-from acegames.solving.solution import guarantee
 from acegames.solving.pipeline import Solution, Stats
+from acegames.solving.solution import guarantee
 from acegames.system.atomic import check_place, write_parts
+from acegames.system.display import Shown, frame_html
 from acegames.system.limits import PAGES
 from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
-from acegames.system.display import Shown, frame_html
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000

@@ -11,20 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.budgets import read_pair, to_units, unreachable
-from acegames.model.numbers import rows_from_units
 from acegames.model.arrays import in_pair_order
+from acegames.model.budgets import read_pair, to_units, unreachable
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.model.numbers import plain_array
-from acegames.model.user_functions import check_call
-from acegames.model.user_functions import check_progress, progress_callback
+from acegames.model.numbers import plain_array, rows_from_units
+from acegames.model.user_functions import check_call, check_progress, progress_callback
 from acegames.safety.explore import explore
 from acegames.safety.frontier import FINDING, Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
+from acegames.system.display import Shown
 from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
-from acegames.system.display import Shown
 
 REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon give fewer situations"
 """What takes less memory where every pair is listed."""

@@ -31,14 +31,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import Rounding
-from acegames.approximate.rounding import RoundingOptions
+from acegames.approximate.rounding import Rounding, RoundingOptions
 from acegames.errors import Infeasible, TooLarge, UnknownPair
-from acegames.model.numbers import LARGEST, common_unit
 from acegames.model.arrays import Bools, Ints, look_up, owners
 from acegames.model.budgets import has_schedule
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place, reachable_states
-from acegames.model.numbers import Bound, plain, plain_array
+from acegames.model.numbers import LARGEST, Bound, common_unit, plain, plain_array
 from acegames.model.words import number_beside, to_digits
 from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress, ProgressReporter
@@ -63,7 +61,13 @@ class _Needs:
 
 
 def _step_back(
-    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: ProgressReporter
+    table: Layer,
+    cost: Ints,
+    at_least: Ints,
+    stored: Sequence[int],
+    after: _Needs,
+    reached: Bools,
+    teller: ProgressReporter,
 ) -> _Needs:
     """Take a step of the recursion: by arrays where one element is minimal, else by state."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.numbers import LARGEST, common_unit, from_units
 from acegames.model.arrays import Bools, Ints, look_up
 from acegames.model.game import MarkovGame, exact_costs
+from acegames.model.numbers import LARGEST, common_unit, from_units
 from acegames.model.words import to_digits
 
 

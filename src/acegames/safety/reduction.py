@@ -31,8 +31,8 @@ from acegames.model.user_functions import check_call
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.frontier import infeasible
 from acegames.safety.lattice import Lattice
-from acegames.system.machine import memory_guard
 from acegames.system.display import Shown
+from acegames.system.machine import memory_guard
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,16 +34,22 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import RoundingOptions
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.numbers import LARGEST
-from acegames.model.budgets import read_amounts, read_pair, unreachable
 from acegames.model.arrays import Bools, Ints
-from acegames.model.budgets import own_names, read_budget
-from acegames.model.checks import Label, check_choice, check_count, check_horizon, check_labels, is_iterable
+from acegames.model.budgets import own_names, read_amounts, read_budget, read_pair, unreachable
+from acegames.model.checks import (
+    Label,
+    check_choice,
+    check_count,
+    check_horizon,
+    check_known,
+    check_labels,
+    counted,
+    is_iterable,
+    show,
+)
 from acegames.model.game import MarkovGame
-from acegames.model.numbers import is_scalar
+from acegames.model.numbers import LARGEST, is_scalar
 from acegames.model.user_functions import check_function
-from acegames.model.checks import counted
-from acegames.model.checks import check_known, show
 from acegames.policy.tracker import CostTracker
 from acegames.safety.explore import explore
 from acegames.safety.feasible import Feasibility

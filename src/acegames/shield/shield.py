@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import RoundingOptions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.budgets import read_pair, unreachable
 from acegames.model.arrays import Bools, Ints, frozen
-from acegames.model.checks import UNSAID, check_choice, first_state
+from acegames.model.budgets import read_pair, unreachable
+from acegames.model.checks import UNSAID, check_choice, counted, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.user_functions import check_call
-from acegames.model.checks import counted
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import REMEDY, Feasibility
@@ -49,8 +48,8 @@ from acegames.shield.shield_sets import (
     whole_units,
 )
 from acegames.shield.situation import Chosen, ShieldRunner, Situation
-from acegames.system.machine import memory_guard
 from acegames.system.display import Shown
+from acegames.system.machine import memory_guard
 
 
 class Shield(Shown, Sealed):

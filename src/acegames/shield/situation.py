@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.arrays import Bools, Floats
-from acegames.model.checks import UNSAID
+from acegames.model.checks import UNSAID, check_known, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.checks import check_known, unknown
-from acegames.policy.tracker import Possible
-from acegames.policy.tracker import Spending
-from acegames.policy.tracker import AT_AN_END
+from acegames.policy.tracker import AT_AN_END, Possible, Spending
 from acegames.shield.shield_sets import sealed
 from acegames.system.display import Shown, lines_html
 

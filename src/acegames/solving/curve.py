@@ -51,8 +51,8 @@ from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
 from acegames.solving.solution import Solution
-from acegames.system.machine import memory_guard
 from acegames.system.display import Shown, table_html
+from acegames.system.machine import memory_guard
 
 FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
 NAMED = 5  # budgets that a note names, at most

@@ -16,8 +16,7 @@ from acegames.model.budgets import Reservoir, Reservoirs, own_names
 from acegames.model.checks import check_known, read_at
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
-from acegames.safety.frontier import Frontier, minimal_elements
-from acegames.safety.frontier import infeasible
+from acegames.safety.frontier import Frontier, infeasible, minimal_elements
 
 Budget = tuple[Bound, ...]
 

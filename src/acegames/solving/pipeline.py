@@ -15,24 +15,30 @@ from typing import Any
 
 from acegames.approximate.rounding import RoundingOptions
 from acegames.concepts import CCE, Concept, check_concept
-from acegames.engines import Engine, OnProgress, check_rewards
+from acegames.engines import Engine, InMemory, LayerStore, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.cluster import InBlocks
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
-from acegames.engines import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import Infeasible, InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import (OF_CONCEPT, THREADS, check_call, check_engine, check_function, takes_progress,)
+from acegames.model.user_functions import (
+    OF_CONCEPT,
+    THREADS,
+    check_call,
+    check_engine,
+    check_function,
+    takes_progress,
+)
 from acegames.model.words import rounded_up
 from acegames.policy.policy import build_policy
 from acegames.safety.frontier import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.solving.solution import Solution, Stats, guarantee
-from acegames.system.machine import memory_guard
 from acegames.system.display import Shown
+from acegames.system.machine import memory_guard
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 

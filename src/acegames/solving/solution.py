@@ -27,10 +27,10 @@ from acegames.system.display import Shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from acegames.proofs import Proof
     from acegames.report import ReportResult
     from acegames.solving.curve import BudgetCurve
     from acegames.verifier import Certificate
-    from acegames.proofs import Proof
 
 
 @dataclass(frozen=True, repr=False)

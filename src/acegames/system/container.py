@@ -37,11 +37,7 @@ from numpy.typing import NDArray
 from acegames.errors import AceError, BadFile, InvalidGame, MissingExtra, TooLarge
 from acegames.system.atomic import Path, writing
 from acegames.system.limits import HEADER
-<<<<<<< HEAD
 from acegames.system.npz import Arrays, array_types, check_kind, check_version, header_bytes, read_header, read_npz
-=======
-from acegames.system.npz import read_npz
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20
@@ -122,11 +118,7 @@ def write_block(
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write a block where the file stands, which must be a multiple of 64."""
-<<<<<<< HEAD
     content = header_bytes(kind, {"arrays": array_types(arrays), **header})
-=======
-    content = header_bytes(kind, {"arrays": described(arrays), **header})
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
     length, begin = sum(_padded(array.nbytes, 8) for array in arrays.values()), file.tell()
     file.write(bytes(_before_data(len(content), length)))
     rest = content + np.fromiter(_write_pages(file, arrays), "<u4").tobytes()
@@ -148,13 +140,8 @@ def fill_block(
 
     `fill` is given arrays of these shapes and types. They may be larger than memory.
     """
-<<<<<<< HEAD
     described = [[name, dtype.newbyteorder("<").str, *shape] for name, (shape, dtype) in shapes.items()]
     content = header_bytes(kind, {"arrays": described, **header})
-=======
-    told = [[name, dtype.newbyteorder("<").str, *shape] for name, (shape, dtype) in shapes.items()]
-    content = header_bytes(kind, {"arrays": told, **header})
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
     length = sum(_padded(math.prod(shape) * dtype.itemsize, 8) for shape, dtype in shapes.values())
     begin = _before_data(len(content), length)
     file.truncate(begin + _padded(length, 64))

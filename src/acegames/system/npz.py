@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 """Headers of files, and zip archives of `.npy` members, as `numpy.savez` makes them, for games.
 
 A header is JSON that says the kind of a file, its version and what it holds. `numpy.load` opens an
@@ -6,14 +5,6 @@ archive that is written here. A member `header.json` ({"format": kind, "version"
 [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is pickled. Members
 may be compressed, as by `numpy.savez_compressed`; what they unfold to is then bounded by the size
 of the file (see `limits`).
-=======
-"""Zip archives of `.npy` members, as `numpy.savez` makes them: for games.
-
-`numpy.load` opens what is written here. A member `header.json` ({"format": kind, "version": 1,
-"members": [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is
-pickled. Members may be compressed, as by `numpy.savez_compressed`; what they
-unfold to is then bounded by the size of the file (see `limits`).
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
 """
 
 from __future__ import annotations
@@ -31,10 +22,6 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.system.atomic import Path, writing
-<<<<<<< HEAD
-=======
-from acegames.system.headers import Arrays, check_kind, check_version, described, header_bytes, read_header
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
 from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
 from acegames.system.machine import available_memory
 
@@ -114,11 +101,7 @@ ALWAYS_FREE = 2**26  # bytes that are assumed to be free
 
 def write_npz(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write an archive of this kind at exactly `path`, whole or not at all, uncompressed."""
-<<<<<<< HEAD
     array_types(arrays)  # they are numbers
-=======
-    described(arrays)  # they are numbers
->>>>>>> 5f003905 (CROSS: every file says version 1: headers, container, corpus, pages)
     content = header_bytes(kind, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
     with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member(MEMBER), content)

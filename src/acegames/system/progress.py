@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-=======
-from collections.abc import Callable, Sequence
->>>>>>> 48eb62d1 (CROSS: Let the progress reporter begin where an earlier run ended, and count several pairs or layers)
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -113,7 +109,6 @@ class ProgressReporter:
             self.reported = time.perf_counter()
             done = self.layers_done, self.layers, self.pairs_done, self.pairs
             self.progress(Progress(*done, self.reported - self.begun, self.resumed, self.step))
-<<<<<<< HEAD
 
 
 # -- bars
@@ -244,5 +239,3 @@ class _NotebookOutput:
 
     def __repr__(self) -> str:
         return self.text
-=======
->>>>>>> 48eb62d1 (CROSS: Let the progress reporter begin where an earlier run ended, and count several pairs or layers)

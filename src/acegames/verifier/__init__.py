@@ -59,8 +59,15 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
-from acegames.model.user_functions import OF_CONCEPT, THREADS, TOLERANCE, check_call, check_engine, policy_of
-from acegames.model.user_functions import takes_progress
+from acegames.model.user_functions import (
+    OF_CONCEPT,
+    THREADS,
+    TOLERANCE,
+    check_call,
+    check_engine,
+    policy_of,
+    takes_progress,
+)
 from acegames.numerics import VERIFY
 from acegames.system.compiling import compile_notice
 from acegames.system.machine import memory_guard

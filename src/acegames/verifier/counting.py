@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.random_costs import RandomCost
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs
-from acegames.model.numbers import TINIEST, largest_float, nearest_float, plain
 from acegames.model.layers import with_fields
+from acegames.model.numbers import TINIEST, largest_float, nearest_float, plain
+from acegames.model.random_costs import RandomCost
 from acegames.model.words import to_digits as shown
 from acegames.numerics import PROBABILITY_SUM
 from acegames.verifier.basics import LIMITS, Floats, Ints, Small, begins, offsets, owners, spans

@@ -210,7 +210,9 @@ class Judge:
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         inputs = numbers, self.base[t : t + 1]
         if by_line:
-            compile_notice("acegames.verifier.window_kernels", "judge_windows", "verifier's kernels for many situations", 8)
+            compile_notice(
+                "acegames.verifier.window_kernels", "judge_windows", "verifier's kernels for many situations", 8
+            )
             ahead, sound = self._spread(t, following), not following.fault.any()
 
             def step(keys: Ints, played: PlayedRows, result: LayerValues, place: Ints, outside: Ints) -> None:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
 from acegames.system.axes import allocate, allocated_bytes, example
-from acegames.system.cuda_code import compile_together
-from acegames.system.cuda_card import DeviceBuffers, RESIDENT, usable
-from acegames.system.cuda_code import KernelSpec
+from acegames.system.cuda_card import RESIDENT, DeviceBuffers, usable
+from acegames.system.cuda_code import KernelSpec, compile_together
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier import gpu_functions
 from acegames.verifier.basics import (

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame, exact_costs
-from acegames.model.numbers import Bound, common_denominator, plain
 from acegames.model.layers import with_fields
+from acegames.model.numbers import Bound, common_denominator, plain
 from acegames.verifier.basics import (
     BELOW,
     LIMITS,

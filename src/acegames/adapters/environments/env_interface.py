@@ -33,13 +33,12 @@ from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import MASK, action_mask
 from acegames.model.arrays import Floats, Ints, frozen
-from acegames.model.checks import check_choice
-from acegames.model.random_costs import RandomCost
+from acegames.model.checks import check_choice, check_known
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import nearest_float
+from acegames.model.random_costs import RandomCost
 from acegames.model.user_functions import check_function
 from acegames.model.words import called
-from acegames.model.checks import check_known
 from acegames.shield import Shield
 from acegames.system.extras import optional
 

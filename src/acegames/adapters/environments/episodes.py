@@ -27,8 +27,7 @@ from acegames.model.budgets import spent_after
 from acegames.model.game import Label, Layer, MarkovGame, Payments, place
 from acegames.model.numbers import Bound, common_denominator, nearest_float, plain
 from acegames.policy.episode_costs import EpisodeCosts
-from acegames.policy.layer import action_offsets
-from acegames.policy.layer import RowIndex
+from acegames.policy.layer import RowIndex, action_offsets
 from acegames.policy.simulation import pick
 
 Action = tuple[int, ...]

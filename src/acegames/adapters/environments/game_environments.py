@@ -19,10 +19,10 @@ from acegames.adapters.environments.env_interface import MASKS, STYLES, Options,
 from acegames.adapters.environments.play import BatchPlay, Play, Stepped, final_entries, read_vector_options
 from acegames.errors import InvalidOption
 from acegames.model.budgets import Reservoir
+from acegames.model.checks import check_known, show
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import Bound, exact
 from acegames.model.words import called, spelled
-from acegames.model.checks import check_known, show
 
 
 class GameEnvironment:

@@ -26,12 +26,10 @@ from acegames.adapters.environments.env_interface import INFOS, MASK, NO_DICT, S
 from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.env_protocol import NO_ACTION, EnvAnswer, agents_of, step_env
-from acegames.model.budgets import read_amounts
-from acegames.model.budgets import spent_after
-from acegames.model.checks import check_choice
+from acegames.model.budgets import read_amounts, spent_after
+from acegames.model.checks import check_choice, check_known, show, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, plain
-from acegames.model.checks import check_known, show, unknown
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.priced_actions import ANY_STATE
 from acegames.shield.product_sets import product_sets

@@ -26,10 +26,9 @@ from acegames.adapters.environments.env_interface import MASKS, STYLES, Options,
 from acegames.adapters.environments.episodes import Action, Amounts, Batch, Episode, floats, offered_masks
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.arrays import Bools, Floats, Ints
-from acegames.model.checks import check_choice, check_count
+from acegames.model.checks import check_choice, check_count, check_known, show
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import nearest_float
-from acegames.model.checks import check_known, show
 from acegames.shield.situation import joint_indices
 
 Mask = NDArray[np.int8]

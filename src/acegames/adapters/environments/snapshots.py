@@ -26,8 +26,8 @@ import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.env_protocol import reset_env, user_env
-from acegames.model.game import Label
 from acegames.model.checks import show
+from acegames.model.game import Label
 
 INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""

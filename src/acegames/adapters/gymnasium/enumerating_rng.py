@@ -22,8 +22,8 @@ import numpy as np
 from acegames.adapters.environments.snapshots import global_generators, state_of
 from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate, SymbolicUniform, weights
 from acegames.errors import TooLarge
-from acegames.model.numbers import exact
 from acegames.model.checks import show
+from acegames.model.numbers import exact
 
 TOO_LATE = "a number that was drawn in an earlier step is compared only now"
 PLAIN_NUMPY = np.random.default_rng(0)

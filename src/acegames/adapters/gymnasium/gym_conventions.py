@@ -16,11 +16,10 @@ import numpy as np
 from acegames.adapters.environments.env_interface import action_labels, action_mask
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, hashable
-from acegames.model.checks import plain_label, read_initial
+from acegames.model.checks import plain_label, read_initial, show
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import probability, real
 from acegames.model.user_functions import check_function, check_optional
-from acegames.model.checks import show
 from acegames.system.extras import optional
 
 WHO, EXTRA = "Gymnasium environments", "gymnasium"

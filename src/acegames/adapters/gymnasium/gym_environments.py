@@ -36,10 +36,9 @@ from acegames.adapters.gymnasium.gym_conventions import CostRule, GymStep, cost_
 from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import END, EnvAnswer, hashable
-from acegames.model.checks import check_choice, plain_label
+from acegames.model.checks import check_choice, check_known, plain_label, show
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.user_functions import check_optional
-from acegames.model.checks import check_known, show
 from acegames.shield import Shield
 
 

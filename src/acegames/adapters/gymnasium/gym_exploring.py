@@ -34,9 +34,8 @@ from acegames.adapters.gymnasium.gym_conventions import GymConventions, GymStep,
 from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.env_protocol import END, NO_ACTION
-from acegames.model.checks import read_initial
+from acegames.model.checks import read_initial, show
 from acegames.model.game import JointAction, Label, place
-from acegames.model.checks import show
 
 OFTEN, CLOSELY = 8, 20
 """The first situations, CLOSELY, are played OFTEN times each, to meet numbers drawn elsewhere."""

@@ -33,11 +33,10 @@ from acegames.adapters.gymnasium.gym_exploring import Explorer
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import END
 from acegames.model.budgets import read_budget, warn_of_costless
-from acegames.model.user_functions import OnBuilding
 from acegames.model.changing import game_with_actions_in_order
 from acegames.model.checks import check_count, check_flag, check_horizon
 from acegames.model.game import Label, MarkovGame
-from acegames.model.user_functions import check_optional
+from acegames.model.user_functions import OnBuilding, check_optional
 from acegames.system.extras import optional
 
 

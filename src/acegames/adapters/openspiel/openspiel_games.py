@@ -25,9 +25,9 @@ from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.learn.known import per_player
 from acegames.model.budgets import warn_of_costless
 from acegames.model.checks import check_horizon, plain_label
-from acegames.model.random_costs import is_distribution
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import is_scalar
+from acegames.model.random_costs import is_distribution
 from acegames.model.user_functions import check_optional
 from acegames.numerics import TIE
 from acegames.system.extras import optional

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from acegames.adapters.openspiel import openspiel_games
 from acegames.adapters.openspiel.openspiel_games import MOST_STATES, WAIT, Key
 from acegames.errors import InvalidOption, TooLarge, UnknownPair
-from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.random_costs import Cost, RandomCost
 from acegames.numerics import PRODUCT
 from acegames.policy.policy import Policy
 from acegames.solving.pipeline import Solution

@@ -17,8 +17,8 @@ from acegames.adapters.pettingzoo.pace import OnReading, Reading
 from acegames.adapters.pettingzoo.pz_conventions import EXTRA, WHO, CostRule
 from acegames.adapters.pettingzoo.pz_reading import from_aec_env, from_parallel_env
 from acegames.errors import InvalidOption
-from acegames.model.game import Label, MarkovGame
 from acegames.model.checks import show
+from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.system.progress import PAUSE
 from acegames.model.checks import counted
+from acegames.system.progress import PAUSE
 
 log = logging.getLogger("acegames")
 

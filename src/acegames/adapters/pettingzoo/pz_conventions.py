@@ -26,10 +26,9 @@ from acegames.learn.env_protocol import (
     takes_turns,
     user_env,
 )
-from acegames.model.checks import plain_label
+from acegames.model.checks import plain_label, show
 from acegames.model.game import JointAction, Label
 from acegames.model.user_functions import note_of_place
-from acegames.model.checks import show
 
 __all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 

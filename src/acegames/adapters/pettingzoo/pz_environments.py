@@ -17,8 +17,8 @@ from acegames.adapters.environments.game_environments import GameEnvironment, ob
 from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
 from acegames.adapters.pettingzoo.pz_conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption
-from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.checks import check_known
+from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.shield import Shield
 
 

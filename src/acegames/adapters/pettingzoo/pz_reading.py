@@ -36,12 +36,10 @@ from acegames.learn.env_protocol import (
     user_env,
 )
 from acegames.model.budgets import read_budget, warn_of_costless
-from acegames.model.checks import check_count, check_horizon, read_initial
+from acegames.model.checks import check_count, check_horizon, read_initial, show
 from acegames.model.from_functions import ask_functions
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.user_functions import check_optional, note_of_place
-from acegames.model.user_functions import takes_progress
-from acegames.model.checks import show
+from acegames.model.user_functions import check_optional, note_of_place, takes_progress
 
 FEW, SEEDS = 8, 1000
 """`reset` is tried with FEW seeds, or with up to SEEDS to find all initial states given."""

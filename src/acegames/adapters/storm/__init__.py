@@ -19,8 +19,8 @@ from acegames.adapters.storm.storm_game import Model, Question, game_of, horizon
 from acegames.adapters.storm.storm_programs import read_drn, read_program, read_sparse
 from acegames.adapters.storm.umb import read_umb
 from acegames.errors import InvalidOption
-from acegames.model.game import MarkovGame
 from acegames.model.checks import show
+from acegames.model.game import MarkovGame
 from acegames.system.container import naming_file
 from acegames.system.limits import MODELS, PROGRAMS
 

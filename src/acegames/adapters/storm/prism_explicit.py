@@ -40,8 +40,7 @@ from acegames.model.checks import JointAction, Label
 from acegames.model.words import read_exact, read_text
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.container import naming_file
-from acegames.system.limits import REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
-from acegames.system.limits import ANNOUNCED
+from acegames.system.limits import ANNOUNCED, REWARDS_OF_STATES, REWARDS_OF_TRANSITIONS
 
 _NAMED = re.compile(r'\s*#\s*Reward structure:?\s*"([^"\n]*)"')
 _LABEL = re.compile(r'([0-9]{1,9})="([^"]*)"')

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats
 from acegames.model.budgets import read_budget, warn_of_costless
-from acegames.model.checks import JointAction, Label, check_horizon
+from acegames.model.checks import JointAction, Label, check_horizon, check_known, read_at, show
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import probability
 from acegames.model.user_functions import warn_of_game
-from acegames.model.checks import check_known, read_at, show
 from acegames.model.words import read_exact
 
 NOTHING = "-"

@@ -25,9 +25,8 @@ from acegames.adapters.storm.storm_game import (
     player_names,
 )
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
-from acegames.model.checks import JointAction, Label
+from acegames.model.checks import JointAction, Label, read_at, unknown
 from acegames.model.numbers import exact
-from acegames.model.checks import read_at, unknown
 from acegames.model.words import read_exact, read_text
 from acegames.system.container import naming_file
 from acegames.system.extras import optional

@@ -20,9 +20,8 @@ from acegames.adapters.storm.storm_game import (
     player_names,
 )
 from acegames.errors import BadFile, InvalidGame, TooLarge
-from acegames.model.checks import JointAction, Label
+from acegames.model.checks import JointAction, Label, show
 from acegames.model.numbers import exact
-from acegames.model.checks import show
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED

@@ -71,6 +71,9 @@ class InBlocks(ABC):
     def tasks(self) -> Tasks:
         """Return where tasks run."""
 
+    def check_installed(self) -> None:
+        """Raise MissingExtra where a package is missing, before any work."""
+
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""
         return LocalEngine(dense=self.dense).plan(game, lattice)

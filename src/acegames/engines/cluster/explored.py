@@ -28,8 +28,7 @@ from acegames.safety.explore import explore as explore_whole
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.machine import available_memory, bytes_said, processors
-from acegames.system.tasks import Block, Tasks
-from acegames.system.tasks import Team
+from acegames.system.tasks import Block, Tasks, Team
 
 if TYPE_CHECKING:
     from acegames.engines.cluster.parts import StripPlan

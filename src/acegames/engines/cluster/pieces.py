@@ -24,10 +24,6 @@ from acegames.engines.answers import Answers
 from acegames.engines.checkpoint import Checkpoint, unwritable
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer
-<<<<<<< HEAD
-from acegames.policy.layer import joined_records, mark_reached_codes, row_type, scatter, size_type
-from acegames.policy.layer import PolicyLayer, answers
-=======
 from acegames.policy.layer import (
     PolicyLayer,
     answers,
@@ -37,7 +33,6 @@ from acegames.policy.layer import (
     scatter,
     size_type,
 )
->>>>>>> f21aabbf (CROSS: engines say what verify needs of them, tests set LIMITS)
 from acegames.safety.cells import LayerSpace
 
 Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]

@@ -42,8 +42,8 @@ from acegames.safety.explore import are_feasible, check_boxes, end_heights, expl
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.system.axes import allocate, allocated_bytes
+from acegames.system.cuda_card import GROWING, DeviceBuffers, usable
 from acegames.system.cuda_code import compile_together
-from acegames.system.cuda_card import DeviceBuffers, GROWING, usable
 from acegames.system.machine import bytes_said
 from acegames.system.tasks import Team
 
@@ -189,7 +189,7 @@ class CardSolver(LayerByLayer):
         """Solve the stage games of a chunk; return what was counted."""
         self.card.zero(self.waiting.counts)
         self.on.launch("cells", pieces, record)
-        if record.together:
+        if record.try_regular:
             self.on.launch("plain", self.shape.blocks * self.card.processors, record)
         self.on.launch("left", LEFT_BLOCKS * self.card.processors, record)
         counts = self._count(counting)
@@ -208,7 +208,10 @@ class CardSolver(LayerByLayer):
     def _repair(self, count: int, record: device.Solving, t: int, known: RepairCache) -> None:
         """Solve the open games of a chunk in exact arithmetic, on the host."""
         lengths, stages = _lengths(self.shape, count), self.stages
-        games, answers = allocate(device.OpenGames, lengths, self.card.empty), allocate(device.RepairedStages, lengths, np.zeros)
+        games, answers = (
+            allocate(device.OpenGames, lengths, self.card.empty),
+            allocate(device.RepairedStages, lengths, np.zeros),
+        )
         self.on.each("read_open", count, device.Opening(self.waiting, games))
         first, feasible, utility = map(self.card.fetch, games)
         every = np.arange(self.shape.rows)
@@ -224,7 +227,9 @@ class CardSolver(LayerByLayer):
         there = device.RepairedStages(*map(self.card.upload, answers))
         self.on.each("mend", count, device.Repairing(self.waiting, there, record.value, record.code))
 
-    def _allocate(self, value: Floats, code: NDArray[np.uint8], counts: Ints) -> tuple[device.EncodedChunk, device.EncodedChunk]:
+    def _allocate(
+        self, value: Floats, code: NDArray[np.uint8], counts: Ints
+    ) -> tuple[device.EncodedChunk, device.EncodedChunk]:
         """Allocate an encoded chunk on the host and on the card.
 
         On the host values and codes have their place. On the card the chunk takes that of the chunk
@@ -242,7 +247,7 @@ class CardSolver(LayerByLayer):
         """Encode a chunk on the card, and let it travel to its part of the layer's arrays."""
         self.on.each("file_cells", encoding.counted.cells, encoding)
         self.on.each("file_records", games, encoding)
-        self.sent.append(self.card.send(list(zip(encoding.filed, here, strict=True))))
+        self.sent.append(self.card.send(list(zip(encoding.encoded, here, strict=True))))
         return self.sent[-1]
 
 

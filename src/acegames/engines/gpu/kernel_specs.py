@@ -18,12 +18,12 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.kernels import device
 from acegames.kernels.dense import SEGMENT, allocate_line
+from acegames.kernels.device import DeviceLayer, OwnCell, OwnGroup, OwnWork
+from acegames.kernels.intrinsics import WARP, Warp
 from acegames.kernels.lanes import ALONE
 from acegames.kernels.lockstep import allocate_group
-from acegames.kernels.device import DeviceLayer, OwnCell, OwnGroup, OwnWork
 from acegames.kernels.records import Choices, NextLayer, StageGames
 from acegames.kernels.stage import pure_workspace, workspace
-from acegames.kernels.intrinsics import WARP, Warp
 from acegames.model.arrays import pointers
 from acegames.safety.cells import number_boxes
 from acegames.safety.explore import bit_starts
@@ -46,14 +46,14 @@ SHARED = {(7, 5): 64, (8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 
 LEAST_SHARED = 99  # KB of a block of other cards
 ROLLED = ("acegames.kernels.regular", "disable"), ("acegames.kernels.lockstep", "disable")
 UNROLLED = (("acegames.kernels.regular", "full"),)
-DEVIATIONS = "group.owner", "group.target", "group.told"
+DEVIATIONS = "group.owner", "group.target", "group.recommended"
 NUMBERING = 1024  # threads of the block that numbers strips of cells
 
 
 class KernelEntry(NamedTuple):
     """What the threads of a kernel do, the record that it takes, and the threads of a block."""
 
-    device: tuple[Any, ...]
+    phases: tuple[Any, ...]
     record: Any
     threads: int = SEGMENT
 
@@ -61,7 +61,7 @@ class KernelEntry(NamedTuple):
 EXPLORING = {
     "heights": KernelEntry((device.find_height,), device.Heights),
     "reach": KernelEntry((device.prepare_reached_rows, device.mark_successors), device.Reaching),
-    "pack": KernelEntry((device.pack_phase,), device.Packing),
+    "pack": KernelEntry((device.pack_marks,), device.Packing),
 }
 SOLVING = {  # those first that take longest to compile
     "left": KernelEntry((device.solve_fallback_games,), device.Solving, GAMES),
@@ -70,7 +70,7 @@ SOLVING = {  # those first that take longest to compile
     "read_open": KernelEntry((device.read_open_game,), device.Opening, GAMES),
     "mend": KernelEntry((device.apply_repair,), device.Repairing, GAMES),
     "strips": KernelEntry((device.count_strip,), device.Counting),
-    "numbers": KernelEntry((device.sum_strips, device.prefix_sums, device.number_phase), device.Counting, NUMBERING),
+    "numbers": KernelEntry((device.sum_strips, device.prefix_sums, device.number_strips), device.Counting, NUMBERING),
     "file_cells": KernelEntry((device.encode_cell,), device.Encoding),
     "file_records": KernelEntry((device.encode_mixed,), device.Encoding),
 }
@@ -111,9 +111,9 @@ class Shape:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Warp(0) if self.warp else None
         own = _plain(allocate_group)(
-            self.rows, self.players, actions, self.correlated, 1, team, kept=self.warp or not self.uniform_actions
+            self.rows, self.players, actions, self.correlated, 1, team, keep_gains=self.warp or not self.uniform_actions
         )
-        names, kind = ("whole", "owner", "target", "told"), np.int16 if own.table.size < 2**15 else np.int32
+        names, kind = ("whole", "owner", "target", "recommended"), np.int16 if own.table.size < 2**15 else np.int32
         return own._replace(**{name: getattr(own, name).astype(kind) for name in names})
 
     @property

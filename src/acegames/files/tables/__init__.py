@@ -35,13 +35,13 @@ from acegames.files.tables.csv_parquet import (
 )
 from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
 from acegames.model.assemble import Names
-from acegames.model.random_costs import RandomCost
-from acegames.model.game import MarkovGame, check_game
+from acegames.model.checks import read_at
 from acegames.model.from_table import NumberedTable, column_lists, columns_of, cost_columns
+from acegames.model.game import MarkovGame, check_game
+from acegames.model.random_costs import RandomCost
 from acegames.model.to_data import column_names, table_pieces
 from acegames.model.user_functions import takes_progress
 from acegames.model.words import label_to_data, write_number
-from acegames.model.checks import read_at
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
@@ -49,9 +49,9 @@ from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import write_text
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
-from acegames.system.npz import VERSION, check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
 from acegames.system.machine import memory_guard
+from acegames.system.npz import VERSION, check_kind, check_version, read_header, strict_json
 from acegames.system.progress import OnProgress
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]

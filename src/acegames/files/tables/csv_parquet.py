@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
+from acegames.model.checks import show, unknown
 from acegames.model.game import Label
 from acegames.model.to_data import objects
 from acegames.model.words import label_to_data
-from acegames.model.checks import show, unknown
 from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import writing
 from acegames.system.extras import optional

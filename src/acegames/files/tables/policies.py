@@ -19,21 +19,29 @@ from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, LabelFinder, TablePiece, label_cells, read_float
 from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
+from acegames.model.checks import show
+from acegames.model.from_table import check_columns
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import exact
-from acegames.model.from_table import check_columns
 from acegames.model.to_data import objects
 from acegames.model.words import read_exact, write_number
-from acegames.model.checks import show
 from acegames.numerics import POLICY_SUM, WRITTEN_PRODUCT
-from acegames.policy.layer import by_player, encode_layer, smallest_boxes, strategies_of
-from acegames.policy.layer import PolicyLayer, action_offsets, project
-from acegames.policy.layer import RowIndex, marginals
+from acegames.policy.layer import (
+    PolicyLayer,
+    RowIndex,
+    action_offsets,
+    by_player,
+    encode_layer,
+    marginals,
+    project,
+    smallest_boxes,
+    strategies_of,
+)
 from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import LayerSpace
-from acegames.safety.reduction import NodeLayer
 from acegames.safety.lattice import Lattice, lattice
+from acegames.safety.reduction import NodeLayer
 from acegames.system.progress import OnProgress, ProgressReporter
 
 OUTCOMES = 2**20  # looked at together
