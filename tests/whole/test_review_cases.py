@@ -1,12 +1,13 @@
 """Cases that once went wrong, found by trying to break things."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import acegames as ace
-from games import one_state
+from games import one_state, solo
 
 
 def alone(costs, budget, horizon, **more):
@@ -43,6 +44,23 @@ def test_what_cannot_be_spent_is_unknown(budget):
                 policy.distribution(t, "s", [spent])
     assert policy.distribution(1, "s", [3])
     assert policy.distribution(1, "s", {0: 5})
+
+
+def test_possible_stays_possible_however_unlikely(tmp_path):
+    """Also where a file says so."""
+    rare, safe = [(1.0, "s", 0), (Fraction(1, 10**400), "s", 9)], [(1.0, "s", 0)]
+    actions = ("risky", "safe")
+    game = solo(lambda t, s, a: rare if a == "risky" else safe, horizon=1, budget=[5], actions=actions)
+    assert ace.feasibility(game).actions(0, "s", [0]) == [("safe",)]
+    path = tmp_path / "game.json"
+    game.save(path)
+    assert ace.load(path).digest == game.digest
+    written = json.loads(path.read_text())
+    for outcome in (outcome for rule in written["rules"] for outcome in rule.get("outcomes", [])):
+        if outcome["probability"] < 1:
+            outcome["probability"] = "1e-400"
+    path.write_text(json.dumps(written))
+    assert ace.feasibility(ace.load(path)).actions(0, "s", [0]) == [("safe",)]
 
 
 def test_large_ints_beside_floats_stay_exact():
@@ -100,3 +118,9 @@ def test_forgotten_budgets_are_noticed():
         alone([1, 2], None, 1)
     with pytest.raises(ace.InvalidGame, match="no budget"):
         ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), horizon=1)
+
+
+@pytest.mark.parametrize("call", [ace.solve, ace.feasibility, ace.estimate])
+def test_a_name_is_not_a_game(call):
+    with pytest.raises(ace.InvalidGame, match=r"catalog\.get"):
+        call("intersection")
