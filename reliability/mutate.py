@@ -63,11 +63,10 @@ def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 TESTED: dict[str, tuple[str, ...]] = {
     **_each("safety", FEASIBLE),
     "safety/space.py": ("local", "solution", *FEASIBLE[:-1]),
-    **{f"kernels/{name}.py": CELLS for name in ("boxes", "dense", "sparse", "safe_sets")},
+    **{f"kernels/{name}.py": CELLS for name in ("boxes", "dense", "sparse")},
     "kernels/lookup.py": SHIELD,
-    "policy/layer.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy/policy.py": (*POLICY, "tables"),
-    "policy/layer.py": (*POLICY, "tables"),
+    "policy/layer.py": ("records_of_players", "product_policies", "nash", *POLICY, "tables"),
     "policy/policy_file.py": ("checks", *POLICY, "hostile", "games"),
     "files/solution_file.py": ("checks", *POLICY, "hostile", "games", "cli"),
     "engines/checkpoint.py": ("checkpoint", "solution", "hostile"),

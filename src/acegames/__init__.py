@@ -34,7 +34,7 @@ else:  # hidden from type checkers, so that they know which names there are
         raise AttributeError(f"module 'acegames' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        public, room = set(__getattr__("__all__")), type(__getattr__("catalog"))
+        public, package = set(__getattr__("__all__")), type(__getattr__("catalog"))
         return sorted(
-            name for name, x in globals().items() if name in public or name.startswith("_") or isinstance(x, room)
+            name for name, x in globals().items() if name in public or name.startswith("_") or isinstance(x, package)
         )

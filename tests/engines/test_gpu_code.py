@@ -19,7 +19,7 @@ LARGER = {
     "3x3x3": Shape(27, 32, 2, 3, (3, 3, 3), correlated=False, shared=SHARED[CARD]),
 }
 SHAPES = {"3x3": SHAPE} | {name: replace(shape, warp=shape.wants_warp) for name, shape in LARGER.items()}
-ALIKE = {f"{name} alike": replace(shape, alike=True) for name, shape in SHAPES.items()}
+ALIKE = {f"{name} alike": replace(shape, uniform_actions=True) for name, shape in SHAPES.items()}
 
 
 @pytest.mark.slow

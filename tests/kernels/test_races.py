@@ -56,15 +56,24 @@ def waiting_games(actions, concept, games):
     return example_arguments("plain")._replace(waiting=waiting, choices=choices, goal=goal, **answers)
 
 
-def solve_watched(actions, concept, games, watch, *, alike=False):
+def solve_watched(actions, concept, games, watch, *, uniform_actions=False):
     """Solve games with a warp, in Python; what it was given, with the answers.
 
-    Where states are `alike`, the kernel knows their joint actions.
+    Where states are `uniform`, the kernel knows their joint actions.
     """
     given = waiting_games(actions, concept, games)
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), warp=True, alike=alike)
+    shape = Shape(
+        int(np.prod(actions)),
+        32,
+        1,
+        len(actions),
+        actions,
+        bool(concept.interim),
+        warp=True,
+        uniform_actions=uniform_actions,
+    )
     made = kernel_spec("plain", shape)
-    room = poisoned(made.shared, made.known)
+    room = poisoned(made.shared, made.constants)
     with np.errstate(all="ignore"):
         in_python(watch).solve_regular_by_warp(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
     return given
@@ -89,11 +98,11 @@ def assert_as_alone(given):
         assert waiting.prob[:size, g].tobytes() == answers.mixed_prob[:size].tobytes()
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None)], ids=str)
-def test_no_two_threads_race(concept, alike):
+def test_no_two_threads_race(concept, uniform):
     watch = Watch()
-    given = solve_watched((3, 3), concept, 6, watch, alike=alike)
+    given = solve_watched((3, 3), concept, 6, watch, uniform_actions=uniform)
     assert not watch.races, watch.races[:3]
     assert_as_alone(given)
 
@@ -107,12 +116,12 @@ def test_no_two_threads_race_in_large_games(actions):
     assert_as_alone(given)
 
 
-@pytest.mark.parametrize("alike", [False, True])
-def test_no_syncwarp_can_be_left_out(alike):
+@pytest.mark.parametrize("uniform", [False, True])
+def test_no_syncwarp_can_be_left_out(uniform):
     usual = Watch()
-    solve_watched(*SMALL, usual, alike=alike)
+    solve_watched(*SMALL, usual, uniform_actions=uniform)
     assert len(usual.syncs) > 25 and not usual.races, "else each would be found wanting"
     for line in usual.syncs:
         watch = Watch(without=line)
-        solve_watched(*SMALL, watch, alike=alike)
+        solve_watched(*SMALL, watch, uniform_actions=uniform)
         assert watch.races, f"without the syncwarp in {line} nobody would race"

@@ -178,10 +178,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def _games_beside(path: Path) -> list[str]:
     """Return those that may hold a game."""
-    return [name for name in _beside(path) if Path(name).suffix.lower() in limits.GAMES]
+    return [name for name in _siblings(path) if Path(name).suffix.lower() in limits.GAMES]
 
 
-def _beside(path: Path) -> list[str]:
+def _siblings(path: Path) -> list[str]:
     """Return the files in the folder of a path, named as the path names it."""
     with contextlib.suppress(OSError):
         return [os.path.join(path.parent, x.name) if path.parent.name else x.name for x in os.scandir(path.parent)]
@@ -227,7 +227,7 @@ def refuse_game(file: Path) -> None:
     from acegames.files.formats import holds_game
 
     if not file.exists() and str(file) not in ace.catalog.names():
-        raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _beside(file))}")
+        raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _siblings(file))}")
     if file.is_file() and (exported := _code(file)):
         raise InvalidOption(
             f"{file}: {exported}, not a solution or a policy file; give the solution that it was exported from"

@@ -168,9 +168,9 @@ def catalog(
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         title = "Catalog: use a name wherever a GAME is asked for"
         show_table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, text=(0, 1))
-        return Answer({"games": [_told(entry) for entry in entries], "file": None})
+        return Answer({"games": [_entry_data(entry) for entry in entries], "file": None})
     entry = ace.catalog.describe(name)
-    data = _told(entry)
+    data = _entry_data(entry)
     if output is not None:
         opt.check_place(output)
         replaced = output.is_file()
@@ -190,7 +190,7 @@ def catalog(
     return Answer({"games": [data], "file": None})
 
 
-def _told(entry: Any) -> dict[str, Any]:
+def _entry_data(entry: Any) -> dict[str, Any]:
     """Return a catalog entry for JSON."""
     return {key: value for key, value in vars(entry).items() if key != "types"}
 

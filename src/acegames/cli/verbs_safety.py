@@ -59,7 +59,7 @@ def check(
         there = on_cluster(needs, nodes, node_cores, node_memory)
         if nodes is None:
             opt.refuse_too_large(needs, memory)
-        feasible, situations = _found(rounded, needs)
+        feasible, situations = _count_situations(rounded, needs)
     except TooLarge as error:
         raise TooLarge(f"the game has no errors, but it is too large: {error}") from None
     except InvalidOption as error:  # costs given by distributions
@@ -70,7 +70,7 @@ def check(
         out.print(escape(why), soft_wrap=True)
         return Answer({**facts, "why": why})
     show_game(model)
-    facts |= _told(model, how, feasible)
+    facts |= _game_facts(model, how, feasible)
     if feasible is not False:
         out.print(_size_words(needs, situations))
         out.print(_effort_words(needs))
@@ -83,7 +83,7 @@ def check(
     return Answer(facts, code=3 if feasible is False else 0)
 
 
-def _found(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int | None]:
+def _count_situations(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int | None]:
     """Return whether the game is feasible, and its situations; None where this machine cannot find
     out.
     """
@@ -100,7 +100,7 @@ def _found(game: ace.MarkovGame, needs: ace.Estimate) -> tuple[bool | None, int 
     return feasibility.feasible, feasibility.pairs
 
 
-def _told(game: ace.MarkovGame, how: str | None, feasible: bool | None) -> dict[str, Any]:
+def _game_facts(game: ace.MarkovGame, how: str | None, feasible: bool | None) -> dict[str, Any]:
     """Print the verdict; return the facts about it."""
     if feasible is None:
         out.print(f"[yellow]{UNDECIDED}[/]")

@@ -217,7 +217,7 @@ class Programs(_Concept):
         from acegames.kernels.batches import solve_cells
 
         mixed, opened, programs = list[Mixed](), tuple[OpenStage, ...](), 0
-        answers, rest, asked = buffers.answers(out), buffers.rest, self._given(data)
+        answers, rest, asked = buffers.answers(out), buffers.rest, self._choices_and_goal(data)
         while taken[0] < end:
             how = (buffers.lot, data.source, *asked, data.widest)
             count, left, took = solve_cells(taken, end, *how, answers, rest)
@@ -233,7 +233,7 @@ class Programs(_Concept):
         """Solve the first `count` written games with the kernel that solves any game."""
         from acegames.kernels.batches import solve_written
 
-        mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
+        mixed, bad, programs = solve_written(written, count, *self._choices_and_goal(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g), self.goal(data.t)) for g in games)
         return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
@@ -245,7 +245,7 @@ class Programs(_Concept):
             self.goals[t] = goal_of(self.concept, self.players, self.above(t))
         return self.goals[t]
 
-    def _given(self, data: LayerData) -> tuple[Choices, Goal]:
+    def _choices_and_goal(self, data: LayerData) -> tuple[Choices, Goal]:
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))

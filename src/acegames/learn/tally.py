@@ -42,7 +42,7 @@ class Sample(NamedTuple):
     reward: Any
 
 
-class PairCounts:
+class SampleCounts:
     """The samples of one pair, counted."""
 
     __slots__ = ("count", "mean", "outcomes", "squares")
@@ -73,14 +73,14 @@ class Tally:
 
     def __init__(self, facts: Facts, *, stationary: bool) -> None:
         self.facts, self.stationary = facts, stationary
-        self.pairs: dict[Key, PairCounts] = {}
+        self.pairs: dict[Key, SampleCounts] = {}
         self.starts: dict[Label, int] = {}  # how often episodes were seen to start in each state
 
     def key(self, t: int | None, state: Label, action: JointAction) -> Key:
         """Return the key under which samples of this time, state and joint action are counted."""
         return Key(None if self.stationary else t, state, action)
 
-    def at(self, t: int | None, state: Label, action: JointAction) -> PairCounts | None:
+    def at(self, t: int | None, state: Label, action: JointAction) -> SampleCounts | None:
         """Return the counted samples of a pair; None when there are none."""
         return self.pairs.get(self.key(t, state, action))
 
@@ -140,7 +140,7 @@ class Tally:
             if not abs(r) <= LARGEST_REWARD:
                 rule = f"must be a finite number of at most {LARGEST_REWARD:g} in size"
                 raise InvalidGame(f"{where}: reward of player {player!r} is {r}, {rule}")
-        self.pairs.setdefault(self.key(time, here, played), PairCounts(len(gained))).add(there, paid, gained)
+        self.pairs.setdefault(self.key(time, here, played), SampleCounts(len(gained))).add(there, paid, gained)
         return there
 
     def offer(self, t: int, state: Label, offers: Sequence[Offer]) -> None:

@@ -107,10 +107,10 @@ def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
             return None
     except InvalidGame:
         return None
-    return dist.name, _given(source)
+    return dist.name, _table_of(source)
 
 
-def _given(source: Any) -> dict[str, float]:
+def _table_of(source: Any) -> dict[str, float]:
     """Return the parameters of a frozen distribution."""
     dist = source.dist
     values = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
@@ -139,7 +139,7 @@ def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
     scipy_form = parameters(source)
     if scipy_form is None and _table(source) is None:
         return source, Fraction(0), Fraction(1)
-    name, values = scipy_form or ("", _given(source))
+    name, values = scipy_form or ("", _table_of(source))
     loc, scale = values["loc"], values.get("scale", 1.0)
     if not (math.isfinite(loc) and 0 < scale < math.inf):
         return source, Fraction(0), Fraction(1)

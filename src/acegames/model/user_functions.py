@@ -314,7 +314,7 @@ class Building:
 
     @property
     def parts(self) -> list[str]:
-        """The same in words, the most important first."""
+        """What there is to say, the most important first."""
         return [f"time {self.times_done:,}/{self.times:,}", f"{self.states_done:,}/{self.states:,} states of a time"]
 
 

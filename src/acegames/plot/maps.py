@@ -257,17 +257,17 @@ def plane(
     if not len(total):
         raise UnknownPair(_nothing_there(policy, t, state, fixed, at or {}))
     stored = policy.tracker.reservoirs
-    kept = [stored[m] if stored else None for m in axes]
-    columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
+    reservoirs = [stored[m] if stored else None for m in axes]
+    columns, x = _axis(policy, total[:, axes[0]], axes[0], reservoirs[0])
     rows, y = np.zeros_like(columns), np.zeros(1)
     if len(axes) > 1:
-        rows, y = _axis(policy, total[:, axes[1]], axes[1], kept[1])
+        rows, y = _axis(policy, total[:, axes[1]], axes[1], reservoirs[1])
     _, one = np.unique(rows * len(x) + columns, return_index=True)
     here = np.full(len(one), policy.internals.state_numbers[state])
     # What cannot bind may not be listed. Such pairs have nothing of it here: no lookup finds them.
     pair = policy.layers[t].pairs(here, project(total[one], policy.dims), None)
     labels = tuple(policy.constraints[m] for m in axes)
-    amounts = tuple("spent" if own is None else "level" for own in kept)
+    amounts = tuple("spent" if own is None else "level" for own in reservoirs)
     return Plane(labels, amounts, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
 
 

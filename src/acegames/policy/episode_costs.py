@@ -44,7 +44,7 @@ class EpisodeCosts:
         self.scale = [column.scale for column in self.columns]
         self.counted_scale = [column.counted_scale for column in self.columns]
         self.budgets = game.budgets
-        self.kept = [m for m, x in enumerate(game.reservoirs) if x is not None]  # reservoirs
+        self.reservoirs = [m for m, x in enumerate(game.reservoirs) if x is not None]
         missing = game.spent_at_start
         self.start = tuple(int(x * k) for x, k in zip(missing, self.scale, strict=True))
         self.counted_start = tuple(int(x * k) for x, k in zip(missing, self.counted_scale, strict=True))
@@ -62,7 +62,7 @@ class EpisodeCosts:
     def after(self, total: Ints, cost: Ints) -> Ints:
         """Return totals after one more cost, (E, M)."""
         new = total + cost
-        for m in self.kept:
+        for m in self.reservoirs:
             new[:, m] = np.maximum(new[:, m], 0)
         return new
 
@@ -107,7 +107,7 @@ class EpisodeCosts:
         return rounded
 
     def in_units(self, counted: Ints, units: Any) -> Ints | None:
-        """Counted amounts (E, M) in whole numbers of other units; None where that is impossible."""
+        """Return counted amounts (E, M) in whole numbers of other units; None where that is impossible."""
         whole = np.empty(counted.shape, dtype=np.int64)
         for m, (k, unit) in enumerate(zip(self.counted_scale, units, strict=True)):
             up, down = (1 / (k * Fraction(unit))).as_integer_ratio()

@@ -255,12 +255,12 @@ def _locate(space: LayerSpace, state: Ints, counted: Ints, spent: Ints | None) -
 
 
 def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
-    """Spending in the constraints that boxes count; a column of zeros if they count none."""
+    """Return spending in the constraints that boxes count; a column of zeros if they count none."""
     return spent[:, list(dims)] if dims else np.zeros((len(spent), 1), dtype=np.int64)
 
 
 def action_offsets(game: MarkovGame) -> Ints:
-    """Offsets (N+1,) that number the actions of all players through."""
+    """Return offsets (N+1,) that number the actions of all players through."""
     return pointers([len(labels) for labels in game.actions])
 
 
@@ -396,7 +396,7 @@ def row_type(largest: int, code: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def joined_records(parts: Sequence[Mixed]) -> Mixed:
-    """Mixed strategies of several parts in the order of their cells."""
+    """Join mixed strategies of several parts in the order of their cells."""
     parts = [x for x in parts if len(x.at)] or [PURE_ONLY]
     if len(parts) == 1:
         return parts[0]
@@ -427,7 +427,7 @@ def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
 
 
 def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArray[Any], Mixed]:
-    """Codes and mixed strategies by node, from the probabilities of the nodes' joint actions."""
+    """Return codes and mixed strategies by node, from the probabilities of the nodes' joint actions."""
     played = np.flatnonzero(sigma > 0)
     pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
     row = nodes.row[played] - table.row_ptr[nodes.state[pair]]

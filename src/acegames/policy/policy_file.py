@@ -54,21 +54,21 @@ class OnDemand(Sequence[T]):
 
     def __init__(self, sizes: Sequence[int], read: Callable[[int], T], source: LayerFile | None = None) -> None:
         self.sizes, self._read, self.source = sizes, read, source
-        self._found: list[T | BadFile | None] = [None] * len(sizes)
+        self._entries: list[T | BadFile | None] = [None] * len(sizes)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._entries)
 
     def __getitem__(self, at: Any) -> Any:
-        numbers = range(len(self._found))[at]
+        numbers = range(len(self._entries))[at]
         if isinstance(numbers, range):
             return tuple(self[k] for k in numbers)
-        if self._found[numbers] is None:
+        if self._entries[numbers] is None:
             try:
-                self._found[numbers] = self._read(numbers)
+                self._entries[numbers] = self._read(numbers)
             except BadFile as error:  # which is found once, however often it is asked for
-                self._found[numbers] = error
-        entry = self._found[numbers]
+                self._entries[numbers] = error
+        entry = self._entries[numbers]
         if isinstance(entry, BadFile):
             raise entry
         return entry

@@ -177,7 +177,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         true, seen = costs.draw(layer, out, rng)
         before, total = total, costs.after(total, true)
         counted = total if costs.exact else costs.after(counted, seen)
-        if costs.kept:
+        if costs.reservoirs:
             wasted += total - before - true
         over = costs.over(total, t)
         broken |= over

@@ -100,13 +100,13 @@ class View:
         return [cache(lambda k, u=u: shown(k * u)) for u in self.lattice.units]
 
     def whole(self, counted: Floats) -> Ints:
-        """Amounts (..., M) in the user's units as whole units."""
+        """Return amounts (..., M) in the user's units as whole units."""
         unit = np.array([float(u) for u in self.lattice.units])
         return np.rint(counted / unit).astype(np.int64) if len(unit) else np.zeros(counted.shape, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class StageView:
+class SituationStage:
     """Situations of one time. An *entry* is a legal joint action: first[p] : first[p+1] are p's."""
 
     t: int
@@ -131,7 +131,7 @@ class StageView:
         return slice(int(self.out_first[e]), int(self.out_first[e + 1]))
 
 
-def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[StageView]:
+def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[SituationStage]:
     """Look at situations of time t, a limited number at once, in order."""
     layer = view.counted.layer(t)
     outcomes = np.cumsum(layer.out_ptr[layer.row_ptr[state + 1]] - layer.out_ptr[layer.row_ptr[state]])
@@ -140,7 +140,7 @@ def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[StageView]:
         yield _stage(view, t, state[piece == k], total[piece == k])
 
 
-def _stage(view: View, t: int, state: Ints, total: Ints) -> StageView:
+def _stage(view: View, t: int, state: Ints, total: Ints) -> SituationStage:
     game, layer = view.counted, view.counted.layer(t)
     row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
@@ -156,6 +156,6 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> StageView:
     feasible = ~np.logical_or.reduceat(lost, out_first[:-1])
     expected = np.add.reduceat(layer.prob[out, None] * following, out_first[:-1])
     worth = np.where(feasible[:, None], layer.reward[row] + expected, np.nan)
-    return StageView(
+    return SituationStage(
         t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1)
     )

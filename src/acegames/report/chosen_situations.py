@@ -17,7 +17,7 @@ import numpy as np
 from acegames.model.arrays import Ints, in_order, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import StageView, View, stages
+from acegames.policy.situations import SituationStage, View, stages
 from acegames.report.reasons import NOT_LEGAL, Deviation, Reasons, alternatives, best_deviations, deviations
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve_budgets import spread
@@ -140,7 +140,7 @@ def describe(
     return {"situations": records, "rows": rows, "needs": reasons.needs}
 
 
-def _of_stage(view: View, stage: StageView, reasons: Reasons) -> list[list[Any]]:
+def _of_stage(view: View, stage: SituationStage, reasons: Reasons) -> list[list[Any]]:
     layer = view.counted.layer(stage.t)
     values = view.values(stage.t, stage.state, stage.total)
     pair = view.policy.internals.pairs(stage.t, stage.state, stage.total)

@@ -72,7 +72,7 @@ def _asset(name: str) -> str:
 Render = Callable[[Any], Any] | Mapping[Any, Any] | str | PathLike[str]
 """A function of the state, a mapping from states, or a folder of pictures named by states."""
 
-ROOM = 900_000
+LONGEST_ADDRESS = 900_000
 """Characters that all pictures of a page may fill."""
 PNG = b"\x89PNG\r\n\x1a\n"
 ENDINGS = (".svg", ".png")
@@ -97,7 +97,7 @@ class Pictures:
     def first(self, states: Iterable[int]) -> tuple[dict[str, str], bool]:
         """Return the addresses of the first states' pictures that fit, and whether some did not."""
         addresses: dict[str, str] = {}
-        left = ROOM
+        left = LONGEST_ADDRESS
         for state in states:
             address = self.of(state) if left > 0 else None
             if address is not None and len(address) <= left:
@@ -201,6 +201,8 @@ def _encoded(made: Any, where: str) -> str:
     if kind is None:
         raise InvalidOption(f"{where}: got {made[:20]!r}, {KINDS}")
     address = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    if len(address) > ROOM:
-        raise InvalidOption(f"{where}: the picture has {len(data):,} bytes; at most {ROOM * 3 // 4:,} fit in a page")
+    if len(address) > LONGEST_ADDRESS:
+        raise InvalidOption(
+            f"{where}: the picture has {len(data):,} bytes; at most {LONGEST_ADDRESS * 3 // 4:,} fit in a page"
+        )
     return address

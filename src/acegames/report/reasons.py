@@ -31,7 +31,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints, number_rows, owners
 from acegames.model.words import called, shown
 from acegames.numerics import NOISE, PROBABILITY_RENORMALISE, TIE
-from acegames.policy.situations import StageView, View
+from acegames.policy.situations import SituationStage, View
 from acegames.safety.frontier import Frontier
 
 NOW, LATER = 0, 1
@@ -45,7 +45,7 @@ class Reasons:
         self.view, self.frontier = view, frontier
         self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that suffice, one list per way
 
-    def of(self, stage: StageView, e: int) -> list[Any]:
+    def of(self, stage: SituationStage, e: int) -> list[Any]:
         """Return the outcome that rules an entry out: when, chance, next state, spent, budgets
         broken.
         """
@@ -63,7 +63,7 @@ class Reasons:
         over = np.flatnonzero(stage.over[wrong[k]]).tolist()
         return [kind, chance, following, self.view.spent(after[k]), over]
 
-    def _dead(self, stage: StageView, outs: slice) -> Bools:
+    def _dead(self, stage: SituationStage, outs: slice) -> Bools:
         """Return outcomes after which the budgets cannot be kept.
 
         Some others are not reached by feasible play either, only because this joint action is not
@@ -113,12 +113,12 @@ def objective_data(view: View) -> dict[str, Any] | None:
 
 
 def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | None:
-    """Return what the objective makes of values (Q, N), larger is better; None where there is none."""
+    """Return the objective of each row of values (Q, N), larger is better; None without one."""
     score: Floats | None = concept.score(worth, players)
     return score
 
 
-def best_deviations(view: View, stage: StageView) -> tuple[Floats, Ints]:
+def best_deviations(view: View, stage: SituationStage) -> tuple[Floats, Ints]:
     """Return each player's largest gain by leaving each entry, and the action that brings it, both
     (E, N).
 
@@ -140,7 +140,9 @@ def best_deviations(view: View, stage: StageView) -> tuple[Floats, Ints]:
     return gain, better
 
 
-def alternatives(view: View, stage: StageView, p: int, values: Floats, leaving: tuple[Floats, Ints]) -> list[list[Any]]:
+def alternatives(
+    view: View, stage: SituationStage, p: int, values: Floats, leaving: tuple[Floats, Ints]
+) -> list[list[Any]]:
     """Return who would gain by leaving each feasible entry of a situation, if that were recommended
     for sure.
 
@@ -191,7 +193,7 @@ class Deviation(NamedTuple):
     barred_by: int | None  # then the infeasible row that it can lead to, or NOT_LEGAL
 
 
-def deviations(view: View, stage: StageView, p: int, recommended: dict[int, float]) -> list[Deviation]:
+def deviations(view: View, stage: SituationStage, p: int, recommended: dict[int, float]) -> list[Deviation]:
     """Return every deviation from `recommended` {row: probability} at the p-th situation of a
     stage.
     """

@@ -26,7 +26,7 @@ from acegames.model.layers import with_fields
 from acegames.model.words import budgets_listed, called, reservoir_parts, shown, spelled
 from acegames.numerics import TIE
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import StageView, View, stages
+from acegames.policy.situations import SituationStage, View, stages
 from acegames.solving.pipeline import Solution, solve
 from acegames.system.progress import OnProgress
 from acegames.verifier import Certificate
@@ -252,7 +252,7 @@ def freedom(view: View, rollouts: Rollouts, progress: OnProgress | None = None) 
     return Freedom(removed / steps, steps, episodes, free.values, free.concept)
 
 
-def _removed(view: View, stage: StageView, wish: Floats, p: int, played: Ints) -> Floats:
+def _removed(view: View, stage: SituationStage, wish: Floats, p: int, played: Ints) -> Floats:
     """Return 1 for each player whose best legal answer to the others' actions is infeasible, else
     0.
     """

@@ -62,7 +62,7 @@ from acegames.shield.shield_sets import Sealed, sealed
 from acegames.shield.situation import Situation
 from acegames.system.limits import HORIZON
 
-KEPT = 1 << 10
+MOST_LISTS = 1 << 10
 """Sets of safe joint actions that are kept once they were asked for."""
 
 
@@ -87,7 +87,7 @@ class ActionSets(Sealed):
     actions: NDArray[np.int32]  # (R, N), in lexicographic order
     costs: Ints  # (R, M)
     levels: tuple[Ints, ...]  # M sorted arrays
-    _kept: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+    _lists: dict[int, NDArray[np.int32]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,12 +115,12 @@ class ActionSets(Sealed):
 
     def __getitem__(self, d: int) -> NDArray[np.int32]:
         """Return the joint actions of set d, (E, N), in lexicographic order."""
-        if d not in self._kept:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
+        if d not in self._lists:
+            if len(self._lists) >= MOST_LISTS:
+                self._lists.clear()
             offered, chosen = self.marked(d)
-            self._kept[d] = sealed(offered[chosen])
-        return self._kept[d]
+            self._lists[d] = sealed(offered[chosen])
+        return self._lists[d]
 
     @property
     def lists(self) -> tuple[NDArray[np.int32], ...]:
@@ -141,12 +141,12 @@ class ActionShield(Shield):
         self.game, self.criterion = game, criterion
         self._counted, self._lattice = game, lattice(game)
         self.tracker = CostTracker(game.constraints, self._lattice.units, (), game.reservoirs)
-        self._room = sealed(_rooms(self._lattice, least))  # (H, M)
+        self._budget_left = sealed(_rooms(self._lattice, least))  # (H, M)
         costs = self._lattice.costs(game.layers[0].cost)
         levels = tuple(sealed(np.unique(column)) for column in costs.T)
         self._sets: Any = ActionSets(sealed(game.layers[0].action), sealed(costs), levels)
         times = np.arange(game.horizon + 1)[:, None]
-        ends = np.concatenate([self._room - least, self._room[-1:]])
+        ends = np.concatenate([self._budget_left - least, self._budget_left[-1:]])
         self._lo = sealed(times * least)  # (H+1, M) the least and the largest totals at each time
         self._hi = sealed(np.minimum(times * costs.max(axis=0), ends))
         self._products: dict[int, tuple[Bools, ...]] = {}
@@ -176,7 +176,7 @@ class ActionShield(Shield):
         set.
         """
         last = self.game.horizon - 1
-        number = self._sets.numbers(self._room[np.minimum(t, last)] - spent)
+        number = self._sets.numbers(self._budget_left[np.minimum(t, last)] - spent)
         return np.where(t <= last, number, len(self._sets) - 1)
 
     # -- numbered situations

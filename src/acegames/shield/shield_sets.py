@@ -79,19 +79,19 @@ class SafeSets(Sealed):
     lists: tuple[NDArray[np.int32], ...]  # joint actions (R, N) that states offer, in lexicographic order
     block: NDArray[np.int32]  # (D-1,) the list that a set is taken from
     bits: NDArray[np.uint8]  # (D-1, bytes) which of the list are in the set, the lowest bit first
-    _kept: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+    _lists: dict[int, NDArray[np.int32]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.block) + 1
 
     def __getitem__(self, d: int) -> NDArray[np.int32]:
         """Return the joint actions of set d, (E, N), in lexicographic order."""
-        if d in self._kept:
-            return self._kept[d]
-        if len(self._kept) * self._longest > KEPT_BYTES:
-            self._kept.clear()
+        if d in self._lists:
+            return self._lists[d]
+        if len(self._lists) * self._longest > KEPT_BYTES:
+            self._lists.clear()
         offered, chosen = self.marked(d)
-        return self._kept.setdefault(d, sealed(offered[chosen]))
+        return self._lists.setdefault(d, sealed(offered[chosen]))
 
     @cached_property
     def _longest(self) -> int:

@@ -68,11 +68,11 @@ class Measure:
         if self.weights is None:
             rows = [*zip(*self.raised, strict=True)]
             return [min(u) - max(u) for u in rows] if self.kind == FAIR else [min(u) for u in rows]
-        found = [0.0] * len(self.utility[0])
+        totals = [0.0] * len(self.utility[0])
         for u, top, weight, unit in zip(self.utility, self.best, self.weights, self.own, strict=True):
             if unit > 0:
-                found = [x + (value - top) * weight for x, value in zip(found, u, strict=True)]
-        return found
+                totals = [x + (value - top) * weight for x, value in zip(totals, u, strict=True)]
+        return totals
 
     def _goal_range(self) -> float:
         """Return an objective's unit: its range, if more than rounding, over rows that are no

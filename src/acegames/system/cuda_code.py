@@ -1,5 +1,6 @@
-"""Compiles phases (`kernels/device.py`, `verifier/gpu_functions.py`) for a GPU. The only module that knows
-numba-cuda.
+"""Compile phases (`kernels/device.py`, `verifier/gpu_functions.py`) for a GPU.
+
+This is the only module that knows numba-cuda.
 
 Functions are compiled as they are: numba-cuda takes what numba compiles for the processor.
 Multiplications and additions are not fused, so that results are the processor's to the last bit;

@@ -28,7 +28,7 @@ from acegames.errors import AceError, ClusterError
 from acegames.system.extras import optional
 from acegames.version import __version__
 
-KEPT = 2
+MOST_CONTENTS = 2
 """How many shared contents a worker keeps. Some solves alternate between two."""
 
 PATIENCE = 10.0
@@ -42,7 +42,7 @@ makes it again may find no other.
 MOST_PATIENCE = 1800.0
 """Seconds after which it is not tried again."""
 
-_kept: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
+_contents: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
 _agreed: set[Fingerprint] = set()  # compared with this process before
 
 
@@ -148,13 +148,13 @@ class RayShared:
 
     def content(self) -> Any:
         """Return what is shared, loaded when this process needs it for the first time."""
-        if self.key in _kept:
-            content = _kept.pop(self.key)
+        if self.key in _contents:
+            content = _contents.pop(self.key)
         else:
-            while len(_kept) >= KEPT:
-                del _kept[next(iter(_kept))]
+            while len(_contents) >= MOST_CONTENTS:
+                del _contents[next(iter(_contents))]
             content = _ray().get(self.ref)
-        _kept[self.key] = content
+        _contents[self.key] = content
         return content
 
 

@@ -212,8 +212,8 @@ class _BlockJudge(Judge):
         base = np.zeros((t + 1, len(what.base)))
         base[t] = what.base
         numbers = {context.game.layer_at[t]: context.numbers(t)}
-        alike = _EqualByNumber(at, packed, context.reader.in_bulk, context.floors if what.merged else None)
-        super().__init__(near, at, context.reader, numbers, base, context.concept, ALONE, alike)
+        equivalent = _EqualByNumber(at, packed, context.reader.in_bulk, context.floors if what.merged else None)
+        super().__init__(near, at, context.reader, numbers, base, context.concept, ALONE, equivalent)
         self.numbers, self.owner, self._what = JudgeResult(what.place), keys[:0], what
 
     def reads_tables(self, pairs: int) -> bool:
@@ -299,7 +299,7 @@ class Cutter:
         self._expected, self._scale = 0.0, 1.0  # pairs of the last time, and by what that was wrong
 
     def learn(self, pairs: int) -> None:
-        """The time that was cut last has so many pairs in truth."""
+        """Note how many pairs the time that was cut last truly has."""
         if self._expected:
             self._scale = pairs / self._expected
 
@@ -325,7 +325,7 @@ class Cutter:
         return boxes
 
     def _even(self, parts: int) -> int:
-        """Cuts are at multiples of this: between lines, if there are many."""
+        """Return the number whose multiples are cut at: between lines, if there are many."""
         line = int(self._ways.packed.size[-1]) if len(self._ways.packed.size) else 1
         return line if self._span // line >= 4 * parts else 1
 

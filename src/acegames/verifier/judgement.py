@@ -163,7 +163,7 @@ class Judge:
         packed, keys: the pairs of each time.
         reader: asks the policy.
         numbers, base: of each distinct layer, and what is taken out of the rewards of each time.
-        concept, threads, alike: by what, on how many threads, and as how many pairs to judge.
+        concept, threads, equivalent: by what, on how many threads, and as how many pairs to judge.
     """
 
     def __init__(
@@ -175,10 +175,10 @@ class Judge:
         base: Floats,
         concept: Concept,
         threads: BlockThreads,
-        alike: EquivalentPairs,
+        equivalent: EquivalentPairs,
     ) -> None:
         self.packed, self.keys, self.reader, self.interim = packed, keys, reader, concept.interim
-        self._numbers, self.base, self.equivalent = numbers, base, alike
+        self._numbers, self.base, self.equivalent = numbers, base, equivalent
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
         self.after = np.zeros(0, dtype=np.int64)  # what stands for each pair of the next time

@@ -123,7 +123,7 @@ class DeviceVerifier:
         safe_rows = self.pairs.find()
         base = common_part(reader.game, reader.units, safe_rows)
         self.base, self.wrong = card.upload(base), card.upload(np.zeros(1, dtype=np.int64))
-        self._make_room()
+        self._allocate()
         reporter = ProgressReporter(progress, CHECKING, self.horizon, int(self.pairs.count.sum()))
         here = self._known(0, 0)
         for t in reversed(range(self.horizon)):
@@ -135,8 +135,8 @@ class DeviceVerifier:
         worst = most_spent(packed.units, card.fetch(here.max_future_cost))
         return Evaluated(int(self.pairs.count.sum()), values, self.gains, faults=[], n_faults=0, worst=worst)
 
-    def _make_room(self) -> None:
-        """Room for two times, and for answers of the policy as far as memory goes."""
+    def _allocate(self) -> None:
+        """Allocate arrays for two times, and for answers of the policy as far as memory goes."""
         card, packed, most = self.card, self.packed, int(self.pairs.count.max())
         lengths, strips = {"6N": 6 * self.n, "M+R": len(packed.low) + len(packed.units.stored)}, -(-most // STRIP)
         each = allocated_bytes(LayerValues, lengths | {"P": 1})
@@ -221,7 +221,7 @@ class DeviceVerifier:
             yield Chunk(False, first, second, begin, end, self._uploaded([part for part in parts if part]))
 
     def _uploaded(self, parts: list[tuple[Ints, Ints, Floats]]) -> PlayedRows:
-        """Answers on the card, those of one part after the other."""
+        """Return answers on the card, those of one part after the other."""
         size = offsets(np.array([len(row) for _, row, _ in parts], dtype=np.int64))
         ptr = np.concatenate([[0], *(ptr[1:] + first for (ptr, _, _), first in zip(parts, size, strict=False))])
         there = PlayedRows(
@@ -306,7 +306,7 @@ class VerifyShape:
         )
 
 
-def _room(shape: VerifyShape) -> OwnPair:
+def _own_pair(shape: VerifyShape) -> OwnPair:
     spent, slack = np.empty((2, shape.constraints), np.int64)
     return OwnPair(spent, slack, allocate(PairScratch, _lengths(shape)))
 
@@ -326,7 +326,7 @@ def scratch_bytes(shape: VerifyShape) -> int:
 def kernel_spec(name: str, shape: VerifyShape) -> KernelSpec:
     """Return a kernel; one object for each shape: cards know it by that."""
     device_function = getattr(gpu_functions, f"{name}_thread")
-    own = {"pass": _room(shape).slack, "judge": _room(shape)}.get(name)
+    own = {"pass": _own_pair(shape).slack, "judge": _own_pair(shape)}.get(name)
     return KernelSpec(f"verify_{name}", (device_function,), THREADS, None, own)
 
 

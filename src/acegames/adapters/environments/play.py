@@ -34,7 +34,7 @@ from acegames.shield.situation import joint_indices
 Mask = NDArray[np.int8]
 Masks = tuple[Mask, ...]
 
-KEPT = 1 << 16
+MOST_PRODUCTS = 1 << 16
 """The masks of this many situations are kept."""
 
 
@@ -155,7 +155,7 @@ class Play(AgentsPlay):
             return None
         key = self.episode.key
         if key not in self._products:
-            if len(self._products) >= KEPT:
+            if len(self._products) >= MOST_PRODUCTS:
                 self._products.clear()
             try:
                 self._products[key] = tuple(x.astype(np.int8) for x in self.shield.product(*self.episode.counted_pair))

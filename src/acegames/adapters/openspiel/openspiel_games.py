@@ -290,7 +290,7 @@ class _StateLister:
             return {(WAIT,) * len(self.nothing): [(1.0, END, {}, self.nothing)]}
         stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
-            if not _alike(stage, self._read(other, None)):
+            if not _equal_moves(stage, self._read(other, None)):
                 histories = f"the histories {ways[0].history_str()!r} and {other.history_str()!r}"
                 rule = "their moves, rewards, costs or next states differ; give a key that tells them apart"
                 raise InvalidGame(f"{place(t, label)}: {histories} have this label, but {rule}")
@@ -319,7 +319,7 @@ class _StateLister:
         return tuple(paid if abs(paid - x) <= TIE else x for paid, x in zip(after.rewards(), changes, strict=True))
 
 
-def _alike(one: Moves, other: Moves) -> bool:
+def _equal_moves(one: Moves, other: Moves) -> bool:
     """Return whether two states have the same moves, up to the rounding of sums of floats."""
     close = partial(math.isclose, rel_tol=TIE, abs_tol=TIE)
     return list(one) == list(other) and all(

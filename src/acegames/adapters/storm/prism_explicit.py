@@ -126,7 +126,7 @@ def _tuple(line: FileLine, text: str, what: str) -> list[str]:
     return [word.strip() for word in text[1:-1].split(",")] if text[1:-1].strip() else []
 
 
-def _rewards(path: Path, transitions: Transitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
+def _rewards(path: Path, transitions: ExplicitTransitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
     """Return the reward structures in the files beside a file of transitions."""
     structures: dict[str, Rewards] = {}
     for number, of_states, of_transitions in _files(path):
@@ -167,7 +167,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
             return
 
 
-def _of_states(lines: Iterator[FileLine], transitions: Transitions) -> dict[int, Fraction]:
+def _of_states(lines: Iterator[FileLine], transitions: ExplicitTransitions) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
     head = first_line(lines, "the numbers of states and of rewards")
     announced = _announced(head, [transitions.states])
@@ -182,7 +182,7 @@ def _of_states(lines: Iterator[FileLine], transitions: Transitions) -> dict[int,
 
 
 def _of_transitions(
-    lines: Iterator[FileLine], transitions: Transitions, outcomes: dict[Outcome, int]
+    lines: Iterator[FileLine], transitions: ExplicitTransitions, outcomes: dict[Outcome, int]
 ) -> dict[int, Fraction]:
     rewards: dict[int, Fraction] = {}
     sizes = [transitions.states] if transitions.chain else [transitions.states, len(transitions.choices)]
@@ -272,7 +272,7 @@ def first_line(lines: Iterator[FileLine], what: str) -> FileLine:
 MOST_PLAYERS = 30
 READ = ("DTMC", "MDP", "SMG", "CSG")
 
-_KIND = re.compile(r"\s*#\s*Transitions\s*\((\w+)\)")
+_KIND = re.compile(r"\s*#\s*ExplicitTransitions\s*\((\w+)\)")
 
 Key = tuple[int, int]
 """A state, and the number of a choice there."""
@@ -288,7 +288,7 @@ class Choice:
 
 
 @dataclass
-class Transitions:
+class ExplicitTransitions:
     """What a file of transitions says."""
 
     states: int
@@ -298,7 +298,7 @@ class Transitions:
     choices: dict[Key, Choice] = field(default_factory=dict)  # by state and number
 
 
-def read_transitions(text: str) -> Transitions:
+def read_transitions(text: str) -> ExplicitTransitions:
     """Read a file of transitions; BadFile naming the line and what was expected."""
     kind = _KIND.match(text)
     if kind is not None and kind[1] not in READ:
@@ -316,7 +316,7 @@ def read_transitions(text: str) -> Transitions:
         raise head.wrong("between 1 state and about as many as the file has characters")
     if not 1 <= players <= MOST_PLAYERS or (numbers[2] and len(counts) == 1):
         raise head.wrong(f"between 1 and {MOST_PLAYERS} players, and a number of choices where there are several")
-    transitions = Transitions(states, players, chain=len(counts) == 1)
+    transitions = ExplicitTransitions(states, players, chain=len(counts) == 1)
     read = 0
     for line in lines:
         _add_transition(transitions, line)
@@ -329,7 +329,7 @@ def read_transitions(text: str) -> Transitions:
     return transitions
 
 
-def _add_transition(transitions: Transitions, line: FileLine) -> None:
+def _add_transition(transitions: ExplicitTransitions, line: FileLine) -> None:
     """Add what one line says."""
     least = 3 if transitions.chain else 4
     words = line.text.split(maxsplit=least)
@@ -353,7 +353,7 @@ def _add_transition(transitions: Transitions, line: FileLine) -> None:
     choice.chances[target] = choice.chances.get(target, Fraction(0)) + chance
 
 
-def in_order(transitions: Transitions) -> tuple[dict[Key, Choice], list[JointAction]]:
+def in_order(transitions: ExplicitTransitions) -> tuple[dict[Key, Choice], list[JointAction]]:
     """Return the choices by state and number, and their joint actions; deadlocks stay in place."""
     ordered = {**transitions.choices}
     for state in set(range(transitions.states)).difference(s for s, _ in transitions.choices):
@@ -368,7 +368,7 @@ def in_order(transitions: Transitions) -> tuple[dict[Key, Choice], list[JointAct
     return ordered, joint
 
 
-def _check_sum(transitions: Transitions, state: int, choice: Choice) -> None:
+def _check_sum(transitions: ExplicitTransitions, state: int, choice: Choice) -> None:
     total = sum(choice.chances.values())
     if choice.line is not None and abs(float(total - 1)) > PROBABILITY_SUM:
         rates = "; are these the rates of a CTMC? Those cannot be read" if transitions.chain else ""
@@ -378,7 +378,7 @@ def _check_sum(transitions: Transitions, state: int, choice: Choice) -> None:
         raise BadFile(f"line {choice.line.number}: {what}, must be 1{rates}")
 
 
-def _joint(transitions: Transitions, state: int, choices: Sequence[Choice]) -> list[JointAction]:
+def _joint(transitions: ExplicitTransitions, state: int, choices: Sequence[Choice]) -> list[JointAction]:
     """Return what the players do in each choice of a state."""
     n = transitions.players
     if transitions.chain or choices[0].line is None:

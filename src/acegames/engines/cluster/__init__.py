@@ -71,7 +71,7 @@ class InBlocks(ABC):
     def tasks(self) -> Tasks:
         """Return where tasks run."""
 
-    def check_installed(self) -> None:
+    def check_installed(self) -> None:  # noqa: B027, what is local needs no package
         """Raise MissingExtra where a package is missing, before any work."""
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:

@@ -196,7 +196,7 @@ def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     if name == "plain":
         own_group = OwnGroup(shape.group, shape.shared_choices)
         made = replace(
-            made, known=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.uniform_actions))
+            made, constants=(*DEVIATIONS, *(f"choices.{field}" for field in Choices._fields if shape.uniform_actions))
         )
         if shape.warp:
             return replace(made, phases=(device.solve_regular_by_warp,), threads=WARP, shared=own_group, unroll=ROLLED)

@@ -84,7 +84,7 @@ def write_policy(policy: Policy | Solution, path: FilePath, *, progress: OnProgr
     if kind_of(path) == CSV:
         with contextlib.suppress(BadFile):  # else a game's table was overwritten: what belonged to it goes
             _read_head(path)
-            os.unlink(_beside(path))
+            os.unlink(_header_path(path))
     return lines
 
 
@@ -146,7 +146,7 @@ def write_game(game: MarkovGame, path: FilePath) -> int:
     pieces = table_pieces(game, label_cells("state", game.states), actions, costs)
     lines = write_pieces(path, column_names(game), pieces, head)
     if kind_of(path) == CSV:
-        write_text(_beside(path), head + "\n")
+        write_text(_header_path(path), head + "\n")
     return lines
 
 
@@ -202,11 +202,11 @@ def _policy(answer: Any) -> Policy:
 def _read_head(path: FilePath) -> dict[str, Any]:
     if kind_of(path) == CSV:
         try:
-            with open(_beside(path), "rb") as file:
+            with open(_header_path(path), "rb") as file:
                 content = file.read(HEADER)
         except FileNotFoundError:
             hint = "MarkovGame.from_table reads a table of your own, with the rest as arguments"
-            raise BadFile(f"there is no file {_beside(path)!r} beside it; {hint}") from None
+            raise BadFile(f"there is no file {_header_path(path)!r} beside it; {hint}") from None
     else:
         content = read_meta(path)
     head = read_header(content)
@@ -232,5 +232,5 @@ def _read_cost(value: Any) -> Any:
     return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
 
 
-def _beside(path: FilePath) -> str:
+def _header_path(path: FilePath) -> str:
     return fspath(path) + ".json"
