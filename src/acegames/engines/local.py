@@ -1,7 +1,7 @@
 """The default engine: compiled kernels over the cells of a clipped space, on all processors.
 
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
-is cut into blocks (`blocks`), or threads take its cells from a common counter. Cells need the next
+is cut into blocks (`stages`), or threads take its cells from a common counter. Cells need the next
 layer's values and nothing else, so the answer does not depend on how many threads there are. A
 layer is filed while the next one is solved (`backward`).
 """

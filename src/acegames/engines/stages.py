@@ -30,7 +30,7 @@ from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled
 
-TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Steps`: the game's own
+TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
 
 @dataclass(frozen=True, eq=False)

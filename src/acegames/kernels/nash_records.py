@@ -121,7 +121,7 @@ class Equations(NamedTuple):
     e: Floats
     row: Ints  # the row in which a column is basic, or -1
     form: Floats  # the coefficients of a linear form
-    T: Floats  # see `kernels.simplex.Dictionary`
+    T: Floats  # as in `kernels.simplex.Tableau`
     rhs: Floats
     none: Floats  # zeros: the objectives are rows of T
     basic: Ints

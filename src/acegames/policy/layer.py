@@ -347,10 +347,10 @@ PURE_ONLY = Mixed(NOTHING, NOTHING, NOTHING, np.zeros(0))
 def encode_layer(
     space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, *mixed: Mixed
 ) -> tuple[PolicyLayer, Floats | None]:
-    """Return a stored layer and its gross values, from answers by cell or by reached cell.
+    """Return a stored layer and its absolute totals, from answers by cell or by reached cell.
 
     `code` is as in `PolicyLayer`. `value` has a column per player and, with several players, then
-    another column per player for its gross value. Mixed strategies may come in several parts.
+    another column per player for its absolute total. Mixed strategies may come in several parts.
     """
     assert space.cells is not None
     at, size, row, prob = joined_records(mixed)

@@ -49,7 +49,7 @@ class StageBatch:
 
     @cached_property
     def rounded(self) -> NDArray[np.float64]:
-        """The gross utilities (R, N), which rounding errors are a share of."""
+        """The absolute totals (R, N), which rounding errors are a share of."""
         return np.abs(self.utility) if self.abs_total is None else self.abs_total
 
     def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:

@@ -12,7 +12,7 @@ Utilities are counted from the player's best, v_i = u_i - max_X u_i. A deviation
                                       maximise lo + w, where w = top - hi
 
 where u_i + baseline_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. In every solver, a
-player's utilities that differ only by rounding (`numerics.NOISE` of their gross) count as equal.
+player's utilities that differ only by rounding (`numerics.NOISE` of `abs_total`) count as equal.
 
 Each constraint and each level has a unit: a player's own (`stage.units`), so that no player's
 incentives drown in another's large numbers, or the objective's. Units decide what counts as a tie.

@@ -1,4 +1,4 @@
-"""Types of arrays, and blocks of different lengths that lie one after another."""
+"""Types of arrays, records, thresholds and threads, which all of the verifier uses."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def number_pairs(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
 
 
 # -- records --------------------------------------------------------------------------------------
-# What the compiled passes are given (see `kernels`): arrays with names.
+# What the compiled passes are given (see `pair_kernels`): arrays with names.
 #
 # What a GPU is given says axes in its types (`system.axes`).
 
@@ -151,7 +151,7 @@ class PairScratch(NamedTuple):
 
 
 class KeyedValues(NamedTuple):
-    """What is known of the next time by key, for `lines`; C keys and some room behind them."""
+    """What is known of the next time by key, for `window_kernels`; C keys and some room behind them."""
 
     alive: Bytes  # (C,) 1: is a pair; the rest is meaningless elsewhere
     high: Floats  # (N, C) the best of safe play
@@ -162,7 +162,7 @@ class KeyedValues(NamedTuple):
 
 
 class WindowScratch(NamedTuple):
-    """Room for one window of `lines`."""
+    """Room for one window of `window_kernels`."""
 
     # (rows of a state, 5N, LANES) what a row comes to with W, and what that can be off by; the same
     # with V; and the worst of the policy after it

@@ -186,7 +186,7 @@ class BlockKeys(PairKeys):
         return self.whole.targets()
 
     def lanes(self) -> WindowScratch:
-        """Return room for one window of `lines`, that of this thread."""
+        """Return room for one window of `window_kernels`, that of this thread."""
         return self.whole.lanes()
 
     def canonical(self, keys: Ints) -> Ints:

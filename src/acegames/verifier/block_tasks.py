@@ -1,15 +1,15 @@
 """The passes over blocks of pairs, as tasks: pure functions of a context and of blocks.
 
 A block is the keys of some pairs of one time, in order (but for the first time, which is one block
-in the order of the game), that lie in one box (`near`). A task takes the blocks that it leads to,
-or the pieces that were found for it, and returns what it made, then numbers.
+in the order of the game), that lie in one box (`block_context`). A task takes the blocks that it
+leads to, or the pieces that were found for it, and returns what it made, then numbers.
 
     go_forward     puts the pieces of a block together and finds the pairs that they lead to while
                    budgets are kept; and which rows keep them, and whether some pair has none
     keep_alive     drops the pairs without a safe row
     keep_reached   drops the pairs that safe rows do not lead to
 
-These are the passes of `feasible`. Where no pair is without a row that keeps the budgets, no pair
+These are the passes of `subgames`. Where no pair is without a row that keeps the budgets, no pair
 of any time is dropped, and the first of them is all that is needed.
 """
 
@@ -129,21 +129,19 @@ def _bits(rows: Ints, length: int) -> Bytes:
 
 
 # -- a block is judged ----------------------------------------------------------------------------
-# A block of pairs is judged, as a task: what `deviations` does for a time, of a part of it.
+# A block of pairs is judged, as a task: what `judgement` does for a time, of a part of it.
 #
 # It takes what was found of the blocks of the next time that it leads to, and returns the same of
-# its
-# own; the largest gains and the first faults come back as numbers. Pairs that are alike are
-# judged as
-# one within a block. Pairs of other blocks need not be compared for that: it is done only where the
-# policy's tables give all that are alike the same number, whose answer is one.
+# its own; the largest gains and the first faults come back as numbers. Pairs that are alike are
+# judged as one within a block. Pairs of other blocks need not be compared for that: it is done only
+# where the policy's tables give all that are alike the same number, whose answer is one.
 
 
 Pair = tuple[int, Spent]
 """A state, and what was spent."""
 
 Part = tuple[Small, Floats, Ints, Any]
-"""What is known of a block: which of those judged stands for each pair, then as in `Known`."""
+"""What is known of a block: which of those judged stands for each pair, then as in `LayerValues`."""
 
 
 class JudgeRequest(NamedTuple):

@@ -1,8 +1,8 @@
-"""What the threads of a GPU do when a policy is judged there (`on_card`), in phases.
+"""What the threads of a GPU do when a policy is judged there (`on_gpu`), as device functions.
 
-Phases are plain functions of the thread and its block, as in `kernels/device.py`. What happens at a
-pair is the code of `kernels` and `lookup`. The pairs of a time are *words*: a bit for every key,
-WORD of them in a number; keys that are pairs are then listed in order. `own` belongs to a thread.
+These are plain functions of the thread and its block, as in `kernels/device.py`. What happens at a
+pair is the code of `pair_kernels`. The pairs of a time are *words*: a bit for every key, WORD of
+them in a number; keys that are pairs are then listed in order. `own` belongs to a thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Passing(NamedTuple):
     """A pass over the pairs of one time."""
 
     time: TimeRules
-    aliased: Annotated[Ints, "reservoirs 3"]  # those that may overflow, as in `Packed`
+    aliased: Annotated[Ints, "reservoirs 3"]  # those that may overflow, as in `PairKeys`
     here: Words  # the pairs, and
     after: Words  # those of the next time that are alive
     sure: bool  # all are, where rows lead to that keep the budgets
@@ -144,7 +144,7 @@ def _ones(word: Any) -> Int:
 
 @inlined
 def _canonical(key: Int, aliased: Ints) -> Int:
-    """Return the key that a key stands for, as in `Packed`."""
+    """Return the key that a key stands for, as in `PairKeys`."""
     for r in range(len(aliased)):
         key += aliased[r, 0] * max(aliased[r, 2] - key // aliased[r, 0] % aliased[r, 1], np.int64(0))
     return key

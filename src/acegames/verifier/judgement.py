@@ -481,7 +481,7 @@ def evaluate_at_once(subgames: Subgames, reader: Reader, concept: Concept) -> Ev
 
 
 def _classes(packed: PairKeys, reader: Reader, keys: Ints) -> tuple[Ints, Ints]:
-    """Return the pairs to judge, and the number of each pair's own, as in `Alike`."""
+    """Return the pairs to judge, and the number of each pair's own, as in `EquivalentPairs`."""
     from acegames.verifier import pair_kernels
 
     floor_of = floors(packed, reader.declared())

@@ -1,4 +1,4 @@
-"""Compiled reading of a policy's tables (see `stored`). What is out of place is no answer."""
+"""Compiled reading of a policy's tables (see `policy_tables`). What is out of place is no answer."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def read_entries(keys: Ints, span: Int, row_ptr: Ints, ptr: Ints, row: Ints, pro
 
 
 # -- keys and boxes of keys -----------------------------------------------------------------------
-# Compiled steps between keys and boxes of keys (see `near`). Keys that follow each other mostly
-# have the same state, which is then not worked out again.
+# Compiled steps between keys and boxes of keys (see `block_context`). Keys that follow each other
+# mostly have the same state, which is then not worked out again.
 
 
 @kernel

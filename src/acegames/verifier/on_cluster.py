@@ -74,7 +74,7 @@ class SubgameBlocks:
 
 
 class BlockFinding:
-    """Finds the subgames, as `feasible` does."""
+    """Finds the subgames, as `subgames` does."""
 
     def __init__(self, context: VerifyContext, tasks: Tasks, shared: Shared, pairs: int | None = None) -> None:
         self._context, self._tasks, self._shared, self._ways = context, tasks, shared, context.ways
@@ -228,7 +228,7 @@ class _JudgedSoFar:
 
 
 class BlockJudging:
-    """Judges the subgames, as `deviations` does."""
+    """Judges the subgames, as `judgement` does."""
 
     def __init__(
         self,
@@ -342,8 +342,8 @@ def evaluate_on(
 # Whether a policy is judged on a cluster, and how it gets there.
 #
 # The policy is asked there, by several processes, each of which has its own copy. So it must be a
-# policy that several may ask at once, by its `lookup` (`bulk.why_alone`). It is sent as a live
-# object, by the serialisation of the cluster, from the process of the user to processes of the same
+# policy that several may ask at once, by its `lookup` (`policy_tables.why_alone`). It is sent as a
+# live object, by the serialisation of the cluster, from the process of the user to processes of the same
 # user. Nothing is unpickled that comes from a file. Of a policy that was read from a file only the
 # name is sent, where the others see the same file.
 

@@ -158,7 +158,7 @@ class DeviceVerifier:
     # -- one time ---------------------------------------------------------------------------------
 
     def _layer(self, t: int, following: LayerValues) -> LayerValues:
-        """Return what `deviations.Judge.layer` does."""
+        """Return what `judgement.Judge.layer` does."""
         count = int(self.pairs.count[t])
         keys, result = self.keys[:count], self._known(t, count)
         if t:
@@ -396,7 +396,7 @@ class DevicePairs:
         return (packed.game.horizon * 12 + 4) * -(-packed.keys // WORD) + packed.keys
 
     def find(self) -> list[Ints]:
-        """Find the subgames as `feasible` does; return the rows of each time that are safe at some.
+        """Find the subgames as `subgames` does; return the rows of each time that are safe at some.
 
         Only where a pair is stuck at which the budgets are kept, the other passes are needed.
         """

@@ -354,7 +354,7 @@ class PairKeys:
         return max(int(np.diff(layer.row_ptr).max()) for layer in self.game.layers)
 
     def by_line(self, pairs: int) -> bool:
-        """Return whether that many pairs of one time are dense enough for the passes of `lines`."""
+        """Return whether so many pairs of one time are dense enough for `window_kernels`."""
         return self.dense(pairs, self.keys)
 
     def dense(self, pairs: int, keys: int) -> bool:
@@ -375,7 +375,7 @@ class PairKeys:
         return marks
 
     def lanes(self) -> WindowScratch:
-        """Return room for one window of `lines`, that of this thread."""
+        """Return room for one window of `window_kernels`, that of this thread."""
         me = get_ident()
         if me not in self._rooms:
             self._rooms[me] = self._lanes()
@@ -403,7 +403,7 @@ class PairKeys:
         )
 
     def order_by_line(self, keys: Ints, pairs: Ints) -> Ints:
-        """Return the order in which `lines` go through the pairs of these numbers."""
+        """Return the order in which `window_kernels` go through the pairs of these numbers."""
         from acegames.verifier.window_kernels import order_by_line
 
         if len(self.size) < 2:

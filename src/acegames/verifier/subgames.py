@@ -8,9 +8,9 @@ Three compiled passes over the keys of each time:
     forward   again, through safe rows only: a pair that is alive but is reached only by unsafe rows
               is no subgame of any feasible policy.
 
-Where pairs lie densely, many that are neighbours are looked at at once (`lines`), else one by one
-(`kernels`); in small games all three passes are one call. Successors are worked out anew in each
-pass. Memory is eight bytes per pair, and some tens per pair of the largest time.
+Where pairs lie densely, many that are neighbours are looked at at once (`window_kernels`), else one
+by one (`pair_kernels`); in small games all three passes are one call. Successors are worked out
+anew in each pass. Memory is eight bytes per pair, and some tens per pair of the largest time.
 """
 
 from __future__ import annotations

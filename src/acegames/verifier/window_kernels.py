@@ -320,7 +320,7 @@ def _deviation(
     i: Int, n: Int, x: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
     move: Small, offset: Int, actions: Int, q: Floats, part: Floats, asked: Ints, interim: bool,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return W_i in lane x, and what it can be off by, as in `kernels`."""
+    """Return W_i in lane x, and what it can be off by, as in `pair_kernels`."""
     choices = actions if interim else actions + np.int64(1)
     if begin + 1 == end:  # pure play, mostly: the same sums of one term
         row, p, best, more, share = support[begin], chance[begin], -np.inf, 0.0, rounding(1)
@@ -388,7 +388,7 @@ def judge_windows(
     outside: Ints,
     workspace: WindowScratch,
 ) -> None:
-    """Do what `kernels.judge` does; of the next time everything is found by key.
+    """Do what `pair_kernels.judge` does; of the next time everything is found by key.
 
     What is found of pair p is written to `place[p]`. `sound` says that there is no fault at the
     next time.

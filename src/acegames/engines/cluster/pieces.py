@@ -124,7 +124,7 @@ class LayerForm(NamedTuple):
 
 class LayerAssembly:
     """The arrays of a layer, which is put together from its pieces, in their order, as
-    `policy.filing` files them.
+    `policy.layer` files them.
     """
 
     def __init__(self, form: LayerForm, arrays: Mapping[str, NDArray[Any]]) -> None:

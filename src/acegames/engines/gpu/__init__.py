@@ -1,10 +1,10 @@
 """The engine for NVIDIA GPUs: layers are explored and solved on a card, to the processor's bits.
 
-The solver is that of `kernels/`, compiled for the card (`recipes`; what is about CUDA is in
+The solver is that of `kernels/`, compiled for the card (`kernel_specs`; what is about CUDA is in
 `system.cuda_code` and `system.cuda_card`). What a card does not do well the local engine does,
 silently, because the answer is the same to the last byte: Nash equilibria, one player, listed
-cells, large stage games and small games (`handing`). `EngineResult.ran` says which it was. Policies
-are verified on a card too, by the verifier's own code (`verifier.on_card`).
+cells, large stage games and small games (`hybrid`). `EngineResult.ran` says which it was. Policies
+are verified on a card too, by the verifier's own code (`verifier.on_gpu`).
 """
 
 from __future__ import annotations

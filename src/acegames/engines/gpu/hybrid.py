@@ -54,7 +54,7 @@ COUNTS = 8  # numbers that are counted
 
 
 def _lengths(shape: Shape, games: int) -> dict[str, int]:
-    """Return how long the axes of `phases.Waiting` are for so many games."""
+    """Return how long the axes of `device.Waiting` are for so many games."""
     own = {"rows": shape.rows, "2N": 2 * shape.players, "counts": COUNTS}
     return own | {"G": games, "strips": -(-games // device.STRIP)}
 
