@@ -101,3 +101,21 @@ def test_the_start_of_a_reservoir_is_looked_at():
         ace.GameWarning, match=r"^the start of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
     ):
         risky(0, ace.reservoir(1, start=0.1 * 3))
+
+
+def test_the_reserve_of_a_reservoir_is_looked_at():
+    reserve = r"^the reserve of the reservoir 'risk' is 0\.30000000000000004, which misses 0\.3 "
+    with pytest.warns(ace.GameWarning, match=reserve):
+        risky(0, ace.reservoir(1, reserve=0.1 * 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        risky(0, ace.reservoir(1, reserve=[0.1, 0.3]))
+
+
+def test_the_budget_that_comes_with_another_horizon_is_looked_at():
+    game = risky(0, 1)
+    with pytest.warns(ace.GameWarning, match=r"^the budget of 'risk' is 0\.30000000000000004, which misses 0\.3 "):
+        game.with_horizon(1, budget={"risk": 0.1 * 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.with_horizon(1)

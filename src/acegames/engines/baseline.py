@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.engines import EngineResult
-from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers
+from acegames.model.arrays import Bools, Bytes, Floats, Ints, frozen, pointers, spans
 from acegames.model.game import MarkovGame
 from acegames.model.layers import Layer
 from acegames.numerics import BASELINE, COMMON
@@ -42,13 +42,22 @@ class Baseline:
 
     game: MarkovGame
     potential: Floats | None = None  # (H+1, S, N) phi
+    played: Sequence[Bytes] = ()  # of which rows of each time rewards are asked, as in `Space`
 
     def rewards(self, t: int) -> Floats:
-        """Return the rewards of time t less the baseline, (R, N) by row of its layer."""
+        """Return the rewards of time t less the baseline, (R, N) by row of its layer.
+
+        Rows that no feasible play takes then have no meaning.
+        """
         layer = self.game.layer(t)
         if self.potential is None:
             return layer.reward
-        return _lowered(layer, self.potential[t], self.potential[t + 1])
+        rows = _rows(self.played[t], layer)
+        if len(rows) == len(layer.reward):
+            return _lowered(layer, self.potential[t], self.potential[t + 1])
+        left = np.zeros_like(layer.reward)
+        left[rows] = _lowered(_part(layer, rows), self.potential[t], self.potential[t + 1])
+        return left
 
     def columns(self, tables: Tables, t: int) -> Floats:
         """Return rewards less the baseline, and their sizes, by row of the tables, for stage games.
@@ -137,7 +146,20 @@ def baseline(game: MarkovGame, played: Sequence[Bytes]) -> Baseline:
     paid, size, apart = (np.array([getattr(x, name) for x in wages]) for name in ("paid", "size", "apart"))
     much = np.where(paid, size, 0.0).sum(axis=0)
     paid &= (much > 0) & (much > BASELINE * np.where(apart.min(axis=0) < np.inf, apart.min(axis=0), 0.0))
-    return Baseline(game, frozen(_potential(game, wages, paid))) if paid.any() else Baseline(game)
+    return Baseline(game, frozen(_potential(game, wages, paid)), played) if paid.any() else Baseline(game)
+
+
+def _rows(played: Bytes, layer: Layer) -> Ints:
+    """Return the rows whose bits are set."""
+    return np.flatnonzero(np.unpackbits(played, count=len(layer.reward), bitorder="little"))
+
+
+def _part(layer: Layer, rows: Ints) -> Layer:
+    """Return some rows of a layer: where states say the time, few are played at each."""
+    out, out_ptr = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
+    row_ptr = np.searchsorted(rows, layer.row_ptr)
+    part = replace(layer, row_ptr=row_ptr, action=layer.action[rows], reward=layer.reward[rows], out_ptr=out_ptr)
+    return replace(part, prob=layer.prob[out], next_state=layer.next_state[out], cost=layer.cost[out], payments=None)
 
 
 class Wages(NamedTuple):
@@ -157,7 +179,7 @@ class Wages(NamedTuple):
         A wage is what typical joint actions of all states nearly share, or what leaves no joint
         action of a state with less than half of its best one, whatever the sign.
         """
-        rows = np.flatnonzero(np.unpackbits(bits, count=len(layer.reward), bitorder="little"))
+        rows = _rows(bits, layer)
         states, first = np.unique(layer.row_ptr.searchsorted(rows, side="right") - 1, return_index=True)
         reward = layer.reward[rows]
         best = np.maximum.reduceat(reward, first, axis=0)
@@ -175,8 +197,9 @@ def _potential(game: MarkovGame, wages: Sequence[Wages], paid: Bools) -> Floats:
     phi = np.zeros((game.horizon + 1, len(game.states), paid.shape[1]))
     for t in reversed(range(game.horizon)):
         layer, (rows, states, first, *_) = game.layer(t), wages[t]
-        worth = np.where(paid[t], layer.reward, 0.0) + _mean(layer, phi[t + 1])
-        best = np.maximum.reduceat(worth[rows], first, axis=0)
+        some = layer if len(rows) == len(layer.reward) else _part(layer, rows)
+        worth = np.where(paid[t], some.reward, 0.0) + _mean(some, phi[t + 1])
+        best = np.maximum.reduceat(worth, first, axis=0)
         phi[t] = best[0]  # nothing leads to other states
         phi[t, states] = best
     return phi

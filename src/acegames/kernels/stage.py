@@ -7,8 +7,8 @@ and "fair" start from one player's own rows, which are dual feasible in the same
 costs of zero) are resolved by the primal simplex on the optimal face, level by level, going on from
 the first level's basis.
 
-Utilities are counted in units (`scaling`). An answer that shows a unit to be too coarse is looked for
-again in a finer one; what no attempt can certify is left to exact arithmetic.
+Utilities are counted in units (`scaling`). An answer that shows a unit to be too coarse is looked
+for again in a finer one; what no attempt can certify is left to exact arithmetic.
 """
 
 from __future__ import annotations

@@ -314,6 +314,12 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
         for label, reservoir in zip(game.constraints, game.reservoirs, strict=True)
         if reservoir is not None and reservoir.start != reservoir.capacity and near_decimal(reservoir.start) is not None
     ]
+    doubts += [
+        f"the reserve of the reservoir {game.constraints[m]!r}{_at(game, m, bound)} is {_missed(reservoir.capacity - bound)}"
+        for m, reservoir in enumerate(game.reservoirs)
+        for bound in dict.fromkeys(row[m] for row in game.budgets)
+        if reservoir is not None and near_decimal(reservoir.capacity - bound) is not None
+    ]
     near = [(m, k) for m, values in enumerate(game.cost_values) for k in _near(values)] if costs else []
     if near:
         m, k = near[0]

@@ -106,13 +106,16 @@ def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> Mar
     limits = _limits(game, steps, {} if budget is None else _read(game, budget, steps))
     layer_at = game.layer_at[:steps] if steps <= game.horizon else (0,) * steps
     try:
-        return _again(game, layer_at, limits)
+        changed = _again(game, layer_at, limits)
     except InvalidGame as wrong:
         if steps <= game.horizon:
             raise
         raise InvalidGame(
             f"horizon: got {steps}, but {wrong}; the game was built for {game.horizon} steps, build it with the longer horizon"
         ) from None
+    if budget is not None:
+        warn_of_near_decimals(changed, costs=False)
+    return changed
 
 
 _New = dict[Label, tuple[Column, Reservoir | None, Column | None]]

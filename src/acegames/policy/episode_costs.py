@@ -107,7 +107,7 @@ class EpisodeCosts:
         return rounded
 
     def in_units(self, counted: Ints, units: Any) -> Ints | None:
-        """Return counted amounts (E, M) in whole numbers of other units; None where that is impossible."""
+        """Convert counted amounts (E, M) to whole numbers of other units; None if impossible."""
         whole = np.empty(counted.shape, dtype=np.int64)
         for m, (k, unit) in enumerate(zip(self.counted_scale, units, strict=True)):
             up, down = (1 / (k * Fraction(unit))).as_integer_ratio()

@@ -427,7 +427,7 @@ def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
 
 
 def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArray[Any], Mixed]:
-    """Return codes and mixed strategies by node, from the probabilities of the nodes' joint actions."""
+    """Return codes and mixed strategies by node, from probabilities of the nodes' joint actions."""
     played = np.flatnonzero(sigma > 0)
     pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
     row = nodes.row[played] - table.row_ptr[nodes.state[pair]]

@@ -257,9 +257,12 @@ def bit_starts(space: Space) -> Ints:
 
 
 def row_starts(space: Space) -> Ints:
-    """Return the byte at which the bits of the rows of each time begin, (H+1,)."""
+    """Return the byte at which the bits of the rows of each time begin, (H+1,).
+
+    Tables may have more times than a space that was cut short.
+    """
     tables = space.tables
-    rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at, 0]
+    rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at[: space.game.horizon], 0]
     return pointers(-(-rows // 8))
 
 

@@ -151,7 +151,7 @@ class PairScratch(NamedTuple):
 
 
 class KeyedValues(NamedTuple):
-    """What is known of the next time by key, for `window_kernels`; C keys and some room behind them."""
+    """What is known of the next time by key, for `window_kernels`; C keys and some more."""
 
     alive: Bytes  # (C,) 1: is a pair; the rest is meaningless elsewhere
     high: Floats  # (N, C) the best of safe play

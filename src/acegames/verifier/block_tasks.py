@@ -141,7 +141,7 @@ Pair = tuple[int, Spent]
 """A state, and what was spent."""
 
 Part = tuple[Small, Floats, Ints, Any]
-"""What is known of a block: which of those judged stands for each pair, then as in `LayerValues`."""
+"""What is known of a block: which of those judged stands for each pair, then `LayerValues`."""
 
 
 class JudgeRequest(NamedTuple):

@@ -343,9 +343,9 @@ def evaluate_on(
 #
 # The policy is asked there, by several processes, each of which has its own copy. So it must be a
 # policy that several may ask at once, by its `lookup` (`policy_tables.why_alone`). It is sent as a
-# live object, by the serialisation of the cluster, from the process of the user to processes of the same
-# user. Nothing is unpickled that comes from a file. Of a policy that was read from a file only the
-# name is sent, where the others see the same file.
+# live object, by the serialisation of the cluster, from the process of the user to processes of the
+# same user. Nothing is unpickled that comes from a file. Of a policy that was read from a file only
+# the name is sent, where the others see the same file.
 
 
 log = logging.getLogger("acegames")
