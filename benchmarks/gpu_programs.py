@@ -86,14 +86,16 @@ def time_programs(
     left = card.fetch(given.waiting.fallback)[: int(card.fetch(given.waiting.counts)[FALLBACK])]
     same = agrees(card, given, written, choices, goal, left, compared)
     speed = f"{games / min(seconds):.3g} programs/s, {len(left) / games:.1%} not plain"
-    allocate = f"{made.shared_bytes:,} bytes of shared memory a block"
-    return same, f"{name}: {speed}, {allocate}: {'same' if same else 'DIFFERENT'}"
+    memory = f"{made.shared_bytes:,} bytes of shared memory a block"
+    return same, f"{name}: {speed}, {memory}: {'same' if same else 'DIFFERENT'}"
 
 
 def shape_of(card: Any, actions: tuple[int, ...], concept: Any) -> Shape:
     """The shape of a game all of whose states have these actions."""
     shared = SHARED.get(card.capability, LEAST_SHARED)
-    shape = Shape(int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), alike=True, shared=shared)
+    shape = Shape(
+        int(np.prod(actions)), 32, 1, len(actions), actions, bool(concept.interim), uniform_actions=True, shared=shared
+    )
     return replace(shape, warp=shape.wants_warp)
 
 
@@ -107,7 +109,7 @@ class Reading(NamedTuple):
 @inner
 def read_phase(thread, block, threads, blocks, shared, own, given):
     """Read one stage game; answer it where it is pure, else it waits."""
-    at, written, rows = block * threads + thread, own.written, given.utility.shape[0]
+    at, written, rows = block * threads + thread, own.batch, given.utility.shape[0]
     for j in range(rows):
         own.pure.position[j] = -1
         written.row[j] = j

@@ -44,7 +44,7 @@ EXIT_CODES = (0, 1, 2, 3, 4, 5)
 HANG = 10  # seconds
 MEMORY = 1536 * 2**20
 LONGEST = 20_000  # bytes of a changed file
-INSTRUMENTED = ("model", "system", "files", "policy", "solving.guarantee", "concepts", "engines.checkpoint")
+INSTRUMENTED = ("model", "system", "files", "policy", "solving.solution", "concepts", "engines.checkpoint")
 
 TEXTS = (
     *(
@@ -284,8 +284,7 @@ def unpacked(path):
 def proof_of(document):
     """The proof of {"header": ..., "data": base64}."""
     content = json.dumps(document["header"]).encode() + b"\n" + base64.b64decode(document["data"])
-    version = 2 if "reservoirs" in document["header"]["game"] else 1
-    return f"acegames-proof {version}\n".encode() + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+    return b"acegames-proof 1\n" + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
 def lines_of(rows):

@@ -45,15 +45,18 @@ LONGEST = (
 SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
-FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "local")
-POLICY = ("solution", "policy", "safety_properties", "changing_games", "simulation", "checkpoint")
+FEASIBLE = ("feasible_properties", "feasibility", "reduction", "almost_sure", "curve", "local")
+POLICY = ("solution", "policy", "records_of_players", "random_play", "changing_games", "simulation", "checkpoint")
 VERIFY = (
-    *("verify", "verify_compiled", "verify_rounded", "stakes", "safety_properties", "mutations", "nash_games"),
-    *("changing_games", "proof", "tolerances"),
+    *("verify", "verify_compiled", "verify_rounded", "stakes", "units_and_bounds", "random_play"),
+    *("mutations", "verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")
-ROUNDED = ("safety_properties", "approximate", "random_costs", "simulation_random_costs", "verify_rounded", "learn")
-CELLS = ("safety_properties", "feasibility", "reduction", "almost_sure", "shield")
+ROUNDED = (
+    *("rounded_games", "random_play", "approximate", "random_costs", "simulation_random_costs", "verify_rounded"),
+    "learn",
+)
+CELLS = ("feasible_properties", "feasibility", "reduction", "almost_sure", "shield")
 
 
 def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -64,16 +67,16 @@ TESTED: dict[str, tuple[str, ...]] = {
     **_each("safety", FEASIBLE),
     "safety/space.py": ("local", "solution", *FEASIBLE[:-1]),
     **{f"kernels/{name}.py": CELLS for name in ("boxes", "dense", "sparse")},
-    "kernels/lookup.py": SHIELD,
+    "kernels/lookup.py": (*SHIELD, *CELLS[:-1], "records_of_players"),
     "policy/policy.py": (*POLICY, "tables"),
-    "policy/layer.py": ("records_of_players", "product_policies", "nash", *POLICY, "tables"),
+    "policy/layer.py": ("product_policies", "nash", *POLICY, "tables"),
     "policy/policy_file.py": ("checks", *POLICY, "hostile", "games"),
     "files/solution_file.py": ("checks", *POLICY, "hostile", "games", "cli"),
     "engines/checkpoint.py": ("checkpoint", "solution", "hostile"),
     "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
-    "policy/simulation.py": ("simulation", "safety_properties", "simulation_random_costs", "user_functions", "policy"),
-    "learn/known.py": ("safety_properties", "learn", "user_functions"),
+    "policy/simulation.py": ("simulation", "random_play", "simulation_random_costs", "user_functions", "policy"),
+    "learn/known.py": ("known_facts", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
     "learn/confidence.py": ("learn",),
     **_each("shield", SHIELD),

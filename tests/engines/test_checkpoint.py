@@ -319,7 +319,7 @@ def test_what_says_nothing_about_layers_may_change(change, folder, tmp_path, wan
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ENOMEM, errno.ESTALE])
-@pytest.mark.parametrize("what", ["read_block", "_mapped", "os.open", "Block.check_in"])
+@pytest.mark.parametrize("what", ["read_block", "_mapped", "os.open", "StoredBlock.check_in"])
 def test_a_file_that_cannot_be_read_is_said_and_nothing_is_touched(what, number, folder, tmp_path, wanted, monkeypatch):
     solve(folder)
     flip(run_of(folder), groups(run_of(folder))[-1].data)  # even what is damaged stays as it is

@@ -348,6 +348,15 @@ def test_tables_of_plain_games_fill_shared_memory():
                 assert 64 * table > 1024 * shape.shared and made.shared_bytes == 0
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_fields_that_a_kernel_names_are_fields_of_its_memory(name):
+    """A name that none has would say nothing, and leave in a thread's own memory what is fast in shared memory."""
+    for shape in (shape_of((3, 3), LARGE), replace(shape_of((3, 3), LARGE), uniform_actions=True)):
+        made = kernel_spec(name, shape)
+        own, shared = ({field for field, _ in cuda_code._arrays(x)} for x in (made.own, made.shared))
+        assert own >= set(made.shared_fields) and own | shared >= set(made.constants)
+
+
 def test_many_outcomes_fit_cards_with_much_shared_memory():
     """The rows of a state lie there while its cells are explored and solved."""
     few, many = (replace(shape_of((3, 3), (7, 5)), outcomes=n) for n in (1024, 4096))

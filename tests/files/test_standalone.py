@@ -138,7 +138,7 @@ def asked(policy, most=3000):
     for t in range(policy.horizon):
         here = every
         if len(every) > most:  # those that can occur, and some others
-            known = np.flatnonzero(policy.pairs(t, every[:, 0], every[:, 1:]) >= 0)
+            known = np.flatnonzero(policy.internals.pairs(t, every[:, 0], every[:, 1:]) >= 0)
             others = np.random.default_rng(t).integers(len(every), size=most // 4)
             here = every[np.unique(np.concatenate([known[:: max(1, len(known) // most)], others]))]
         yield t, np.ascontiguousarray(here[:, 0]), np.ascontiguousarray(here[:, 1:])
@@ -227,7 +227,7 @@ def compiled(folder, source, *flags):
 
 def expected(policy, t, state, total, uniform):
     """What a look-up must print for each question."""
-    known = policy.pairs(t, state, total) >= 0
+    known = policy.internals.pairs(t, state, total) >= 0
     ptr, action, prob = policy.lookup(t, state[known], total[known])
     played = ["".join(f"{a}," for a in own) for own in action.tolist()]
     words = [f"{own}{bits} " for own, bits in zip(played, prob.view(np.int64).tolist(), strict=True)]

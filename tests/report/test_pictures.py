@@ -70,7 +70,7 @@ def test_each_state_is_drawn_once_and_only_if_it_is_shown(monkeypatch):
 
 
 def test_what_does_not_fit_is_left_out_and_said(solution, monkeypatch):
-    monkeypatch.setattr("acegames.report.page.ROOM", 400)
+    monkeypatch.setattr("acegames.report.page.LONGEST_ADDRESS", 400)
     data, *_ = collect(solution, episodes=5, rng=0, most=None, render=lambda s: SVG + " " * 120)
     assert len(data["pictures"]) == 1 and any("do not fit" in note.words for note in data["notes"])
     with pytest.raises(ace.InvalidOption, match=r"render: for the state 'calm': the picture has 5,\d\d\d bytes"):

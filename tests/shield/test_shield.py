@@ -872,11 +872,11 @@ def test_lists_that_are_asked_for_are_kept_within_limits(monkeypatch):
     game = many_players(3, lambda joint: joint.sum(axis=1), [6])
     shield = ace.Shield(game)
     whole = [shield._sets[d].tolist() for d in range(len(shield.masks))]
-    assert len(shield._sets._kept) == len(whole)
+    assert len(shield._sets._lists) == len(whole)
     monkeypatch.setattr(shield_sets, "KEPT_BYTES", 1)
     shield = ace.Shield(game)
     for d in [*range(len(whole)), 0, 0]:
-        assert shield._sets[d].tolist() == whole[d] and len(shield._sets._kept) <= 2
+        assert shield._sets[d].tolist() == whole[d] and len(shield._sets._lists) <= 2
 
 
 def test_sets_that_do_not_fit_are_refused_before_room_is_made(monkeypatch):

@@ -192,16 +192,16 @@ def poison(array):
     array.reshape(-1).view(np.uint8)[:] = POISON
 
 
-def poisoned(room, known=(), name=""):
-    """The same room for a kernel, filled so, but for fields that are `known` (`Recipe.known`)."""
+def poisoned(room, constants=(), name=""):
+    """The same room for a kernel, filled so, but for fields that are constants (`KernelSpec.constants`)."""
     if isinstance(room, np.ndarray):
-        if name in known:
+        if name in constants:
             return room
         room = np.empty_like(room)
         poison(room)
     elif isinstance(room, tuple):
         fields = zip(room._fields, room, strict=True)
-        return type(room)(*(poisoned(x, known, f"{name}.{field}" if name else field) for field, x in fields))
+        return type(room)(*(poisoned(x, constants, f"{name}.{field}" if name else field) for field, x in fields))
     return room
 
 
@@ -249,7 +249,7 @@ class EmulatedCard:
             else:
                 order = Warp(int(self.rng.integers(WARP)))
                 shared, drive = self.eight_lanes(shared, given, order), warp
-        shared, own = poisoned(shared, recipe.known), poisoned(own, recipe.known)
+        shared, own = poisoned(shared, recipe.constants), poisoned(own, recipe.constants)
         drive(recipe.threads, blocks, shared, own, given)
 
     def plain_kinds(self):
@@ -260,7 +260,7 @@ class EmulatedCard:
     def eight_lanes(self, room, given, team):
         """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
         actions, n, kept = np.diff(given.choices.first_action), len(room.group.row) - 1, len(room.group.A) > 0
-        how = {"team": team, "kept": kept}
+        how = {"warp": team, "keep_gains": kept}
         return room._replace(group=allocate_group.py_func(n, len(actions), actions, given.goal.correlated, **how))
 
     def send(self, parts):

@@ -43,7 +43,7 @@ def claimed(game, policy, concept, path):
     from acegames import proofs
 
     solution = SimpleNamespace(game=game, policy=policy, concept=concept)
-    listed = proofs._List.of(solution)
+    listed = proofs._Situations.of(solution)
     n, m = len(game.players), len(game.constraints)
     wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
     header = {"name": game.name, **proofs._header(solution, listed.rules), "claims": wide}

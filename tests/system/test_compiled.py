@@ -159,7 +159,7 @@ def answer(x):
 
 
 FAR = """
-from acegames.verifier.window_kernels import judge_lines
+from acegames.verifier.window_kernels import judge_windows
 from acegames.system.compiled import kernel
 
 @kernel
@@ -175,8 +175,8 @@ def answer(x):
         ("boxes.py", CALLING),
         ("records.py", CALLING),
         ("simplex.py", CALLING),
-        ("lines.py", FAR),
-        ("kernels.py", FAR),  # of the verifier, which `lines` calls
+        ("window_kernels.py", FAR),
+        ("pair_kernels.py", FAR),  # which `window_kernels` calls
     ],
 )
 def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name, source):
@@ -257,7 +257,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     monkeypatch.syspath_prepend(tmp_path)  # what the other process keeps names the module
     monkeypatch.delitem(sys.modules, "one_kernel", raising=False)
-    return lambda kernel, code: compiled.compile_elsewhere(
+    return lambda kernel, code: compiled.compile_in_subprocess(
         kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
     )
 

@@ -106,7 +106,7 @@ PLACES = {"missing/a": FileNotFoundError, "folder": IsADirectoryError}
 @pytest.mark.parametrize("place", PLACES)
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(place, solution, tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
-    for room in ("report.write", "verifier.proof"):
+    for room in ("report.write", "proofs"):
         monkeypatch.setattr(f"acegames.{room}.verify", never)
     for call in (solution.report, lambda path: ace.prove(solution, path)):
         with pytest.raises(PLACES[place], match=f"path .*{place}"):

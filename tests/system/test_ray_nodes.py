@@ -30,12 +30,12 @@ def test_wherever_blocks_lie():
 
 def test_idle_nodes_come_first_and_nodes_without_room_not_at_all():
     nodes, chosen, ends = ClusterNodes(Listed(a=1, b=2)), "", {}
-    while nodes.room():
+    while nodes.has_room():
         chosen += nodes.choose([BlockPlace("a", 10**9)], 0.9)
         ends[chosen[-1]] = nodes.asked(chosen[-1], 100.0)
     assert chosen[:3] == "bba" and chosen.count("a") == AHEAD and chosen.count("b") == 2 * AHEAD
     nodes.ended("a", ends["a"])
-    assert nodes.room() and nodes.choose([BlockPlace("b", 10**9)], 0.9) == "a"
+    assert nodes.has_room() and nodes.choose([BlockPlace("b", 10**9)], 0.9) == "a"
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_a_node_that_was_gone_begins_anew():
 
 
 def test_no_node():
-    assert ClusterNodes(Listed()).room() and ClusterNodes(Listed()).choose([], 0.5) is None
+    assert ClusterNodes(Listed()).has_room() and ClusterNodes(Listed()).choose([], 0.5) is None

@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from serial_tasks import SerialTasks
 
 import acegames as ace
 import oracle
@@ -25,6 +24,7 @@ from acegames.verifier.policy_tables import BulkLookup, why_alone
 from acegames.verifier.subgames import Subgames, within_budget
 from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering, assert_equal
 from random_games import changing_game
+from serial_tasks import SerialTasks
 from shaped_games import alone, own_costs
 
 WAYS = {"usual": (16, 8, 8), "hashed": (0, 10**9, 8), "lines": (10**6, 1, 10**6)}
@@ -90,7 +90,7 @@ def test_certificates_do_not_depend_on_blocks(cut, seeds):
             for name, number in asked(engine).items():
                 seen[name] = max(seen.get(name, 0), number)
     assert {"ok", "unstable", "witness", "infeasible"} <= set(kinds), kinds
-    assert set(seen) == {"go_forward", "leave_alive", "leave_reached", "judge"}
+    assert set(seen) == {"go_forward", "keep_alive", "keep_reached", "judge"}
     assert min(seen.values()) > 5, seen
 
 

@@ -198,8 +198,8 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
     """Run as plain Python, where an index beyond what was allocated is an error."""
-    monkeypatch.setattr("acegames.verifier.announce", lambda *_: None)
-    monkeypatch.setattr("acegames.verifier.judgement.announce", lambda *_: None)
+    monkeypatch.setattr("acegames.verifier.compile_notice", lambda *_: None)
+    monkeypatch.setattr("acegames.verifier.judgement.compile_notice", lambda *_: None)
     for module in (pair_kernels, window_kernels):
         for name, kernel in vars(module).items():
             monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
@@ -630,7 +630,7 @@ def test_pairs_from_which_no_budget_can_bind_are_judged_once(judged, seed):
     assert found.ok
     assert judged[0] < 0.8 * found.pairs
     judged[0] = 0
-    every = verify(game, Declares(policy, alike=lambda t: None))
+    every = verify(game, Declares(policy, flat_below=lambda t: None))
     assert judged[0] == every.pairs == found.pairs
     assert str(every) == str(found)
     assert (every.where, every.share_where, every.values.tobytes()) == (
@@ -641,10 +641,10 @@ def test_pairs_from_which_no_budget_can_bind_are_judged_once(judged, seed):
 
 
 LIES = {
-    "everything is alike": {"alike": lambda t: np.full((3, 2), 2**62)},
-    "fails": {"alike": lambda t: 1 // 0},
-    "another shape": {"alike": lambda t: np.full((1, 2), 2**62)},
-    "no numbers": {"alike": lambda t: np.full((3, 2), np.inf)},
+    "everything is alike": {"flat_below": lambda t: np.full((3, 2), 2**62)},
+    "fails": {"flat_below": lambda t: 1 // 0},
+    "another shape": {"flat_below": lambda t: np.full((1, 2), 2**62)},
+    "no numbers": {"flat_below": lambda t: np.full((3, 2), np.inf)},
 }
 
 

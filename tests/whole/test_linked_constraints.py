@@ -103,7 +103,7 @@ def same_policy(game, policy, situations, values):
             with pytest.raises(KeyError):
                 policy.distribution(t, state, spent)
             total = policy.tracker.total(spent)
-            assert policy.pairs(t, np.array([game.state_index(state)]), np.atleast_2d(total)).tolist() == [-1]
+            assert policy.internals.pairs(t, np.array([game.state_index(state)]), np.atleast_2d(total)).tolist() == [-1]
 
 
 @pytest.mark.parametrize("how", ["always_linked", "never_clipped"])

@@ -104,7 +104,7 @@ class Card:
             )
         flag = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream, self.back = (self._called(driver.cuStreamCreate(flag)) for _ in range(2))
-        self._kernels = dict[Any, tuple[Any, Any, Any]]()  # by recipe
+        self._kernels = dict[Any, tuple[Any, Any, Any]]()  # by kernel spec
         self._turn, self._returning = 0, Lock()
 
     def _called(self, answer: Any) -> Any:

@@ -269,8 +269,7 @@ class ClusterNodes:
         """Return the node for a task with blocks at these places, or None if there is no node.
 
         If CPUs are idle, it is the node whose share of all CPUs `at` is, or else the one that holds
-        most of the blocks. If none is, it is the node with open_nodes where the task can begin
-        first.
+        most of the blocks. If none is, it is the node with room where the task can begin first.
         """
         if not self._known:
             return None

@@ -1,4 +1,4 @@
-"""Compiled reading of the tables of policies (`policy_tables`); what is out of place is no answer."""
+"""Compiled reading of tables of policies (`policy_tables`); what is out of place is no answer."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ and off_i is what floating point can have changed W_i and V_i by, a running boun
 added up: each mean can be off by a share of the size of its terms (`pair_kernels`), and each
 reward, a float itself, by its last digit. In exact arithmetic a gain is at least 0 and at most the
 stake. Rewards that are past, elsewhere or never taken are in none of these sums, and shifting or
-scaling the rewards scales both sides alike. A joint action that is played with less than VERIFY does not
-count for lo: a penalty behind it would buy a tolerance for nothing. Behind a larger probability it
-costs the player as much as the tolerance that it buys.
+scaling the rewards scales both sides alike. A joint action that is played with less than VERIFY
+does not count for lo: a penalty behind it would buy a tolerance for nothing. Behind a larger
+probability it costs the player as much as the tolerance that it buys.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def first_line(lines: Iterator[FileLine], what: str) -> FileLine:
 MOST_PLAYERS = 30
 READ = ("DTMC", "MDP", "SMG", "CSG")
 
-_KIND = re.compile(r"\s*#\s*ExplicitTransitions\s*\((\w+)\)")
+_KIND = re.compile(r"\s*#\s*Transitions\s*\((\w+)\)")
 
 Key = tuple[int, int]
 """A state, and the number of a choice there."""

@@ -188,7 +188,7 @@ def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     if name == "cells":
         pure = _plain(pure_workspace)(shape.rows, shape.players)
         made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
-        in_shared = replace(made, shared_fields=("written.utility",))
+        in_shared = replace(made, shared_fields=("batch.utility",))
         return in_shared if in_shared.shared_bytes <= MOST_SHARED else made
     if name == "left":
         work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
