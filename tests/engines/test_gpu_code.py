@@ -118,7 +118,7 @@ def test_a_key_for_what_kernels_know():
         replace(made, unroll=ROLLED),
         replace(made, constants=made.known[:3]),
         replace(made, own=room._replace(choices=room.choices._replace(action=action))),
-        replace(made, own=room._replace(group=room.group._replace(told=told))),
+        replace(made, own=room._replace(group=room.group._replace(recommended=told))),
     ]
     assert len({cuda_code._kept_in(x, given, CARD) for x in (made, *others)}) == 6
     same = room._replace(choices=room.choices._replace(action=room.choices.action.copy()))
