@@ -253,7 +253,7 @@ def bit_starts(space: Space) -> Ints:
 
 
 def row_starts(space: Space) -> Ints:
-    """Where the bits of the rows of each time begin, in bytes, (H+1,); tables may have more times."""
+    """Where the bits of the rows of each time begin, in bytes; tables may have more times."""
     tables = space.tables
     rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at[: space.game.horizon], 0]
     return pointers(-(-rows // 8))
