@@ -116,7 +116,7 @@ def test_a_key_for_what_kernels_know():
     others = [
         kernel_spec("plain", SHAPE),
         replace(made, unroll=ROLLED),
-        replace(made, constants=made.known[:3]),
+        replace(made, constants=made.constants[:3]),
         replace(made, own=room._replace(choices=room.choices._replace(action=action))),
         replace(made, own=room._replace(group=room.group._replace(recommended=told))),
     ]
