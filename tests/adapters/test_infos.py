@@ -7,11 +7,10 @@ import pytest
 
 pytest.importorskip("pettingzoo")
 
-from adapter_games import spending
-
 import acegames as ace
 from acegames.adapters import gymnasium, pettingzoo, safety_gymnasium
 from acegames.adapters.environments.env_interface import constraint_names
+from adapter_games import spending
 from parallel_envs import Relay, Rovers
 
 

@@ -16,10 +16,9 @@ import pytest
 
 pytest.importorskip("pettingzoo")
 
-from adapter_games import spending
-
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
+from adapter_games import spending
 from parallel_envs import Relay, Rovers
 
 THEIRS = pytest.mark.filterwarnings("default")  # warnings of packages that are not ours

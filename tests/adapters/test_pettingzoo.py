@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from adapter_games import spending
 
 import acegames as ace
 from acegames.adapters.pettingzoo import aec_env, parallel_env, raw_aec_env
+from adapter_games import spending
 from oracle import random_game, spell_out
 from shares import some
 

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("gymnasium")
 
 import gymnasium
-from adapter_games import delivery, spending
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector.utils import iterate
 
@@ -23,6 +22,7 @@ from acegames.adapters import gymnasium as adapter
 from acegames.adapters import pettingzoo as pz
 from acegames.adapters.environments.env_interface import constraint_names
 from acegames.adapters.gymnasium import ONE_PLAYER
+from adapter_games import delivery, spending
 
 
 def tolls():

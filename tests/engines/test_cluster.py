@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from serial_tasks import SerialTasks
 
 import acegames as ace
 from acegames.engines import InMemory, checkpoint
@@ -35,6 +34,7 @@ from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.tasks import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
+from serial_tasks import SerialTasks
 from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine
 from slab_games import large_game
 

@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from serial_tasks import SerialTasks
 
 import acegames as ace
 from acegames.engines import InMemory, checkpoint
@@ -22,6 +21,7 @@ from acegames.safety.space import plan
 from acegames.system.ray_worker import size_of
 from random_games import changing_game
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
+from serial_tasks import SerialTasks
 from shuffled_tasks import LARGE_AND_SMALL, Shuffled, ShuffledEngine
 from slab_games import large_game
 

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from serial_tasks import Held, SerialTasks
 
 import oracle
 from acegames.model.numbers import exact
 from acegames.verifier.pair_keys import ExactUnits
 from declaring import Declares
+from serial_tasks import Held, SerialTasks
 
 
 def sent(content: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from serial_tasks import SerialTasks
 
 from acegames.engines.cluster import InBlocks
 from elsewhere import sent
+from serial_tasks import SerialTasks
 
 LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one
 

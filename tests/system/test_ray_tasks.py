@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from serial_tasks import SerialTasks
 
 import acegames as ace
 import two_nodes as jobs
+from serial_tasks import SerialTasks
 
 
 @pytest.fixture
