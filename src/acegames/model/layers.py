@@ -32,7 +32,7 @@ STATED_TYPES = {
 """The fields of a layer, and the types in which digests and proofs state them."""
 LAYER_FIELDS = tuple(STATED_TYPES)
 PAYMENT_TYPES = {"ptr": "<i8", "prob": "<f8", "reward": "<f8"}
-"""The same of what outcomes pay."""
+"""The fields of what outcomes pay, and the types in which digests state them."""
 
 Moves = tuple[NDArray[Any], NDArray[Any]]
 """Where the outcomes of each state begin and the last ones end, and where each outcome leads."""
