@@ -24,7 +24,7 @@ from acegames.model.assemble import RawLayer, rebuilt
 from acegames.model.game import Layer, MarkovGame, Payments, check_game, place
 from acegames.model.layers import Tails, with_fields
 from acegames.model.random_costs import RandomCost
-from acegames.model.user_functions import check_call
+from acegames.model.user_functions import public
 
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
 LONGEST = 20_000  # steps beyond which a truncated game is refused
@@ -33,7 +33,7 @@ DIGITS = 10**40  # denominators up to this are kept as they are
 LONGEST_FACTOR = 10**4000  # largest denominator of a factor: Python refuses to write integers beyond 4,300 digits
 
 
-@check_call("discount")
+@public("discount")
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
     """Cut infinite discounted play to a finite game; its `tails` bound what is left out.
 

@@ -30,7 +30,7 @@ from acegames.model.cost_cells import probabilities
 from acegames.model.game import Layer, MarkovGame, check_game
 from acegames.model.numbers import LARGEST, TINIEST, common_unit, exact, is_scalar, plain
 from acegames.model.random_costs import Cost, RandomCost
-from acegames.model.user_functions import check_call
+from acegames.model.user_functions import public
 from acegames.model.words import called, to_digits
 from acegames.system.display import Shown
 
@@ -77,7 +77,7 @@ class Rounded(Shown):
         return f"Costs: {said}.\n{self.original}"
 
 
-@check_call("round_costs")
+@public("round_costs")
 def round_costs(
     game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down", any_budget: bool = False
 ) -> Rounded:

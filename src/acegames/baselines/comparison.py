@@ -14,7 +14,7 @@ from acegames.concepts import Concept
 from acegames.model.arrays import Floats
 from acegames.model.checks import check_rng
 from acegames.model.game import MarkovGame
-from acegames.model.user_functions import SEED, check_call
+from acegames.model.user_functions import SEED, public
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
 from acegames.system.display import Shown, table_html
@@ -113,7 +113,7 @@ class Comparison(Shown):
         return [row.name, *values, f"{row.total:.2f}", *spent, _percent(row.broken)]
 
 
-@check_call("compare", **SEED)
+@public("compare", instead=SEED)
 def compare(
     game: MarkovGame,
     concept: Concept | None = None,

@@ -35,12 +35,11 @@ from acegames.files.tables.csv_parquet import label_cells
 from acegames.model.arrays import pointers
 from acegames.model.checks import check_flag
 from acegames.model.numbers import LARGEST, nearest_float
-from acegames.model.user_functions import takes_progress
+from acegames.model.user_functions import public
 from acegames.policy.policy import Policy
 from acegames.system.atomic import Path as FilePath
 from acegames.system.atomic import check_place, write_parts, write_text
 from acegames.system.limits import C_HEADER
-from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 from acegames.version import __version__
 
@@ -51,8 +50,7 @@ LABELS = 1_000_000
 """States whose labels may stand there, also where the arrays do not."""
 
 
-@memory_guard("the arrays of the policy", SMALLER)
-@takes_progress("writing", "the policy")
+@public(progress="writing", begins="the policy", memory=("the arrays of the policy", SMALLER))
 def write_policy(
     policy: Policy,
     path: FilePath,
@@ -74,7 +72,7 @@ def write_policy(
         TooLarge: the arrays are too long for a source file, and `data` is False.
         InvalidGame, InvalidOption: a label cannot be written, or the name is none for C.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     check_flag("data", data)
     if Path(path).suffix.lower() not in C_HEADER:
         raise InvalidOption(f"path {os.fspath(path)}: the ending must be {' or '.join(C_HEADER)}")

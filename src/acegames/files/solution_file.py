@@ -40,6 +40,7 @@ from acegames.model.arrays import Floats, Ints, pointers, spans
 from acegames.model.checks import show
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import LARGEST, exact, plain
+from acegames.model.user_functions import public
 from acegames.model.words import label_from_data, label_to_data, read_exact
 from acegames.numerics import STATED
 from acegames.policy.layer import PolicyLayer, Reached, project
@@ -54,7 +55,6 @@ from acegames.solving.pipeline import Solution, Stats
 from acegames.solving.solution import Guarantee, guarantee
 from acegames.system.container import PrefixedArrays, damage_of, is_mapped, little_bytes, read_archive, write_archive
 from acegames.system.limits import PAGES, READABLE, TEXT
-from acegames.system.machine import memory_guard
 
 if TYPE_CHECKING:
     from acegames.verifier import Certificate
@@ -68,7 +68,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 
-@memory_guard("writing the policy", SMALLER)
+@public(memory=("writing the policy", SMALLER))
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
     _check_ending(path, "policy")
@@ -111,7 +111,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
         return _policy_from_archive(header, arrays, path)
 
 
-@memory_guard("writing the solution", SMALLER)
+@public(memory=("writing the solution", SMALLER))
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write game, policy, values, options and guarantee to one file."""
     _check_ending(path, "solution")

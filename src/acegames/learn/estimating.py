@@ -33,11 +33,11 @@ from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, world
 from acegames.learn.tally import Key, Sample, Tally, read_samples
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.user_functions import SEED, check_call
+from acegames.model.user_functions import SEED, public
 from acegames.system.display import Shown
 
 
-@check_call("estimate", **SEED)
+@public("estimate", instead=SEED)
 def estimate(
     source: Any,
     *,
@@ -183,7 +183,7 @@ class Exploration(Shown):
         return "\n".join([*lines, str(self.empirical)])
 
 
-@check_call("explore", **SEED)
+@public("explore", instead=SEED)
 def explore(
     source: Any,
     *,

@@ -45,7 +45,7 @@ from acegames.model.budgets import read_amounts
 from acegames.model.checks import UNSAID, check_count, check_rng, first_state, read_at
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import LARGEST, plain
-from acegames.model.user_functions import SEED, check_call, check_function
+from acegames.model.user_functions import SEED, check_function, public
 from acegames.policy.tracker import CostTracker, Spending, Spent
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.system.display import Shown
@@ -219,7 +219,7 @@ class Episodes(Shown):
         )
 
 
-@check_call("rollout", **SEED)
+@public("rollout", instead=SEED)
 def rollout(
     source: Any,
     policy: SafePolicy,

@@ -27,15 +27,8 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost, RandomCost
-from acegames.model.user_functions import (
-    SMALLER_GAME,
-    BuildingReporter,
-    OnBuilding,
-    check_call,
-    check_function,
-    takes_progress,
-)
-from acegames.system.machine import available_memory, check_memory, memory_guard
+from acegames.model.user_functions import BUILDING, DISCOVERING, BuildingReporter, OnBuilding, check_function, public
+from acegames.system.machine import available_memory, check_memory
 
 __all__ = ["compose"]
 
@@ -53,9 +46,7 @@ _CASE_BYTES = 48
 _MOST_STATES = 2**31 - 1
 
 
-@check_call("compose")
-@takes_progress("building", "finding the states that can occur")
-@memory_guard("building the game", SMALLER_GAME)
+@public("compose", progress="building", begins=DISCOVERING, memory=BUILDING)
 def compose(
     agents: Iterable[MarkovGame],
     *,
@@ -99,7 +90,7 @@ def compose(
         TooLarge: there are more than 2**31 joint states, or one of them has more joint actions than
             fit into memory.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     agents = _read_agents(agents)
     reporter = BuildingReporter(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)

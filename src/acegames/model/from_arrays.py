@@ -19,15 +19,13 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, check_horizon, check_labels, float_array
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost
-from acegames.model.user_functions import SMALLER_GAME, check_call, warn_of_game
-from acegames.system.machine import memory_guard
+from acegames.model.user_functions import BUILDING, public, warn_of_game
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
-@check_call("MarkovGame.from_arrays")
-@memory_guard("building the game", SMALLER_GAME)
+@public("MarkovGame.from_arrays", memory=BUILDING)
 def game_from_arrays(
     transition: ArrayLike,
     reward: ArrayLike,
@@ -230,8 +228,7 @@ def _cost_codes(
 # Flat arrays.
 
 
-@check_call("MarkovGame.from_sparse")
-@memory_guard("building the game", SMALLER_GAME)
+@public("MarkovGame.from_sparse", memory=BUILDING)
 def game_from_sparse(
     *,
     row_state: ArrayLike,

@@ -36,17 +36,17 @@ from acegames.model.checks import (
 from acegames.model.numbers import is_scalar, probability, real
 from acegames.model.random_costs import Cost, is_distribution, read_cost
 from acegames.model.user_functions import (
-    SMALLER_GAME,
+    BUILDING,
+    DISCOVERING,
     BuildingReporter,
     OnBuilding,
-    check_call,
     note_of_place,
+    public,
     roles,
-    takes_progress,
     warn_of_game,
 )
 from acegames.numerics import PROBABILITY_SUM
-from acegames.system.machine import check_memory, memory_guard
+from acegames.system.machine import check_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -72,8 +72,7 @@ Table = tuple[list[int], dict[Label, StateBlock]]
 """Times, and what happens at them in each state."""
 
 
-@check_call("MarkovGame.from_functions")
-@takes_progress("building", "finding the states that can occur")
+@public("MarkovGame.from_functions", progress="building", begins=DISCOVERING)
 def game_from_functions(
     *,
     players: Sequence[Label],
@@ -131,7 +130,7 @@ def game_from_functions(
         InvalidGame: naming the place, the value and the rule.
         TooLarge: a state has more joint actions than fit into memory.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     return ask_functions(
         players=players,
         actions=actions,
@@ -148,7 +147,7 @@ def game_from_functions(
     )
 
 
-@memory_guard("building the game", SMALLER_GAME)
+@public(memory=BUILDING)
 def ask_functions(
     *,
     players: Sequence[Label],

@@ -23,15 +23,13 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, are, check_horizon, check_labels, counted, plain_label, show, unknown
 from acegames.model.numbers import probability
 from acegames.model.random_costs import Cost
-from acegames.model.user_functions import SMALLER_GAME, check_call
-from acegames.system.machine import memory_guard
+from acegames.model.user_functions import BUILDING, public
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
-@check_call("MarkovGame.from_table")
-@memory_guard("building the game", SMALLER_GAME)
+@public("MarkovGame.from_table", memory=BUILDING)
 def game_from_table(
     outcomes: Any,
     rewards: Any = None,

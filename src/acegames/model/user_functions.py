@@ -10,20 +10,21 @@ import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
 from acegames.model.checks import show, unknown
+from acegames.system.machine import memory_guard
 from acegames.system.progress import EXPLORING, Progress, ProgressReporter, bar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-THREADS = {"threads": "engine=LocalEngine(threads=...) says how many threads to use"}
-OF_CONCEPT = {
+OF_SOLVING = {
+    "threads": "engine=LocalEngine(threads=...) says how many threads to use",
     "objective": "it belongs to the concept, such as CCE(objective='welfare')",
     "floor": "it belongs to the concept, such as CCE(floor=2)",
     "backend": "it belongs to the concept, such as Nash(backend='gambit')",
@@ -32,37 +33,66 @@ SEED = {"seed": "rng=... takes a seed, or a Generator"}
 TOLERANCE = {"tolerance": "tol=... is the largest gain that is accepted"}
 
 
-def check_call(name: str, **instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator for a public function: TypeErrors about arguments use its public name.
+def public(
+    name: str = "",
+    *,
+    progress: str = "",
+    begins: str = EXPLORING,
+    memory: tuple[str, str] | None = None,
+    instead: Mapping[str, str] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator for a function that users call, of which tracebacks show no line.
 
-    `instead` says what to write in place of an argument that it does not have. An object that has a
-    method of this name is said to have it.
+    Args:
+        name: the public name, which TypeErrors about arguments use; none where a public function
+            that has checked them calls it. An object that has a method of this name is said to
+            have it.
+        progress: the first step of the work, such as "checking", where the function takes
+            `progress`: what the user gives becomes a callback, or None for silence.
+        begins: what is done before the work tells anything.
+        memory: what memory may run out for, such as "building the game", and a clause on what takes
+            less.
+        instead: what to write in place of an argument that the function does not have.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
-        any_name = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
 
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             __tracebackhide__ = True  # notebooks and pytest leave this frame out
-            for name_given in kwargs:
-                if name_given in instead:
-                    raise TypeError(f"{name}: unknown argument {name_given!r}; {instead[name_given]}")
-                if name_given not in signature.parameters and not any_name:
-                    known = [known for known in signature.parameters if known != "self"]
-                    raise TypeError(f"{name}: {unknown('argument', name_given, known)}")
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as wrong:
-                kind = type(args[0]).__name__ if args else ""
-                own = f"; a {kind} has a method of its own: {kind.lower()}.{name}()"
-                raise TypeError(f"{name}: {wrong}{own if args and hasattr(args[0], name) else ''}") from None
-            return function(*args, **kwargs)
+            if name:
+                _check_arguments(name, signature, instead or {}, args, kwargs)
+            with memory_guard(*memory) if memory else nullcontext():
+                if not progress:
+                    return function(*args, **kwargs)
+                with progress_callback(kwargs.get("progress"), progress, begins) as callback:
+                    kwargs["progress"] = callback
+                    return function(*args, **kwargs)
 
         return called
 
     return decorate
+
+
+def _check_arguments(
+    name: str, signature: inspect.Signature, instead: Mapping[str, str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise a TypeError with the public name where a function does not take these arguments."""
+    __tracebackhide__ = True
+    any_name = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for given_name in kwargs:
+        if given_name in instead:
+            raise TypeError(f"{name}: unknown argument {given_name!r}; {instead[given_name]}")
+        if given_name not in signature.parameters and not any_name:
+            known = [known for known in signature.parameters if known != "self"]
+            raise TypeError(f"{name}: {unknown('argument', given_name, known)}")
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as wrong:
+        kind = type(args[0]).__name__ if args else ""
+        own = f"; a {kind} has a method of its own: {kind.lower()}.{name}()"
+        raise TypeError(f"{name}: {wrong}{own if args and hasattr(args[0], name) else ''}") from None
 
 
 def policy_of(policy: Any) -> Any:
@@ -276,23 +306,10 @@ def progress_callback(progress: Any, step: str, begins: str = EXPLORING) -> Iter
         yield progress or None
 
 
-def takes_progress(step: str, begins: str = EXPLORING) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that turns what a user gives as `progress` into a callback."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, progress: Any = None, **named: Any) -> Any:
-            __tracebackhide__ = True  # notebooks and pytest leave this frame out
-            with progress_callback(progress, step, begins) as tell:
-                return function(*args, progress=tell, **named)  # type: ignore[arg-type]
-
-        return wrapped
-
-    return decorate
-
-
-SMALLER_GAME = "fewer states, joint actions or outcomes take less, as does a shorter horizon"
-"""What helps where there is not enough memory for a game."""
+BUILDING = ("building the game", "fewer states, joint actions or outcomes take less, as does a shorter horizon")
+"""What memory may run out for, and what takes less of it."""
+DISCOVERING = "finding the states that can occur"
+"""What is done before the building of a game tells anything."""
 
 
 @dataclass(frozen=True)

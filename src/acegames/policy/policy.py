@@ -21,7 +21,7 @@ from acegames.model.arrays import Ints
 from acegames.model.budgets import read_total, unreachable
 from acegames.model.checks import UNSAID, check_rng, counted, first_state
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.user_functions import SEED, check_call
+from acegames.model.user_functions import SEED, public
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.policy_file import count_pairs, in_file
 from acegames.policy.tracker import CostTracker, Possible, Spending
@@ -154,7 +154,7 @@ class Policy(Shown):
         ptr, row, prob = layer.strategies(state, self.internals.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
 
-    @check_call("Policy.start", **SEED)
+    @public("Policy.start", instead=SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode.
 

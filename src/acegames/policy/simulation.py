@@ -27,13 +27,12 @@ from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
-from acegames.model.user_functions import SEED, check_call, check_function, policy_of
+from acegames.model.user_functions import SEED, check_function, policy_of, public
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import RowIndex, action_offsets
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,8 +127,7 @@ def _names(kind: str, labels: tuple[Label, ...], number: int) -> list[str]:
     return [f"{named(kind, label)} " for label in labels] or [""] * number
 
 
-@check_call("simulate", **SEED)
-@memory_guard("playing so many episodes", "fewer of them (episodes=) at once take less")
+@public("simulate", memory=("playing so many episodes", "fewer of them (episodes=) at once take less"), instead=SEED)
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 

@@ -34,12 +34,11 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.model.random_costs import RandomCost
-from acegames.model.user_functions import TOLERANCE, check_call, takes_progress
+from acegames.model.user_functions import TOLERANCE, public
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 from acegames.system.npz import Arrays, array_types
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier import Certificate, read_arguments, verify
@@ -99,9 +98,12 @@ def checker_file() -> Path:
     return installed if installed.exists() else Path(__file__).parents[3] / "checker" / "ace_check.py"
 
 
-@check_call("prove", **TOLERANCE)
-@takes_progress("checking")
-@memory_guard("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)")
+@public(
+    "prove",
+    progress="checking",
+    memory=("the proof", "it lists every situation, of which there are fewer with coarser costs (epsilon=)"),
+    instead=TOLERANCE,
+)
 def prove(
     solution: Solution,
     path: str | PathLike[str],
@@ -128,7 +130,7 @@ def prove(
         TooLarge: there are too many situations to be listed, or there is not enough memory.
         OSError: no file can be written at `path`.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     if not isinstance(solution, Solution):
         raise InvalidOption(
             f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"

@@ -14,7 +14,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import takes_progress
+from acegames.model.user_functions import public
 from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.policy import Policy
@@ -33,7 +33,6 @@ from acegames.solving.solution import guarantee
 from acegames.system.atomic import check_place, write_parts
 from acegames.system.display import Shown, frame_html
 from acegames.system.limits import PAGES
-from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 from acegames.verifier import Certificate, verify
 
@@ -68,8 +67,7 @@ class ReportResult(Shown):
         return super()._repr_html_() if self.path is not None else frame_html(self.page)
 
 
-@memory_guard("the report", "fewer episodes (episodes=) and situations (most=) take less")
-@takes_progress("checking")
+@public(progress="checking", memory=("the report", "fewer episodes (episodes=) and situations (most=) take less"))
 def write_report(
     answer: Solution | Policy,
     path: str | PathLike[str] | None = None,
@@ -112,7 +110,7 @@ def write_report(
         TooLarge: there is not enough memory.
         OSError: no file can be written at `path`.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     if path is not None:
         check_place(path)
         if (ending := Path(path).suffix.lower()) not in ("", *PAGES):

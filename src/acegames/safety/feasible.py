@@ -15,13 +15,12 @@ from acegames.model.arrays import in_pair_order
 from acegames.model.budgets import read_pair, to_units, unreachable
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import plain_array, rows_from_units
-from acegames.model.user_functions import check_call, check_progress, progress_callback
+from acegames.model.user_functions import check_progress, progress_callback, public
 from acegames.safety.explore import explore
 from acegames.safety.frontier import FINDING, Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 
 REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon give fewer situations"
@@ -158,8 +157,7 @@ class Feasibility(Shown):
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
-@check_call("feasibility")
-@memory_guard("the situations reachable under feasible play", REMEDY)
+@public("feasibility", memory=("the situations reachable under feasible play", REMEDY))
 def feasibility(game: MarkovGame, *, progress: OnProgress | bool | None = None) -> Feasibility:
     """Decide whether the game is feasible, and find its feasible situations and joint actions.
 

@@ -37,8 +37,8 @@ from acegames.model.arrays import Bools, Ints, look_up, owners
 from acegames.model.budgets import has_schedule
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place, reachable_states
 from acegames.model.numbers import LARGEST, Bound, common_unit, plain, plain_array
+from acegames.model.user_functions import public
 from acegames.model.words import number_beside, to_digits
-from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress, ProgressReporter
 
 Antichain = Ints  # (k, M + R): what is needed, then what each of the R reservoirs must hold
@@ -116,7 +116,7 @@ class Frontier:
     multiple of `units`. The `progress` callback counts the states of each time.
     """
 
-    @memory_guard("the minimal budgets", "fewer constraints or coarser costs have fewer of them")
+    @public(memory=("the minimal budgets", "fewer constraints or coarser costs have fewer of them"))
     def __init__(self, game: MarkovGame, progress: OnProgress | None = None) -> None:
         self._game = game
         columns = list(zip(*game.budgets, strict=True))

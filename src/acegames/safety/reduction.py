@@ -27,12 +27,11 @@ from acegames.model.arrays import Bools, Floats, Ints, in_order, owners, pointer
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, Layer, MarkovGame
-from acegames.model.user_functions import check_call
+from acegames.model.user_functions import public
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.frontier import infeasible
 from acegames.safety.lattice import Lattice
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ class Reduction(Shown):
     feasibility: Feasibility
 
     @cached_property
-    @memory_guard("the game without budgets", REMEDY)
+    @public(memory=("the game without budgets", REMEDY))
     def game(self) -> MarkovGame:
         """The action-constrained Markov game: states (state, spent), no constraints."""
         game, states = self.original, dict[Label, int]()
@@ -207,7 +206,7 @@ def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
     return tuple(str(x) if type(x) is Fraction else x for x in spent)
 
 
-@check_call("reduce")
+@public("reduce")
 def reduce(game: MarkovGame) -> Reduction:
     """Return the action-constrained Markov game behind a game with budgets.
 

@@ -28,7 +28,7 @@ from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.budgets import read_pair, unreachable
 from acegames.model.checks import UNSAID, check_choice, counted, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.model.user_functions import check_call
+from acegames.model.user_functions import public
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import REMEDY, Feasibility
@@ -49,7 +49,6 @@ from acegames.shield.shield_sets import (
 )
 from acegames.shield.situation import Chosen, ShieldRunner, Situation
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 
 
 class Shield(Shown, Sealed):
@@ -85,8 +84,7 @@ class Shield(Shown, Sealed):
     idle: tuple[Label | None, ...] = ()
     """For `of_actions`: an action of each player that is free of charge, None where it has none."""
 
-    @check_call("Shield")
-    @memory_guard("the shield", REMEDY)
+    @public("Shield", memory=("the shield", REMEDY))
     def __init__(
         self,
         game: MarkovGame,

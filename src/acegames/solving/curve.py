@@ -42,7 +42,7 @@ from acegames.model.budgets import Budgets, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
-from acegames.model.user_functions import OF_CONCEPT, THREADS, check_call, takes_progress
+from acegames.model.user_functions import OF_SOLVING, public
 from acegames.model.words import number
 from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy.layer import project
@@ -52,9 +52,12 @@ from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_
 from acegames.solving.pipeline import check_asked
 from acegames.solving.solution import Solution
 from acegames.system.display import Shown, table_html
-from acegames.system.machine import memory_guard
 
-FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
+CURVE = (
+    "computing the value of budget",
+    "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less",
+)
+"""What memory may run out for, and what takes less of it."""
 NAMED = 5  # budgets that a note names, at most
 SCHEDULE = (
     "The budget is a schedule: each line gives its last finite entry, and the other entries are raised or lowered by the same "
@@ -177,8 +180,7 @@ class BudgetCurve(Shown):
         return "\n".join([*table, *self.notes])
 
 
-@check_call("budget_curve", **THREADS, **OF_CONCEPT)
-@takes_progress("solving")
+@public("budget_curve", progress="solving", memory=CURVE, instead=OF_SOLVING)
 def budget_curve(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -220,12 +222,12 @@ def budget_curve(
         InvalidOption: the constraint is unknown, or the budgets cannot be read.
         TooLarge: as in `solve`, or there are too many minimal budgets.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     options = RoundingOptions(epsilon, relative, rounding)
     return _curve(game, concept, constraint, options, budgets, points, engine, progress)
 
 
-@takes_progress("solving")
+@public(progress="solving", memory=CURVE)
 def curve_of(
     solution: Solution,
     constraint: Any = None,
@@ -237,7 +239,7 @@ def curve_of(
     frontier: Frontier | None = None,
 ) -> BudgetCurve:
     """Compute the curve of a solution; `frontier` is that of its counted game, where known."""
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     game, rules = solution.game, solution.policy.tracker.rounding
     options = RoundingOptions(), budgets, points, engine, progress, frontier
     if solution.policy.tracker.exact:
@@ -256,7 +258,6 @@ def curve_of(
     return replace(curve, remarks=(*curve.remarks, said))
 
 
-@memory_guard("computing the value of budget", FOR_A_CURVE)
 def _curve(
     game: MarkovGame,
     concept: Concept | None,

@@ -24,32 +24,27 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import Infeasible, InvalidOption, NoEquilibrium
 from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import (
-    OF_CONCEPT,
-    THREADS,
-    check_call,
-    check_engine,
-    check_function,
-    takes_progress,
-)
+from acegames.model.user_functions import OF_SOLVING, check_engine, check_function, public
 from acegames.model.words import rounded_up
 from acegames.policy.policy import build_policy
 from acegames.safety.frontier import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.solving.solution import Solution, Stats, guarantee
 from acegames.system.display import Shown
-from acegames.system.machine import memory_guard
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
-@check_call("solve", **THREADS, **OF_CONCEPT)
-@takes_progress("solving")
-@memory_guard(
-    "solving the game",
-    "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
-    "costs (epsilon=), a cluster (engine=RayEngine()) has more, and a limit of its own (LocalEngine(memory=...)) is "
-    "kept beforehand",
+@public(
+    "solve",
+    progress="solving",
+    memory=(
+        "solving the game",
+        "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do "
+        "rounded costs (epsilon=), a cluster (engine=RayEngine()) has more, and a limit of its own "
+        "(LocalEngine(memory=...)) is kept beforehand",
+    ),
+    instead=OF_SOLVING,
 )
 def solve(
     game: MarkovGame,
@@ -101,7 +96,7 @@ def solve(
         CheckpointError: the folder is in use, cannot be written, or is full; stored layers stay.
         ClusterError: the cluster (of `RayEngine`) cannot be used, or lost too much.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     concept = check_asked(game, concept, engine, checkpoint, keep_values=keep_values)
     check_rewards(game, concept)
     keep_values = bool(keep_values)  # numpy's too
@@ -134,8 +129,11 @@ def solve(
     return Solution(game, concept, solved.values, policy, stats, promise, run)
 
 
-@check_call("estimate", **THREADS, **OF_CONCEPT)
-@memory_guard("the estimate", "a shorter horizon or coarser costs (epsilon=) take less")
+@public(
+    "estimate",
+    memory=("the estimate", "a shorter horizon or coarser costs (epsilon=) take less"),
+    instead=OF_SOLVING,
+)
 def estimate(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -233,8 +231,7 @@ class Bracket(Shown):
         return f"values {each}; {promise}"
 
 
-@check_call("bracket", **THREADS, **OF_CONCEPT)
-@takes_progress("solving")
+@public("bracket", progress="solving", instead=OF_SOLVING)
 def bracket(
     game: MarkovGame,
     concept: Concept | None = None,

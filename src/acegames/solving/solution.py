@@ -18,7 +18,7 @@ from acegames.model.arrays import seal
 from acegames.model.checks import counted
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, plain
-from acegames.model.user_functions import SEED, check_call
+from acegames.model.user_functions import SEED, public
 from acegames.model.words import constraint_called, rounded_up, to_digits
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
@@ -86,7 +86,7 @@ class Solution(Shown):
 
         return verify(self.game, self.policy, self.concept, tol=tol, engine=engine, progress=progress)
 
-    @check_call("Solution.simulate", **SEED)
+    @public("Solution.simulate", instead=SEED)
     def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:
         """Play independent episodes, as `acegames.simulate` does; a seed gives the same ones."""
         return simulate(self.game, self.policy, episodes=episodes, rng=rng)
@@ -134,7 +134,7 @@ class Solution(Shown):
 
         return curve_of(self, constraint, budgets=budgets, points=points, engine=engine, progress=progress)
 
-    @check_call("Solution.report", **SEED)
+    @public("Solution.report", instead=SEED)
     def report(
         self,
         path: str | PathLike[str] | None = None,

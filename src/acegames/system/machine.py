@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from acegames.errors import TooLarge
 
@@ -101,38 +100,16 @@ def memory_used() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class memory_guard:  # noqa: N801, it is read as a function
-    """Turn a MemoryError into TooLarge; around a block, or as a decorator of a function.
-
-    (A decorator of `contextlib` would show its own lines in every traceback.)
+@contextmanager
+def memory_guard(step: str, remedy: str) -> Iterator[None]:
+    """Turn a MemoryError inside a `with` block into TooLarge.
 
     Args:
         step: what is being done, such as "verifying the policy".
         remedy: a clause on what takes less memory.
     """
-
-    def __init__(self, step: str, remedy: str) -> None:
-        self.step, self.remedy = step, remedy
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, MemoryError):
-            asked = f" ({error})" if str(error) else ""  # numpy says how much it asked for
-            raise TooLarge(f"the machine does not have enough memory for {self.step}{asked}; {self.remedy}") from error
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a function."""
-
-        @functools.wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            __tracebackhide__ = True
-            with self:
-                return function(*args, **kwargs)
-
-        return called
+    try:
+        yield
+    except MemoryError as error:
+        asked = f" ({error})" if str(error) else ""  # numpy says how much it asked for
+        raise TooLarge(f"the machine does not have enough memory for {step}{asked}; {remedy}") from error

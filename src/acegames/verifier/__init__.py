@@ -59,18 +59,9 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
-from acegames.model.user_functions import (
-    OF_CONCEPT,
-    THREADS,
-    TOLERANCE,
-    check_call,
-    check_engine,
-    policy_of,
-    takes_progress,
-)
+from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
 from acegames.numerics import VERIFY
 from acegames.system.compiling import compile_notice
-from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
@@ -119,11 +110,14 @@ class JudgesOnThreads(Protocol):
     threads: int | None
 
 
-@check_call("verify", **THREADS, **OF_CONCEPT, **TOLERANCE)
-@takes_progress("checking")
-@memory_guard(
-    "verifying the policy",
-    "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
+@public(
+    "verify",
+    progress="checking",
+    memory=(
+        "verifying the policy",
+        "fewer threads (engine=LocalEngine(threads=1)) take less, a cluster (engine=RayEngine()) has more",
+    ),
+    instead=OF_SOLVING | TOLERANCE,
 )
 def verify(
     game: MarkovGame,
@@ -182,7 +176,7 @@ def verify(
     """
     policy = policy_of(policy)
     concept = read_arguments(policy, concept, tol, engine)
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:

@@ -39,7 +39,7 @@ from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import check_count, check_horizon, read_initial, show
 from acegames.model.from_functions import ask_functions
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.user_functions import check_optional, note_of_place, takes_progress
+from acegames.model.user_functions import check_optional, note_of_place, public
 
 FEW, SEEDS = 8, 1000
 """`reset` is tried with FEW seeds, or with up to SEEDS to find all initial states given."""
@@ -77,7 +77,7 @@ class ReachedState(NamedTuple):
     ways: list[Way]  # the first of them is not later than the others
 
 
-@takes_progress("playing", "resetting the environment")
+@public(progress="playing", begins="resetting the environment")
 def from_parallel_env(
     env: Any,
     *,
@@ -150,7 +150,7 @@ def from_parallel_env(
         TooLarge: there are more (t, state) than `most`, far too many joint actions, or the
             `time_limit` does not suffice.
     """
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = Conventions(env, labels, state, cost)

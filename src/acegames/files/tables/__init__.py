@@ -40,7 +40,7 @@ from acegames.model.from_table import NumberedTable, column_lists, columns_of, c
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.random_costs import RandomCost
 from acegames.model.to_data import column_names, table_pieces
-from acegames.model.user_functions import takes_progress
+from acegames.model.user_functions import public
 from acegames.model.words import label_to_data, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
@@ -50,7 +50,6 @@ from acegames.system.atomic import write_text
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.limits import HEADER
-from acegames.system.machine import memory_guard
 from acegames.system.npz import VERSION, check_kind, check_version, read_header, strict_json
 from acegames.system.progress import OnProgress
 
@@ -67,8 +66,7 @@ def policy_frame(policy: Policy | Solution) -> Any:
     return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
 
 
-@memory_guard("the table of the policy", SMALLER)
-@takes_progress("writing", "the policy")
+@public(progress="writing", begins="the policy", memory=("the table of the policy", SMALLER))
 def write_policy(policy: Policy | Solution, path: FilePath, *, progress: OnProgress | bool | None = None) -> int:
     """Write a policy to `.csv` or `.parquet` and return the number of lines.
 
@@ -79,7 +77,7 @@ def write_policy(policy: Policy | Solution, path: FilePath, *, progress: OnProgr
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
     policy = _policy(policy)
-    assert not isinstance(progress, bool)  # takes_progress has made a callback of it
+    assert not isinstance(progress, bool)  # `public` has made a callback of it
     lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False, progress=progress))
     if kind_of(path) == CSV:
         with contextlib.suppress(BadFile):  # else a game's table was overwritten: what belonged to it goes
@@ -128,7 +126,7 @@ def game_frame(game: MarkovGame) -> Any:
     return _frame(game.to_table()[0])
 
 
-@memory_guard("the table of the game", SMALLER)
+@public(memory=("the table of the game", SMALLER))
 def write_game(game: MarkovGame, path: FilePath) -> int:
     """Write a game's long table to `.csv` or `.parquet` and return the number of lines.
 
