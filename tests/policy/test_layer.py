@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acegames.policy.layer import find, find_one
-from acegames.safety.cells import Cells, LayerSpace, numbered
+from acegames.safety.cells import Cells, LayerSpace, number_boxes
 
 
 @st.composite
@@ -20,10 +20,8 @@ def tables(draw):
     shape = (len(states), draw(st.integers(1, 3)))
     numbers = st.lists(st.integers(0, 4), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])
     lo, size, below, above = (np.array(draw(numbers), dtype=np.int64).reshape(shape) for _ in range(4))
-    nothing = np.zeros(0, dtype=np.int64)
-    space = numbered(
-        LayerSpace(np.array(states), lo - 2, size + 1, nothing, nothing, lo - 2 - below, lo + size - 1 - above // 2)
-    )
+    numbers = number_boxes(np.array([0, len(states)]), size + 1)
+    space = LayerSpace(np.array(states), lo - 2, size + 1, *numbers, lo - 2 - below, lo + size - 1 - above // 2)
     present = Cells.from_keys(np.array(sorted(draw(st.sets(st.integers(0, space.total - 1)))), dtype=np.int64))
     if draw(st.booleans()):
         bits = np.zeros((-(-space.total // 16), 2), dtype=np.uint8)

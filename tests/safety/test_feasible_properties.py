@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from acegames.model.numbers import common_unit
-from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
+from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes
 from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
 from acegames.safety.lattice import lattice
@@ -179,8 +179,7 @@ def some_boxes(rng):
     count, width = int(rng.integers(1, 5)), int(rng.integers(1, 4))
     states = np.sort(rng.choice(8, size=count, replace=False))
     lo, size = rng.integers(-3, 4, (count, width)), rng.integers(1, 4, (count, width))
-    empty = np.zeros(0, dtype=np.int64)
-    return numbered(LayerSpace(states, lo, size, empty, empty, lo, lo + size - 1))
+    return LayerSpace(states, lo, size, *number_boxes(np.array([0, count]), size), lo, lo + size - 1)
 
 
 @pytest.mark.parametrize("seed", range(20))

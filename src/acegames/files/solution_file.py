@@ -49,7 +49,7 @@ from acegames.policy.policy_file import LAYER_ARRAYS, LayerFile, OnDemand, check
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.policy.tracker import CostTracker
-from acegames.safety.cells import Cells, LayerSpace, numbered
+from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.lattice import Sums
 from acegames.solving.pipeline import Solution, Stats
 from acegames.solving.solution import Guarantee, guarantee
@@ -323,9 +323,9 @@ def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
     same = lo.shape == size.shape and least.shape == most.shape and len(lo) == len(least) == len(states)
     if not same or not (size > 0).all():
         raise BadFile("boxes of the policy do not fit together")
-    nothing = np.zeros(1, dtype=np.int64)
-    space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
-    return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+    numbers = number_boxes(np.array([0, len(states)]), size)
+    stored = Cells.from_keys(cells) if listed else Cells.from_bits(cells)
+    return LayerSpace(states, lo, size, *numbers, least, most, stored)
 
 
 # -- what else a header says

@@ -103,26 +103,6 @@ def backward_boxes(steps, start, states, least, most, clip, lo, size):
                 size[p, m] = max(min(-least_excess, max(most[p, m], lo[p, m])) - lo[p, m] + 1, 0)
 
 
-@kernel
-def number_boxes(start, size, base, line):
-    """Fill the first cell and the first line of each box within its layer.
-
-    start (H+2,); size (X, D); base, line (X+H+1,): one more entry per layer.
-    """
-    D = size.shape[1]
-    for t in range(len(start) - 1):
-        cells = lines = np.int64(0)
-        for p in range(start[t], start[t + 1] + 1):
-            base[p + t] = cells
-            line[p + t] = lines
-            if p < start[t + 1]:
-                across = np.int64(1)
-                for m in range(D - 1):
-                    across *= size[p, m]
-                lines += across
-                cells += across * size[p, D - 1]
-
-
 # -- one layer, and the next ----------------------------------------------------------------------
 
 

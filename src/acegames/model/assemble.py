@@ -303,23 +303,18 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
 
     It is found among the distinct costs: the outcomes are looked at only to name the place.
     """
-    doubts = [
-        f"the budget of {label!r}{_at(game, m, bound)} is {_missed(bound)}"
-        for m, label in enumerate(game.constraints)
-        for bound in dict.fromkeys(row[m] for row in game.budgets)
-        if near_decimal(bound) is not None
+    bounds = [
+        (m, bound) for m in range(len(game.constraints)) for bound in dict.fromkeys(row[m] for row in game.budgets)
     ]
-    doubts += [
-        f"the start of the reservoir {label!r} is {_missed(reservoir.start)}"
-        for label, reservoir in zip(game.constraints, game.reservoirs, strict=True)
-        if reservoir is not None and reservoir.start != reservoir.capacity and near_decimal(reservoir.start) is not None
+    stored = {m: reservoir for m, reservoir in enumerate(game.reservoirs) if reservoir is not None}
+    named = [(f"the budget of {game.constraints[m]!r}{_at(game, m, bound)}", bound) for m, bound in bounds]
+    named += [(f"the start of the reservoir {game.constraints[m]!r}", x.start) for m, x in stored.items() if x.missing]
+    named += [
+        (f"the reserve of the reservoir {game.constraints[m]!r}{_at(game, m, bound)}", stored[m].capacity - bound)
+        for m, bound in bounds
+        if m in stored
     ]
-    doubts += [
-        f"the reserve of the reservoir {game.constraints[m]!r}{_at(game, m, bound)} is {_missed(reservoir.capacity - bound)}"
-        for m, reservoir in enumerate(game.reservoirs)
-        for bound in dict.fromkeys(row[m] for row in game.budgets)
-        if reservoir is not None and near_decimal(reservoir.capacity - bound) is not None
-    ]
+    doubts = [f"{what} is {_missed(amount)}" for what, amount in named if near_decimal(amount) is not None]
     near = [(m, k) for m, values in enumerate(game.cost_values) for k in _near(values)] if costs else []
     if near:
         m, k = near[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
@@ -73,6 +73,10 @@ class Budgets:
         for name in ("reservoirs", "lower"):
             if not getattr(self, name):
                 object.__setattr__(self, name, (None,) * len(self.rows[0]))
+
+    def by_constraint(self) -> Iterator[tuple[Any, ...]]:
+        """Yield for each constraint its bounds over time, its reservoir and its lower limits."""
+        return zip(zip(*self.rows, strict=True), self.reservoirs, self.lower, strict=True)
 
 
 @dataclass(frozen=True)

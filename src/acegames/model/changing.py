@@ -40,9 +40,8 @@ def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]
     if all(places == list(range(len(places))) for places in sorting):
         return game
     number = [np.argsort(places) for places in sorting]
-    times = [tuple(t for t, layer in enumerate(game.layer_at) if layer == k) for k in range(len(game.layers))]
     layers = []
-    for layer, at in zip(game.layers, times, strict=True):
+    for layer, at in zip(game.layers, game.times, strict=True):
         raw = RawLayer.of(layer, at)
         columns = [new[raw.row_action[:, i]] for i, new in enumerate(number)]
         layers.append(replace(raw, row_action=np.stack(columns, axis=1)))
@@ -130,13 +129,7 @@ def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
     else:
         labels = own_names(known)
     _, budgets = read_budget(budget, labels, horizon)
-    new = dict(
-        zip(
-            labels,
-            zip(_columns(budgets.rows, len(labels)), budgets.reservoirs, budgets.lower, strict=True),
-            strict=True,
-        )
-    )
+    new = dict(zip(labels, budgets.by_constraint(), strict=True))
     for label, (_, reservoir, lower) in new.items():
         if reservoir is None and game.reservoirs[known.index(label)] is not None:
             raise InvalidGame(
@@ -149,13 +142,9 @@ def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
     return new
 
 
-def _columns(rows: Sequence[tuple[Bound, ...]], width: int) -> list[Column]:
-    return list(zip(*rows, strict=True)) if width else []
-
-
 def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
     """Return the changed budgets; `lower` has those that need a further constraint."""
-    labels, own = game.constraints, _columns(game.budgets, len(game.constraints))
+    labels, own = game.constraints, list(zip(*game.budgets, strict=True))
     changed: dict[int, Column] = {}
     reservoirs: list[Reservoir | None] = list(game.reservoirs)
     lower: list[Column | None] = [None] * len(labels)

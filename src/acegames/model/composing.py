@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
+from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, spans
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, negated, read_budget
 from acegames.model.checks import Label, did_you_mean, place, unknown
@@ -145,12 +145,12 @@ def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -
         raise InvalidGame(f"budget: got {budget!r}, must be {{constraint: budget}}")
     horizon = agents[0].horizon
     joint_labels, joint = read_budget(dict(budget or {}), None, horizon)
-    columns = dict(zip(joint_labels, _columns(joint), strict=True))
+    columns = dict(zip(joint_labels, joint.by_constraint(), strict=True))
     again = {negated(label) for label, (_, _, lower) in columns.items() if lower is not None}
     merged: dict[Label, Any] = {}
     for agent in agents:
-        own = _columns(Budgets(agent.budgets, agent.reservoirs))
-        for label, column in zip(agent.constraints, own, strict=True):
+        own = Budgets(agent.budgets, agent.reservoirs)
+        for label, column in zip(agent.constraints, own.by_constraint(), strict=True):
             if label in again:  # it is made again, for the sum of the costs
                 continue
             if label in merged and label not in columns:
@@ -166,11 +166,6 @@ def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -
         return (), Budgets(((),) * horizon)
     schedules, reservoirs, lower = zip(*merged.values(), strict=True)
     return tuple(merged), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
-
-
-def _columns(budgets: Budgets) -> Iterator[tuple[Any, ...]]:
-    """Yield for each constraint its bounds over time, its reservoir and its lower limits."""
-    return zip(zip(*budgets.rows, strict=True), budgets.reservoirs, budgets.lower, strict=True)
 
 
 def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
@@ -555,11 +550,9 @@ def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
     """
     owner, entries = np.arange(len(lists[0])), list[Ints]()
     for ptr, x in zip(ptrs, lists, strict=True):
-        begin = ptr[x][owner]
-        many = ptr[x + 1][owner] - begin
-        owner, *entries = (np.repeat(known, many) for known in (owner, *entries))
-        first = pointers(many)
-        entries.append(np.arange(first[-1]) + np.repeat(begin - first[:-1], many))
+        own, first = spans(ptr[x][owner], ptr[x + 1][owner])
+        owner, *entries = (np.repeat(known, np.diff(first)) for known in (owner, *entries))
+        entries.append(own)
     return owner, entries
 
 

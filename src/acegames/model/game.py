@@ -140,8 +140,6 @@ class MarkovGame(Shown):
         """Return what can be drawn in a row: as `outcomes`, and what it pays each player.
 
         An outcome that may pay different amounts stands here once for each, and once in `outcomes`.
-
-        As `outcomes`, but an outcome that may pay different amounts stands here once for each.
         """
         outcomes, layer = self.outcomes(t, row), self.layer(t)
         if layer.payments is None:

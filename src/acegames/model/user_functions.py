@@ -235,8 +235,6 @@ def _names(function: Any) -> tuple[list[str], bool]:
     """Return the arguments by position that have no default, and whether any number may follow.
 
     Where Python does not know the signature, there are none, and any number may follow.
-
-    None, and any number, where Python does not say.
     """
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -55,8 +55,7 @@ def number(x: Any) -> str:
         return f"{x:.10g}" if isinstance(x, float) else str(x)
     if is_almost_sure(x):
         return f"{number(x[-1])} at the end"
-    shown = [number(v) for v in _ends(x)]
-    return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
+    return f"[{_entries(x, number)}]"
 
 
 def number_beside(x: Any, other: Any) -> str:
@@ -90,8 +89,7 @@ def _budget_said(budget: Any, spell: Callable[[Any], str]) -> str:
     if isinstance(budget, Holds):
         return f": {spell(budget)}"
     if _is_schedule(budget):
-        said = [_budget_said(b, spell).removeprefix(" <=").strip() for b in _ends(budget)]
-        return f" <= {', '.join(said if len(budget) <= 8 else [*said[:4], '...', *said[4:]])} by step"
+        return f" <= {_entries(budget, lambda b: _budget_said(b, spell).removeprefix(' <=').strip())} by step"
     return " unlimited" if budget == math.inf else f" <= {spell(budget)}"
 
 
@@ -105,9 +103,11 @@ def _is_schedule(budget: Any) -> bool:
     return isinstance(budget, list) and not is_almost_sure(budget)
 
 
-def _ends(schedule: list[Any]) -> list[Any]:
-    """Return a schedule, or the first four and the last three entries of a long one."""
-    return schedule if len(schedule) <= 8 else [*schedule[:4], *schedule[-3:]]
+def _entries(schedule: list[Any], spell: Callable[[Any], str]) -> str:
+    """Return the entries of a schedule; of a long one the first four and the last three."""
+    if len(schedule) <= 8:
+        return ", ".join(map(spell, schedule))
+    return ", ".join([*map(spell, schedule[:4]), "...", *map(spell, schedule[-3:])])
 
 
 def rounded_up(x: Any) -> str:

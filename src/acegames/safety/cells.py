@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import Boxes, PairTable
-from acegames.model.arrays import Ints, pointers, read_only
+from acegames.model.arrays import Ints, frozen, owners, pointers
 
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
 
@@ -161,7 +161,7 @@ class LayerSpace:
         bits = np.empty((0, 1), dtype=np.uint8) if cells.bits is None else cells.bits
         counts = nothing if cells.counts is None else cells.counts
         arrays = (np.array(dims, dtype=np.int64), keys, bits, counts, _BITS_SET)
-        number, keys, bits, counts, ones = (read_only(np.ascontiguousarray(x)) for x in arrays)
+        number, keys, bits, counts, ones = (frozen(x) for x in arrays)
         states, lo, size, base, least, most = self._fixed
         boxes = (states, lo, size, base, least, most)
         return PairTable(*boxes, number, cells.keys is not None, keys, bits, counts, ones, by_cell)
@@ -170,7 +170,7 @@ class LayerSpace:
     def _fixed(self) -> tuple[Ints, ...]:
         """The boxes as read-only arrays, so that kernels are compiled once for all of them."""
         boxes = (self.states, self.lo, self.size, self.base, self.least, self.most)
-        return tuple(read_only(np.ascontiguousarray(x)) for x in boxes)
+        return tuple(frozen(x) for x in boxes)
 
     def slots(self, n_states: int) -> NDArray[np.int32]:
         """Return the place of each state among those with a box, -1 for none."""
@@ -197,24 +197,15 @@ class LayerSpace:
 def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
     """Number cells and lines: the first ones of each box, layers end to end.
 
-    There is one more entry per layer. The boxes of layer t are start[t] : start[t+1].
+    There is one more entry per layer. The boxes of layer t are start[t] : start[t+1]. TooLarge if
+    numbers exceed 64 bits. It needs no kernels: a file is opened without waiting for them.
     """
-    from acegames.kernels import boxes
-
     _check_numbers(size)
-    base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
-    boxes.number_boxes(start, size, base, line)
+    layer = owners(pointers(np.diff(start) + 1))  # of each entry
+    box = np.arange(len(layer)) - layer
+    lines = np.prod(size[:, :-1], axis=1)
+    base, line = (ends[box] - ends[start[layer]] for ends in (pointers(lines * size[:, -1]), pointers(lines)))
     return base, line
-
-
-def numbered(layer: LayerSpace) -> LayerSpace:
-    """Number the cells and lines of one layer's boxes; TooLarge if they exceed 64-bit integers.
-
-    Nothing compiled is needed for it, so that a file is opened without waiting for kernels.
-    """
-    _check_numbers(layer.size)
-    lines = np.prod(layer.size[:, :-1], axis=1)
-    return replace(layer, base=pointers(lines * layer.size[:, -1]), line=pointers(lines))
 
 
 def count_cells(size: Ints) -> float:

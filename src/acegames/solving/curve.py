@@ -19,7 +19,6 @@ the budgets of the other constraints come from that solve together, as above.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -338,34 +337,23 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
     return (f"The game is feasible, but no Nash equilibrium was found, with: {'; '.join(shown)}{more}.",)
 
 
-def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> Floats:
-    """Solve budgets together; where no Nash equilibrium is found, each half alone, at last NaN.
-
-    Raises NoEquilibrium where that leaves no budget.
-
-    Raises NoEquilibrium where that leaves no budget.
-    """
-    try:
-        return solve(whole)
-    except NoEquilibrium:
-        if len(whole) > 1:
-            with contextlib.suppress(NoEquilibrium):
-                return _solve_each(solve, whole, np.array_split(np.arange(len(whole)), 2), players)
-        raise
-
-
 def _solve_each(solve: Callable[[Ints], Floats], whole: Ints, parts: list[Ints], players: int) -> Floats:
-    """Solve each part of the budgets (their numbers) alone, as `_solve_parts` does.
+    """Solve each part of the budgets (their numbers) alone.
 
-    Raises NoEquilibrium where no part has an equilibrium.
+    Where no Nash equilibrium is found, each half is solved alone; the values of a single budget
+    that has none are NaN. Raises NoEquilibrium where no budget has one.
     """
     values = np.full((len(whole), players), np.nan)
     problem: NoEquilibrium | None = None
-    for part in parts:
+    pending = parts[::-1]
+    while pending:
+        part = pending.pop()
         try:
-            values[part] = _solve_parts(solve, whole[part], players)
+            values[part] = solve(whole[part])
         except NoEquilibrium as error:
             problem = problem or error
+            if len(part) > 1:
+                pending += np.array_split(part, 2)[::-1]
     if problem is not None and np.isnan(values).all():
         raise problem
     return values
