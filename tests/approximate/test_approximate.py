@@ -15,6 +15,7 @@ import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact as exact_number
+from games import alone
 from oracle import feasible_sets, random_game
 from shares import examples, some
 
@@ -166,10 +167,9 @@ def test_a_bracket_closes_around_the_exact_optimum():
 
 def one_player(weights, budget, horizon, **options):
     """Take any of the items or nothing, again and again; heavier ones are worth more."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [range(len(weights) + 1)],
-        outcomes=lambda t, s, a: [(1, s, [0 if a[0] == 0 else weights[a[0] - 1]])],
+    return alone(
+        lambda t, s, a: [(1, s, [0 if a[0] == 0 else weights[a[0] - 1]])],
+        actions=range(len(weights) + 1),
         reward=lambda t, s, a: [0 if a[0] == 0 else float(weights[a[0] - 1]) ** 2],
         budget=budget if isinstance(budget, dict) else [budget],
         horizon=horizon,
@@ -197,11 +197,10 @@ def test_a_schedule_is_rounded_by_its_tightest_entry():
 
 
 def test_a_budget_of_zero_is_left_exact_by_the_relative_scheme():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("lend", "borrow")],
-        outcomes=lambda t, s, a: [(1, s, {"debt": {"lend": -0.137, "borrow": 0.1}[a[0]]})],
-        reward=lambda t, s, a: [a[0] == "borrow"],
+    game = alone(
+        lambda t, s, a: [(1, s, {"debt": {"lend": -0.137, "borrow": 0.1}[a[0]]})],
+        actions=("lend", "borrow"),
+        reward={"borrow": 1},
         budget={"debt": 0},
         horizon=5,
         initial="market",
@@ -225,11 +224,10 @@ def test_what_cannot_bind_is_not_counted():
 
 def test_very_low_costs_are_cut_off():
     def game(low):
-        return ace.MarkovGame.from_functions(
-            players=["me"],
-            actions=lambda t, s: [("work", "rest")],
-            outcomes=lambda t, s, a: [(1, s, [0.371])] if a[0] == "work" else [(0.5, s, [low]), (0.5, s, [0.013])],
-            reward=lambda t, s, a: [a[0] == "work"],
+        return alone(
+            lambda t, s, a: [(1, s, [0.371])] if a[0] == "work" else [(0.5, s, [low]), (0.5, s, [0.013])],
+            actions=("work", "rest"),
+            reward={"work": 1},
             budget=[1],
             horizon=6,
             initial="here",
@@ -251,14 +249,13 @@ def test_costs_that_are_coarse_already_stay_as_they_are_however_large(unit):
 
 
 def test_each_constraint_may_have_its_own_epsilon():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: (
+    game = alone(
+        lambda t, s, a: (
             [(1, s, {"fuel": 0.371 * a[0], "risk": 0.113 * a[0]}), (0, s, [0, 0])]
             if t % 2
             else [(1, s, {"fuel": 0.291 * a[0], "risk": 0.07 * a[0]})]
         ),
+        actions=(0, 1),
         reward=lambda t, s, a: [a[0]],
         budget={"fuel": 1, "risk": 0.25},
         horizon=4,
@@ -353,10 +350,9 @@ def test_a_runner_takes_true_costs():
 def test_costs_too_fine_to_be_exact_can_be_solved():
     rng = np.random.default_rng(0)
     weights = rng.random((40, 3)).tolist()  # sixteen digits each: no common unit that fits
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1, s, [a[0] * weights[t][0] * 1e8, a[0] * weights[t][1]])],
+    game = alone(
+        lambda t, s, a: [(1, s, [a[0] * weights[t][0] * 1e8, a[0] * weights[t][1]])],
+        actions=(0, 1),
         reward=lambda t, s, a: [a[0] * weights[t][2]],
         budget=[8e8, 10],
         horizon=40,
@@ -374,13 +370,11 @@ def test_costs_too_fine_to_be_exact_can_be_solved():
 
 def drawn_twice(distribution, budget):
     """Two steps; each may be used to draw from the distribution, for a reward of one, or to stay away."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("draw", "stay")],
-        outcomes=lambda t, s, a: [(1, s, [distribution if a[0] == "draw" else 0])],
-        reward=lambda t, s, a: [a[0] == "draw"],
+    return alone(
+        lambda t, s, a: [(1, s, [distribution if a[0] == "draw" else 0])],
+        actions=("draw", "stay"),
+        reward={"draw": 1},
         budget=[budget],
-        horizon=2,
         initial="here",
     )
 
@@ -486,10 +480,9 @@ def test_random_costs_can_be_discounted():
 
 
 def forever(horizon=3, cost=0.5, reward=1.0, budget=100):
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "wait")],
-        outcomes=lambda t, s, a: [(1, "b" if s == "a" else "a", [cost * (a[0] == "go")])],
+    return alone(
+        lambda t, s, a: [(1, "b" if s == "a" else "a", [cost * (a[0] == "go")])],
+        actions=("go", "wait"),
         reward=lambda t, s, a: [reward * (a[0] == "go")],
         budget=[budget],
         horizon=horizon,
@@ -601,15 +594,7 @@ def single(cost, budget, horizon=2):
     def outcomes(t, s, a):
         return cost[a[0]] if isinstance(cost[a[0]], list) else [(1, s, cost[a[0]])]
 
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [list(cost)],
-        outcomes=outcomes,
-        reward=lambda t, s, a: [a[0] == "a"],
-        budget=budget,
-        horizon=horizon,
-        initial="s",
-    )
+    return alone(outcomes, actions=list(cost), reward={"a": 1}, budget=budget, horizon=horizon)
 
 
 class NegativeExponential:

@@ -15,6 +15,7 @@ import oracle
 from acegames.approximate.rounding import Rounding, round_costs, rounded_by
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
+from games import alone
 from shares import some
 
 WANTED = (Fraction(1, 20), Fraction(1, 3), 1, Fraction(5, 2))
@@ -126,11 +127,10 @@ def test_the_cut_off_changes_nothing(seed, rounding):
 
 def battery(capacity, start=None, reserve=0, *, costs=(0.371, -0.257), horizon=4):
     """Work drains and pays, rest fills."""
-    return ace.MarkovGame.from_functions(
-        players=["robot"],
-        actions=lambda t, s: [("work", "rest")],
-        outcomes=lambda t, s, a: [(1, s, {"battery": costs[a[0] == "rest"]})],
-        reward=lambda t, s, a: [a[0] == "work"],
+    return alone(
+        lambda t, s, a: [(1, s, {"battery": costs[a[0] == "rest"]})],
+        actions=("work", "rest"),
+        reward={"work": 1},
         budget={"battery": ace.reservoir(capacity, start, reserve)},
         horizon=horizon,
         initial="here",
@@ -194,10 +194,9 @@ def test_random_drains_converge_to_one_another(seed):
     rng = np.random.default_rng(seed)
     kinds = [stats.uniform(0, 1), stats.beta(2, 3), stats.weibull_max(1.5), stats.uniform(-1, 1.4), 0.377, -0.2]
     table = {(t, a): kinds[int(rng.integers(len(kinds)))] for t in range(3) for a in range(3)}
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [range(4)],
-        outcomes=lambda t, s, a: [(1, s, {"battery": 0 if a[0] == 3 else table[t, a[0]]})],
+    game = alone(
+        lambda t, s, a: [(1, s, {"battery": 0 if a[0] == 3 else table[t, a[0]]})],
+        actions=range(4),
         reward=lambda t, s, a: [(3 - a[0]) / 4 + t / 8],
         budget={"battery": ace.reservoir(1.3, 0.9, 0.1)},
         horizon=3,

@@ -18,6 +18,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model import composing
 from acegames.model.layers import LAYER_FIELDS
 from acegames.system import machine
+from games import alone
 from shares import examples
 
 
@@ -204,27 +205,30 @@ def test_rules_get_labels_of_every_kind(kind):
     assert np.array_equal(game.layers[0].next_state, numbered.layers[0].next_state)
 
 
-def test_many_blocks_are_one(monkeypatch):
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"composing._BLOCK": 1, "raw_layers.BLOCK": 3},
+        {"composing._BLOCK": 5, "raw_layers.BLOCK": 7},
+        {"composing._BLOCK": 4, "composing._RESERVED": 3},
+    ],
+    ids=str,
+)
+def test_blocks_and_what_is_reserved_make_no_difference(limits, monkeypatch):
     agents = robots()
-    whole = compose(agents, possible=lambda s: s["a"] != s["b"])
-    for size in (1, 5):
-        monkeypatch.setattr("acegames.model.composing._BLOCK", size)
-        monkeypatch.setattr("acegames.model.raw_layers.BLOCK", size + 2)
-        assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+    rules = {"possible": lambda s: s["a"] != s["b"]}, {"cost": lambda s, a, n: {"battery a": (n["a"] + n["b"]) * 0.25}}
+    whole = [compose(agents, **rule).digest for rule in rules]
+    for name, limit in limits.items():
+        monkeypatch.setattr(f"acegames.model.{name}", limit)
+    assert [compose(agents, **rule).digest for rule in rules] == whole
 
 
 def test_outcomes_that_become_equal_are_one(monkeypatch):
     """Two agents that spend 0 or 1 spend 0, 1 or 2 together; the arrays shrink where they lie."""
 
     def spender(player):
-        return MarkovGame.from_functions(
-            players=[player],
-            actions=lambda s: [["x", "y"]],
-            outcomes=lambda s, a: [(0.5, "s", 0), (0.5, "s", 1)],
-            reward=lambda s, a: [0.0],
-            horizon=2,
-            initial="s",
-            budget={"shared": 4},
+        return alone(
+            lambda s, a: [(0.5, "s", 0), (0.5, "s", 1)], players=[player], actions=["x", "y"], budget={"shared": 4}
         )
 
     for size in (3, 2**18):
@@ -233,14 +237,6 @@ def test_outcomes_that_become_equal_are_one(monkeypatch):
         assert layer.prob.tolist() == [0.25, 0.5, 0.25] * 4
         assert layer.cost[:, 0].tolist() == [0, 1, 2] * 4
         assert layer.out_ptr.tolist() == [0, 3, 6, 9, 12] and layer.next_state.tolist() == [0] * 12
-
-
-def test_many_different_costs_are_numbered_alike(monkeypatch):
-    agents = robots()
-    options = {"cost": lambda s, a, n: {"battery a": (n["a"] + n["b"]) * 0.25}}
-    few = compose(agents, **options)
-    monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
-    assert compose(agents, **options).digest == few.digest
 
 
 @pytest.mark.parametrize(
@@ -316,11 +312,9 @@ def test_agents_may_come_one_after_another_and_not_by_name():
 def test_sums_of_many_costs_of_many_agents():
     """The combinations of their costs are more than 64 bits can number."""
     agents = [
-        MarkovGame.from_functions(
+        alone(
+            lambda t, s, a, i=i: [(1.0, 0, {"fuel": (t + 1) * (i + 1)})],
             players=[f"p{i}"],
-            actions=lambda t, s: [["go"]],
-            outcomes=lambda t, s, a, i=i: [(1.0, 0, {"fuel": (t + 1) * (i + 1)})],
-            reward=lambda s, a: [0.0],
             horizon=300,
             initial=0,
             budget={"fuel": 10**6},
@@ -349,12 +343,11 @@ def test_joint_numbers_of_every_type():
 @pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, pytest.param(2**15 - 1, marks=pytest.mark.slow), 2**15])
 def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
     """Whatever the types in memory, the game is the same: by other builders, and from a file."""
-    walker = MarkovGame.from_functions(
+    walker = alone(
+        lambda s, a: [(1.0, (s + 1) % costs, 0)],
         players=["a"],
-        actions=lambda s: [["on"]],
-        outcomes=lambda s, a: [(1.0, (s + 1) % costs, 0)],
+        actions=["on"],
         reward=lambda s, a: [float(s)],
-        horizon=2,
         initial=dict.fromkeys(range(costs), 1 / costs),
         budget={"energy": 10 * costs},
     )
@@ -384,14 +377,6 @@ def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
     game.save(tmp_path / "game.npz")
     back = ace.load(tmp_path / "game.npz")
     assert back.digest == game.digest and back.layers[0].cost.dtype == layer.cost.dtype
-
-
-def test_room_that_does_not_suffice_grows(monkeypatch):
-    agents = robots()
-    whole = compose(agents)
-    monkeypatch.setattr("acegames.model.composing._RESERVED", 3)
-    monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
-    assert compose(agents).digest == whole.digest
 
 
 def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
@@ -424,14 +409,13 @@ def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
 
 def many_agents(number, actions=5):
     return [
-        ace.MarkovGame.from_functions(
+        alone(
+            lambda t, s, a: [(1.0, 0, {"sum": a[0]})],
             players=[f"p{i}"],
             horizon=1,
             initial=0,
             budget={"sum": 4},
-            actions=lambda t, s: [range(actions)],
-            outcomes=lambda t, s, a: [(1.0, 0, {"sum": a[0]})],
-            reward=lambda t, s, a: [0],
+            actions=range(actions),
         )
         for i in range(number)
     ]
@@ -447,13 +431,11 @@ def test_joint_states_that_do_not_fit_are_refused_beforehand(monkeypatch):
     monkeypatch.setattr(composing, "_BLOCK", 8)
     monkeypatch.setattr(machine, "available_memory", lambda: 10_000)
     agents = [
-        ace.MarkovGame.from_functions(
+        alone(
+            lambda t, s, a: [(1.0, (s + a[0]) % 9, None)],
             players=[name],
-            horizon=2,
             initial=dict.fromkeys(range(9), 1 / 9),
-            actions=lambda t, s: [range(3)],
-            outcomes=lambda t, s, a: [(1.0, (s + a[0]) % 9, None)],
-            reward=lambda t, s, a: [0],
+            actions=range(3),
         )
         for name in "pq"
     ]

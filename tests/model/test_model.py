@@ -11,6 +11,7 @@ import pytest
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
 from acegames.model.words import listed
+from games import alone
 
 S, A, B, N, M, H = 3, 2, 2, 2, 1, 3
 SHAPE = (S, A, B)
@@ -377,14 +378,8 @@ def test_arrays_keep_long_whole_costs_beside_fractions():
     ],
 )
 def test_budgets_are_said_in_one_form(budget, said):
-    game = MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda s: [["go"]],
-        outcomes=lambda s, a: [(1, s, dict.fromkeys(budget, 0))],
-        reward=lambda s, a: 1.0,
-        horizon=3,
-        initial=1,
-        budget=budget,
+    game = alone(
+        lambda s, a: [(1, s, dict.fromkeys(budget, 0))], reward=lambda s, a: 1.0, horizon=3, initial=1, budget=budget
     )
     assert str(game).splitlines()[-1] == f"Budgets: {said}"
 

@@ -25,22 +25,19 @@ from acegames.model.random_costs import random_cost
 from acegames.model.words import to_digits
 from acegames.safety.frontier import Frontier
 from acegames.verifier.counting import CountingRule, cells
+from games import alone
 
 F = Fraction
 
 
 def game_of(cost, budget, *, horizon=3):
     """One state; "go" draws the cost and is worth 1, "stay" is free and worth nothing."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: (
-            [(1, s, cost(t) if isinstance(cost, type(game_of)) else cost)] if a == ("go",) else [(1, s, 0)]
-        ),
-        reward=lambda t, s, a: [float(a == ("go",))],
+    return alone(
+        lambda t, s, a: [(1, s, cost(t) if isinstance(cost, type(game_of)) else cost)] if a == ("go",) else [(1, s, 0)],
+        actions=("go", "stay"),
+        reward={"go": 1},
         budget={"fuel": budget},
         horizon=horizon,
-        initial="s",
     )
 
 

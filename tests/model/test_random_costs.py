@@ -23,6 +23,7 @@ from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.cost_cells import probabilities
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import RandomCost, random_cost, read_cost
+from games import alone
 
 F = Fraction
 
@@ -338,14 +339,13 @@ print(game.digest)
 
 
 def one_step(cost, *, budget=None, horizon=2):
-    return ace.MarkovGame.from_functions(
+    return alone(
+        lambda t, s, a: [(1, s, cost if a == ("go",) else 0)],
         players=["a"],
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1, s, cost if a == ("go",) else 0)],
-        reward=lambda t, s, a: [float(a == ("go",))],
+        actions=("go", "stay"),
+        reward={"go": 1},
         budget={"fuel": 2} if budget is None else budget,
         horizon=horizon,
-        initial="s",
     )
 
 
@@ -375,13 +375,12 @@ def test_the_digest_tells_distributions_apart():
 
 def test_every_builder_takes_distributions():
     cost, other = stats.uniform(0, 2), Coin(0.5, 0.5)
-    by_functions = ace.MarkovGame.from_functions(
+    by_functions = alone(
+        lambda t, s, a: [(1, 0, [cost, 0.1] if a == (0,) else [1, other])],
         players=["a"],
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1, 0, [cost, 0.1] if a == (0,) else [1, other])],
+        actions=(0, 1),
         reward=lambda t, s, a: [float(a[0])],
         budget={"fuel": 2, "risk": 1},
-        horizon=2,
         initial=0,
     )
     table = np.empty((1, 2, 2), dtype=object)
@@ -453,14 +452,8 @@ def test_exact_methods_say_what_to_write(method):
 
 
 def test_probabilities_of_outcomes_of_the_same_cost_add_up():
-    game = ace.MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(0.25, s, stats.uniform(0, 1)), (0.75, s, stats.uniform())],
-        reward=lambda t, s, a: [0.0],
-        budget=5,
-        horizon=1,
-        initial="s",
+    game = alone(
+        lambda t, s, a: [(0.25, s, stats.uniform(0, 1)), (0.75, s, stats.uniform())], players=["a"], budget=5, horizon=1
     )
     assert game.layers[0].prob.tolist() == [1.0]
 

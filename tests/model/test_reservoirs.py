@@ -13,17 +13,17 @@ import acegames as ace
 import oracle
 from acegames.model.budgets import Reservoir
 from game_files import load_text
+from games import alone
 
 INF = math.inf
 COSTS = {"drive": 2, "wait": 0, "charge": -3}
 
 
 def car(budget, *, horizon=4, **options):
-    return ace.MarkovGame.from_functions(
-        players=["car"],
-        actions=lambda t, s: [list(COSTS)],
-        outcomes=lambda t, s, a: [(1.0, s, COSTS[a[0]])],
-        reward=lambda t, s, a: [float(a[0] == "drive")],
+    return alone(
+        lambda t, s, a: [(1.0, s, COSTS[a[0]])],
+        actions=list(COSTS),
+        reward={"drive": 1},
         horizon=horizon,
         initial="road",
         budget=budget,
@@ -150,23 +150,17 @@ def test_amounts_of_one_side_are_enough():
 
 def test_the_label_of_the_other_side_must_be_free():
     with pytest.raises(ace.InvalidGame, match="'-stock', which is taken"):
-        ace.MarkovGame.from_functions(
-            players=["p"],
-            actions=lambda t, s: [["a"]],
-            outcomes=lambda t, s, a: [(1.0, s, (1, 1))],
-            reward=lambda t, s, a: [0.0],
+        alone(
+            lambda t, s, a: [(1.0, s, (1, 1))],
+            actions=["a"],
             horizon=1,
-            initial="s",
             budget={"stock": ace.between(0, 1), "-stock": 3},
         )
     with pytest.raises(ace.InvalidGame, match="drawn from a distribution"):
-        ace.MarkovGame.from_functions(
-            players=["p"],
-            actions=lambda t, s: [["a"]],
-            outcomes=lambda t, s, a: [(1.0, s, ace.random_cost(scipy.stats.uniform()))],
-            reward=lambda t, s, a: [0.0],
+        alone(
+            lambda t, s, a: [(1.0, s, ace.random_cost(scipy.stats.uniform()))],
+            actions=["a"],
             horizon=1,
-            initial="s",
             budget={"stock": ace.between(0, 1)},
         )
 
@@ -280,14 +274,8 @@ def test_composed_agents_bring_theirs():
 
 
 def test_a_list_may_have_limits_on_both_sides_beside_a_schedule():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [[0, 1]],
-        outcomes=lambda t, s, a: [(1.0, s, (a[0], a[0]))],
-        reward=lambda t, s, a: [0.0],
-        horizon=3,
-        initial="s",
-        budget=[ace.between(0, 3), [1, 2, 3]],
+    game = alone(
+        lambda t, s, a: [(1.0, s, (a[0], a[0]))], actions=[0, 1], horizon=3, budget=[ace.between(0, 3), [1, 2, 3]]
     )
     assert game.constraints == (0, 1, ("-", 0)) and [row[1] for row in game.budgets] == [1, 2, 3]
 
@@ -351,13 +339,11 @@ def test_full_reservoirs_beside_many_totals_take_no_memory():
     from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
     capacity = 400_000
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [["go", "swap"]],
-        outcomes=lambda t, s, a: [(1 / 8, s, {"b": 1 if a == ("go",) else -capacity, "k": k}) for k in range(8)],
-        reward=lambda t, s, a: [float(a == ("go",))],
+    game = alone(
+        lambda t, s, a: [(1 / 8, s, {"b": 1 if a == ("go",) else -capacity, "k": k}) for k in range(8)],
+        actions=["go", "swap"],
+        reward={"go": 1},
         horizon=5,
-        initial="s",
         budget={"b": ace.reservoir(capacity, start=3), "k": 35},
     )
     assert PairKeys.of(game, ExactUnits(game)).unrolled is not None
@@ -370,14 +356,8 @@ def test_constraints_that_cost_nothing_are_no_dead_end(monkeypatch):
 
     monkeypatch.setattr(space, "DENSE_IF_BELOW", -1)
     monkeypatch.setattr(space, "DENSE_OCCUPANCY", 0)
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [[0, 1]],
-        outcomes=lambda t, s, a: [(1.0, s, (0, 0))],
-        reward=lambda t, s, a: [float(a[0])],
-        horizon=2,
-        initial="s",
-        budget=[0, 3],
+    game = alone(
+        lambda t, s, a: [(1.0, s, (0, 0))], actions=[0, 1], reward=lambda t, s, a: [float(a[0])], budget=[0, 3]
     )
     assert ace.feasibility(game).feasible and ace.solve(game).values.tolist() == [2]
 
@@ -420,13 +400,11 @@ def test_a_start_at_the_capacity_is_full_at_every_capacity(tmp_path):
     """Given or not, it is the same game: one digest, one file, the same capacities that suffice, the same curve."""
 
     def robot(budget):
-        return ace.MarkovGame.from_functions(
-            players=["robot"],
+        return alone(
+            lambda t, s, a: [(1.0, s, 3 if a == ("work",) else -1)],
             horizon=4,
-            initial="s",
-            actions=lambda t, s: [["work", "charge"]],
-            outcomes=lambda t, s, a: [(1.0, s, 3 if a == ("work",) else -1)],
-            reward=lambda t, s, a: [float(a == ("work",))],
+            actions=["work", "charge"],
+            reward={"work": 1},
             legal=lambda t, s, a: t > 0 or a == ("work",),
             budget={"battery": budget},
         )

@@ -18,6 +18,7 @@ import oracle
 from acegames.model.budgets import Reservoir
 from acegames.model.layers import with_fields
 from acegames.model.numbers import common_unit, exact, exact_or_inf
+from games import alone, rest_of, with_budget
 from random_games import feasible_games
 from shares import examples
 
@@ -26,15 +27,12 @@ INF = math.inf
 
 def walk(costs, budget, *, horizon=None, labels=None):
     """One player who must pay costs[t], all of them, one after the other."""
-    return ace.MarkovGame.from_functions(
+    return alone(
+        lambda t, s, a: [(1.0, "s", costs[t % len(costs)])],
         players=["me"],
         horizon=horizon or len(costs),
-        initial="s",
         budget=budget,
         constraints=labels,
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1.0, "s", costs[t % len(costs)])],
-        reward=lambda t, s, a: [0.0],
     )
 
 
@@ -50,37 +48,6 @@ def choice(options, budget, horizon, **more):
         "reward": lambda t, s, a: [0.0],
     }
     return ace.MarkovGame.from_functions(**given | more)
-
-
-def rest_of(game, t=0, state=None, budget=None):
-    """The game from `t` on, begun in `state`, with another budget; each by default as it is."""
-    moves = {
-        (u, s): {game.joint_action(game.layer(u).action[r]): r for r in game.layer(u).rows(k)}
-        for u in range(t, game.horizon)
-        for k, s in enumerate(game.states)
-    }
-
-    def outcomes(u, s, a):
-        layer = game.layer(t + u)
-        for k in range(*layer.outcomes(moves[t + u, s][a]).indices(len(layer.prob))):
-            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
-            yield layer.prob[k], game.states[layer.next_state[k]], cost
-
-    own = [list(row) for row in game.budgets[t:]] if game.constraints else None
-    return ace.MarkovGame.from_functions(
-        players=game.players,
-        horizon=game.horizon - t,
-        initial={game.states[s]: p for s, p in game.initial} if state is None else state,
-        actions=lambda u, s: game.actions,
-        legal=lambda u, s, a: a in moves[t + u, s],
-        outcomes=outcomes,
-        reward=lambda u, s, a: game.layer(t + u).reward[moves[t + u, s][a]],
-        budget=own if budget is None else budget,
-    )
-
-
-def with_budget(game, budget):
-    return rest_of(game, budget=budget)
 
 
 def feasible(game):

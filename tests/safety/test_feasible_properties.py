@@ -17,6 +17,7 @@ from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
 from acegames.safety.lattice import lattice
 from acegames.safety.space import Tables, plan
+from games import alone
 from oracle import check_feasible, feasible_sets
 from random_games import FEASIBLE, GENERAL, timed_game
 
@@ -118,13 +119,11 @@ def test_tables_are_the_layers_end_to_end():
 
 
 def test_two_starts_that_meet(either_way):
-    game = ace.MarkovGame.from_functions(
+    game = alone(
+        lambda t, s, a: [(1.0, "met", 1 if t == 0 else 0)],
         players=["one"],
-        horizon=2,
         initial={"a": 0.5, "b": 0.5},
         budget={"fuel": 1},
-        actions=lambda t, s: [["go"]],
-        outcomes=lambda t, s, a: [(1.0, "met", 1 if t == 0 else 0)],
         reward=lambda t, s, a: 1.0,
     )
     reached = ace.feasibility(game)

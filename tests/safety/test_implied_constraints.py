@@ -13,6 +13,7 @@ import acegames as ace
 import oracle
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
+from games import alone
 from shares import some
 
 
@@ -90,10 +91,9 @@ def test_what_is_left_out_changes_no_value(block):
     ],
 )
 def test_which_are_left_out(first, second, kept):
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [(-2, -1, 1, 2)],
-        outcomes=lambda t, s, a: [(1, s, {"a": a[0], "b": a[0]})],
+    game = alone(
+        lambda t, s, a: [(1, s, {"a": a[0], "b": a[0]})],
+        actions=(-2, -1, 1, 2),
         reward=lambda t, s, a: [a[0]],
         horizon=6,
         initial=0,

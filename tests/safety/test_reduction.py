@@ -12,6 +12,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.safety.reduction import as_label
+from games import alone
 
 FEASIBLE = 40
 CONCEPTS = [CE(), CCE(), CE("egalitarian"), CCE("fair", floor=0)]
@@ -125,14 +126,12 @@ def test_exact_spending_in_labels(tmp_path):
     from fractions import Fraction
 
     for unit in (0.1, Fraction(1, 3)):
-        game = ace.MarkovGame.from_functions(
-            players=["me"],
+        game = alone(
+            lambda t, s, a, unit=unit: [(1.0, s, unit if a == ("work",) else 0)],
             horizon=3,
-            initial="s",
             budget=[2 * unit],
-            actions=lambda t, s: [("work", "rest")],
-            outcomes=lambda t, s, a, unit=unit: [(1.0, s, unit if a == ("work",) else 0)],
-            reward=lambda t, s, a: [float(a == ("work",))],
+            actions=("work", "rest"),
+            reward={"work": 1},
         )
         reduction = ace.reduce(game)
         solution = ace.solve(reduction.game)

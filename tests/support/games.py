@@ -78,32 +78,53 @@ def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
     )
 
 
-def with_budget(game, budget):
-    """The game with another budget, or with no constraints at all, built anew from what it says of itself."""
+OWN = object()
 
-    def moves(t, s):
-        layer = game.layer(t)
-        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(s))}
 
-    def outcomes(t, s, a):
-        layer = game.layer(t)
-        for k in range(*layer.outcomes(moves(t, s)[a]).indices(len(layer.prob))):
+def rest_of(game, t=0, state=None, budget=OWN):
+    """The game from `t` on, begun in `state`, built anew from what it says of itself; by default with its own budgets."""
+    budget = [list(row) for row in game.budgets[t:]] if budget is OWN else budget
+    budget = budget if game.constraints else None
+    moves = {
+        (u, s): {game.joint_action(game.layer(u).action[r]): r for r in game.layer(u).rows(k)}
+        for u in range(t, game.horizon)
+        for k, s in enumerate(game.states)
+    }
+
+    def outcomes(u, s, a):
+        layer = game.layer(t + u)
+        for k in range(*layer.outcomes(moves[t + u, s][a]).indices(len(layer.prob))):
             cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
             yield layer.prob[k], game.states[layer.next_state[k]], cost if budget else None
 
     return ace.MarkovGame.from_functions(
         players=game.players,
-        horizon=game.horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-        actions=lambda t, s: game.actions,
-        legal=lambda t, s, a: a in moves(t, s),
+        horizon=game.horizon - t,
+        initial={game.states[s]: p for s, p in game.initial} if state is None else state,
+        actions=lambda u, s: game.actions,
+        legal=lambda u, s, a: a in moves[t + u, s],
         outcomes=outcomes,
-        reward=lambda t, s, a: game.layer(t).reward[moves(t, s)[a]],
+        reward=lambda u, s, a: game.layer(t + u).reward[moves[t + u, s][a]],
         budget=budget,
     )
+
+
+def with_budget(game, budget):
+    """The game with another budget, or with no constraints at all."""
+    return rest_of(game, budget=budget)
 
 
 @functools.cache
 def crossing():
     """A solved game in which both players mix."""
     return ace.solve(ace.catalog.get("intersection"), ace.Nash())
+
+
+def alone(outcomes, *, actions=("go",), reward=None, **changed):
+    """One player who chooses among `actions` in one state, for two steps; what is given replaces any of it.
+
+    `reward` is a function, {action: what it pays}, or None where there is nothing to win.
+    """
+    paid = reward if callable(reward) else lambda s, a: [float((reward or {}).get(a[0], 0))]
+    rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": lambda s: [actions], "reward": paid}
+    return ace.MarkovGame.from_functions(outcomes=outcomes, **rules | changed)
