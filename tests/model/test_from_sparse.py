@@ -157,7 +157,7 @@ def wrong(name, index, value):
         (lambda g: g.update(row_action=[[0], [0, 1]]), "row_action: not an array of whole numbers"),
         (lambda g: g.update(cost=None), "cost: missing, but there are budgets for"),
         (lambda g: g.update(budget=None), "cost: given, but there is no budget"),
-        (lambda g: g.update(players=["a"]), "players: 1 labels given, reward has a column for each of 2"),
+        (lambda g: g.update(players=["a"]), "players: 1 labels given, the arrays have 2"),
         (lambda g: g.update(actions=[["x0"]]), "actions: label lists for 1 players"),
         (lambda g: g.update(row_t=np.full(len(g["row_state"]), 3)), "row_t, entry 0: 3, must be at least 0 and less than 3"),
         (lambda g: g.update({k: np.concatenate([g[k], g[k][:1]]) for k in ("row_state", "row_action", "reward")}), "described twice"),

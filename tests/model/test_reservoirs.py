@@ -22,6 +22,7 @@ COSTS = {"drive": 2, "wait": 0, "charge": -3}
 def car(budget, *, horizon=4, **options):
     return alone(
         lambda t, s, a: [(1.0, s, COSTS[a[0]])],
+        players=["car"],
         actions=list(COSTS),
         reward={"drive": 1},
         horizon=horizon,

@@ -320,7 +320,7 @@ def warn_of_near_decimals(game: MarkovGame, *, costs: bool = True) -> None:
         m, k = near[0]
         cost = game.cost_values[m][k]
         doubts += [
-            f"{_place(game, m, k)}: the cost of {game.constraints[m]!r} is {_missed(cost)}",
+            f"{place_of_cost(game, m, k)}: the cost of {game.constraints[m]!r} is {_missed(cost)}",
             *[""] * (len(near) - 1),
         ]
     if doubts:
@@ -351,9 +351,8 @@ def _at(game: MarkovGame, m: int, bound: Any) -> str:
     return "" if len(times) == game.horizon else f" at t={times[0]}"
 
 
-def _place(game: MarkovGame, m: int, code: int) -> str:
-    for t in range(game.horizon):
-        outcome = np.flatnonzero(game.layer(t).cost[:, m] == code)
-        if len(outcome):
-            return game.place(t, int(np.searchsorted(game.layer(t).out_ptr, outcome[0], "right")) - 1)
-    raise AssertionError("every cost value occurs")
+def place_of_cost(game: MarkovGame, m: int, code: int) -> str:
+    """Return the first place where a constraint has this cost, for an error message."""
+    t = next(t for t in range(game.horizon) if code in game.layer(t).cost[:, m])  # every cost value occurs
+    outcome = np.argmax(game.layer(t).cost[:, m] == code)
+    return game.place(t, int(np.searchsorted(game.layer(t).out_ptr, outcome, "right")) - 1)

@@ -103,13 +103,9 @@ def game_from_arrays(
     allowed = _timed("legal", mask, shape, horizon, axes)
     if allowed.dtype != bool:
         raise InvalidGame(f"legal has entries of type {allowed.dtype}, must be bool (True means allowed)")
-    if cost is not None and budget is None and np.size(cost):
-        raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
-    if cost is None:
-        if m:
-            raise InvalidGame(f"cost: missing, but there are budgets for {list(labels)!r}")
-        cost = np.zeros((*shape, 0))
-    costs, counted = _numbers("cost", cost), f"; M is the number of budgets, here {m}"
+    _check_whether_costs(cost, labels)
+    costs = _numbers("cost", np.zeros((*shape, 0)) if cost is None else cost)
+    counted = f"; M is the number of budgets, here {m}"
     if cost_prob is None:
         chances = np.ones((1, *shape, 1))
         costs = _timed("cost", costs, (*shape, m), horizon, (*axes, "M"), counted)[..., None, :]
@@ -118,8 +114,10 @@ def game_from_arrays(
         k = chances.shape[-1] if chances.ndim else 0
         chances = _timed("cost_prob", chances, (*shape, k), horizon, (*axes, "K"))
         costs = _timed("cost", costs, (*shape, k, m), horizon, (*axes, "K", "M"), counted)
-    who, where = _labels("players", players, n), _labels("states", states, shape[0])
-    names = Names(who, where, _action_labels(actions, shape[1:]), labels)
+    own_actions = _action_labels(actions, shape[1:])
+    for i, (own, count) in enumerate(zip(own_actions, shape[1:], strict=True)):
+        _check_number(f"actions of player {i}", own, count)
+    names = Names(_labels("players", players, n), _labels("states", states, shape[0]), own_actions, labels)
     values, codes = _cost_codes(costs, chances, allowed, names)
     parts = (moves, rewards, allowed, chances, codes)
     timed = max(map(len, parts)) > 1
@@ -189,19 +187,32 @@ def _timed(
     raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}, which is {named}{why}")
 
 
+def _check_whether_costs(cost: Any, constraints: tuple[Label, ...]) -> None:
+    """Refuse costs without budgets, and budgets without costs."""
+    if cost is None and constraints:
+        raise InvalidGame(f"cost: missing, but there are budgets for {list(constraints)!r}")
+    if cost is not None and not constraints and np.size(cost):
+        raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
+
+
 def _labels(what: str, labels: Sequence[Label] | None, count: int) -> tuple[Label, ...]:
     named = check_labels(what, range(count) if labels is None else labels)
-    if len(named) != count:
-        raise InvalidGame(f"{what}: {len(named)} labels given, the arrays have {count}")
+    _check_number(what, named, count)
     return named
 
 
-def _action_labels(actions: Sequence[Sequence[Label]] | None, counts: tuple[int, ...]) -> tuple[tuple[Label, ...], ...]:
+def _check_number(what: str, labels: tuple[Label, ...], count: int) -> None:
+    if len(labels) != count:
+        raise InvalidGame(f"{what}: {len(labels)} labels given, the arrays have {count}")
+
+
+def _action_labels(actions: Sequence[Sequence[Label]] | None, counts: Sequence[int]) -> tuple[tuple[Label, ...], ...]:
+    """Return each player's labels, which may be more than the actions that occur."""
     if actions is None:
         return tuple(tuple(range(k)) for k in counts)
     if len(actions) != len(counts):
         raise InvalidGame(f"actions: label lists for {len(actions)} players, the arrays have {len(counts)} players")
-    return tuple(_labels(f"actions of player {i}", g, k) for i, (g, k) in enumerate(zip(actions, counts, strict=True)))
+    return tuple(check_labels(f"actions of player {i}", labels) for i, labels in enumerate(actions))
 
 
 def _cost_codes(
@@ -298,7 +309,8 @@ def game_from_sparse(
     state_labels = check_labels("states", range(seen) if states is None else states)
     _check_range("row_state", state, len(state_labels), "states")
     _check_range("next_state", after, len(state_labels), "states")
-    names = Names(_players(players, n), state_labels, _numbered_actions(actions, action), limits)
+    own_actions = _action_labels(actions, [int(column.max(initial=-1)) + 1 for column in action.T])
+    names = Names(_labels("players", players, n), state_labels, own_actions, limits)
     for i, labels in enumerate(names.actions):
         _check_range(f"row_action of player {names.players[i]!r}", action[:, i], len(labels), "actions")
     values, codes = _costs(cost, outcomes, limits)
@@ -344,21 +356,6 @@ def _check_range(what: str, numbers: NDArray[Any], count: int, of: str) -> None:
     raise InvalidGame(f"{what}, entry {k}: {numbers[k]}, must be at least 0 and less than {count}, the number of {of}")
 
 
-def _players(players: Sequence[Label] | None, n: int) -> tuple[Label, ...]:
-    labels = check_labels("players", range(n) if players is None else players)
-    if len(labels) != n:
-        raise InvalidGame(f"players: {len(labels)} labels given, reward has a column for each of {n}")
-    return labels
-
-
-def _numbered_actions(actions: Sequence[Sequence[Label]] | None, action: NDArray[Any]) -> tuple[tuple[Label, ...], ...]:
-    if actions is None:
-        return tuple(tuple(range(int(column.max(initial=-1)) + 1)) for column in action.T)
-    if len(actions) != action.shape[1]:
-        raise InvalidGame(f"actions: label lists for {len(actions)} players, row_action has {action.shape[1]} columns")
-    return tuple(check_labels(f"actions of player {i}", labels) for i, labels in enumerate(actions))
-
-
 def _times(row_t: ArrayLike, rows: int, horizon: int) -> NDArray[Any]:
     times = _whole("row_t", row_t, (rows,), "rows")
     _check_range("row_t", times, horizon, "steps")
@@ -395,12 +392,9 @@ def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLaye
 
 def _costs(cost: Any, outcomes: int, limits: tuple[Label, ...]) -> tuple[list[list[Cost]], NDArray[np.int32]]:
     """Return the exact values of each constraint, and the codes of each outcome."""
-    if cost is None:
-        if limits:
-            raise InvalidGame(f"cost: missing, but there are budgets for {list(limits)!r}")
-        return [], np.empty((outcomes, 0), dtype=np.int32)
+    _check_whether_costs(cost, limits)
     if not limits:
-        raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
+        return [], np.empty((outcomes, 0), dtype=np.int32)
     array = cost if isinstance(cost, np.ndarray) else np.array(cost, dtype=object)
     if array.ndim == 1 and len(limits) == 1:
         array = array[:, None]

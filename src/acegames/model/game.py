@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, UnknownPair
+from acegames.model.assemble import place_of_cost
 from acegames.model.budgets import Reservoirs, own_budget, spent_at_start
 from acegames.model.changing import game_with_budget, game_with_horizon, game_with_name
 from acegames.model.checks import JointAction, Label, counted, place, unknown
@@ -271,9 +272,7 @@ def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
     for m, values in enumerate(game.cost_values):
         drawn = [k for k, cost in enumerate(values) if isinstance(cost, RandomCost)]
         if drawn:
-            t = next(t for t in range(game.horizon) if drawn[0] in game.layer(t).cost[:, m])
-            outcome = np.argmax(game.layer(t).cost[:, m] == drawn[0])
-            spot = game.place(t, int(np.searchsorted(game.layer(t).out_ptr, outcome, "right")) - 1)
+            spot = place_of_cost(game, m, drawn[0])
             raise InvalidOption(
                 f"constraint {game.constraints[m]!r}: the cost at {spot} is drawn from {cost_text(values[drawn[0]])}. "
                 "Exact methods count whole units of cost and need numbers; solve approximately: solve(game, epsilon=...), "

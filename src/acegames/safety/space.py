@@ -206,11 +206,8 @@ class Space:
         """Return whether all boxes before the end are those of another plan."""
         last = int(self.start[-2])
         same = self.dims == other.dims and np.array_equal(self.start[:-1], other.start[:-1])
-        return same and all(np.array_equal(a[:last], b[:last]) for a, b in zip(self._boxes, other._boxes, strict=True))
-
-    @property
-    def _boxes(self) -> tuple[Ints, ...]:
-        return self.states, self.lo, self.size
+        boxes = ((self.states, other.states), (self.lo, other.lo), (self.size, other.size))
+        return same and all(np.array_equal(own[:last], others[:last]) for own, others in boxes)
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Return whether each (state, spent (Q, M) whole units) is reached at t."""
