@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import EXAMPLES, app, game_options
-from acegames.cli.phrases import counted, duration, memory_text
+from acegames.cli.screen import counted, duration, memory_text
 from acegames.files import formats
 from acegames.system import limits
 

@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
-from acegames.cli.phrases import TYPED, in_option_words
+from acegames.cli import TYPED, app, in_option_words
 from programs import environment, runs
 
 

@@ -128,7 +128,7 @@ def load_text(path: AnyPath) -> MarkovGame:
     probably not meant: see `rule_doubts`.
     """
     from acegames.files.rule_doubts import doubts_about
-    from acegames.files.yaml_json import parse, with_line
+    from acegames.files.yaml_json import lines_of_rules, parse, with_line
 
     text = read_text(path)
     document = parse(text, Path(path).suffix.lower())
@@ -143,7 +143,7 @@ def load_text(path: AnyPath) -> MarkovGame:
         raise InvalidGame(with_line(str(error), text, document)) from None
     doubts = [with_line(said, text, document) for said in odd_budget(document)]
     if tables is not None:
-        doubts += doubts_about(tables, text, document)
+        doubts += doubts_about(tables, document, lambda: lines_of_rules(text, document))
     for said in doubts:
         warnings.warn(f"{os.fspath(path)}: {said}", GameWarning, stacklevel=3)
     return game

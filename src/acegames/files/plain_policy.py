@@ -59,10 +59,10 @@ def least_numbers(policy: Policy) -> int:
     """Return how many numbers the arrays of a policy have at least, without listing its
     situations.
     """
-    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    spaces, dims, _ = listing(policy)
     entries = sum(space.cells.number for space in spaces if space.cells is not None)
     boxes = sum(len(space.states) for space in spaces)
-    return entries * (1 + len(_dims(policy))) + boxes * (2 + 3 * len(policy.constraints))
+    return entries * (1 + len(dims)) + boxes * (2 + 3 * len(policy.constraints))
 
 
 def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPolicy:
@@ -70,15 +70,13 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
 
     Time and memory are linear in the number of situations, but for sorting those of one time.
     """
-    reached = policy.reached
-    sums = () if reached is None or reached.sums is None else reached.sums.of
-    keys = sorted({*_dims(policy), *sums})
-    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    spaces, dims, sums = listing(policy)
+    keys = sorted({*dims, *sums})
     numbers = [0 if space.cells is None else space.cells.number for space in spaces]
     teller = ProgressReporter(progress, "writing", policy.horizon, sum(numbers))
     answers, parts = _Answers(), list[_TimeArrays]()
     for t, number in enumerate(numbers):
-        parts.append(_part(policy, t, keys, answers))
+        parts.append(_part(policy, t, spaces[t], list(dims), keys, answers))
         teller.layer(number)
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _TimeArrays.__annotations__}
     first = pointers(columns.pop("size"))
@@ -103,14 +101,14 @@ def smallest(array: Array) -> Array:
     return array.astype(next(x for x in types if np.iinfo(x).min <= low and high <= np.iinfo(x).max))
 
 
-def _space(policy: Policy, t: int) -> LayerSpace:
-    """Return the boxes that list the situations of one time."""
-    return policy.layers[t].space if policy.reached is None else policy.reached.layers[t]
-
-
-def _dims(policy: Policy) -> tuple[int, ...]:
-    """Return the constraints that the boxes of `_space` count."""
-    return policy.dims if policy.reached is None else policy.reached.dims
+def listing(policy: Policy) -> tuple[list[LayerSpace], tuple[int, ...], tuple[int, ...]]:
+    """Return the boxes of each time that list its situations, the constraints that they count, and
+    those that follow from these.
+    """
+    reached = policy.reached
+    if reached is None:
+        return [layer.space for layer in policy.layers], policy.dims, ()
+    return list(reached.layers), reached.dims, () if reached.sums is None else reached.sums.of
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +124,10 @@ class _TimeArrays:
     answer: Array  # (E,)
 
 
-def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeArrays:
-    space, dims, layer = _space(policy, t), list(_dims(policy)), policy.layers[t]
-    least, clip, most = _bounds(policy, t)
+def _part(
+    policy: Policy, t: int, space: LayerSpace, dims: list[int], keys: list[int], answers: _Answers
+) -> _TimeArrays:
+    layer, (least, clip, most) = policy.layers[t], _bounds(policy, t, space, dims)
     assert space.cells is not None
     state, spent_kept = space.spent(space.cells.listed(space.total))
     box = np.searchsorted(space.states, state)
@@ -150,13 +149,13 @@ def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeAr
     return _TimeArrays(space.states[there], size[there], bounds[0], bounds[1], bounds[2], spent, smallest(number))
 
 
-def _bounds(policy: Policy, t: int) -> tuple[Ints, Ints, Ints]:
+def _bounds(policy: Policy, t: int, space: LayerSpace, dims: list[int]) -> tuple[Ints, Ints, Ints]:
     """Return three bounds on what is spent in each box: the least, the amount below which it makes
     no difference, the most.
 
     In constraints that boxes do not count it makes no difference anywhere.
     """
-    space, answering, dims = _space(policy, t), policy.layers[t].space, list(_dims(policy))
+    answering = policy.layers[t].space
     at = np.minimum(np.searchsorted(answering.states, space.states), len(answering.states) - 1)
     least = np.maximum(space.least, answering.least[at])
     most = np.minimum(space.most, answering.most[at])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.files.rule_doubts import Overlap, Overlaps
+from acegames.files.rule_doubts import Overlaps
 from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
 from acegames.model.arrays import Bools, Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
@@ -97,15 +97,6 @@ class RuleTables:
         self.replaced = Overlaps(rules, self.shape, words.horizon)
         self.adding_nothing = {k for k, rule in enumerate(rules) if rule.add is not None}  # once `layers` was called
         self.never_entered: set[int] = set()  # states that nothing leads to, likewise
-
-    @property
-    def overlaps(self) -> list[Overlap]:
-        """The overlaps that are probably not meant, once `layers` has been called."""
-        return list(self.replaced.overlaps.values())
-
-    def described(self, overlap: Overlap) -> str:
-        """Return the place of an overlap, for people."""
-        return self._place(overlap.time, overlap.place)
 
     def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
@@ -276,7 +267,8 @@ class RuleTables:
             parts.append(part)
         return parts[::-1]
 
-    def _place(self, t: int, code: int) -> str:
+    def place(self, t: int, code: int) -> str:
+        """Return a place as messages name it."""
         state, *acts = self._split(np.array(code))
         labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
         return place(t, self.words.names.states[int(state)], labels)
@@ -296,7 +288,7 @@ class RuleTables:
         if any(rule.add is not None for rule in self.rules):
             hint = "; rules that add need something to add to, such as a first rule with reward and next for all"
         said = f"no rule gives {' and '.join(missing)}, every legal joint action needs both"
-        raise InvalidGame(f"{self._place(t, code)}: {said}{hint}")
+        raise InvalidGame(f"{self.place(t, code)}: {said}{hint}")
 
 
 # -- sums of what rules add ------------------------------------------------------------------------
