@@ -26,8 +26,8 @@ from acegames.files.game_archive import (
 )
 from acegames.files.game_data import (
     BUDGET_KEYS,
-    LONGEST_KEY,
     Settings,
+    are_keys,
     check_file_horizon,
     in_order,
     labels_to_data,
@@ -260,8 +260,7 @@ def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
     """Return {label: entry} if every label is short text, as keys must be; else the list of
     entries.
     """
-    keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
-    return dict(zip(labels, entries, strict=True)) if keys else entries
+    return dict(zip(labels, entries, strict=True)) if are_keys(labels) else entries
 
 
 def _budget_to_data(game: MarkovGame) -> Any:

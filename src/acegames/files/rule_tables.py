@@ -104,7 +104,8 @@ class RuleTables:
         Raises:
             InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
-        applying = [self._applying(active) for active in self.groups]
+        always = [k for k, rule in enumerate(self.rules) if rule.times is None]
+        applying = [sorted([*always, *active]) for active in self.groups]
         tables = [self._table(rules, times[0]) for rules, times in zip(applying, self.groups.values(), strict=True)]
         drafts = [self._draft(table, rules) for table, rules in zip(tables, applying, strict=True)]
         reward = summed_floats(self.sums["reward"], self.reward_value, self.rules, [d.reward for d in drafts])
@@ -186,9 +187,6 @@ class RuleTables:
                 raise InvalidGame(f"rules: the tables of the times up to {end - 1} are {_TOO_MANY}")
             groups.setdefault(key, []).extend(range(begin, end))
         return groups
-
-    def _applying(self, active: tuple[int, ...]) -> list[int]:
-        return sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
 
     def _table(self, applying: list[int], time: int) -> _RuleTable:
         covered = [np.empty(0, dtype=np.int64), *(self.places[k] for k in applying)]
