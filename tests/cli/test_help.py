@@ -8,13 +8,13 @@ import sys
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import EXAMPLES, app, game_options
-from acegames.cli.phrases import counted, duration, memory_text
+from acegames.cli.screen import counted, duration, memory_text
 from acegames.files import formats
 from acegames.system import limits
+from command_line import run
 
 COMMANDS = typer.main.get_command(app).commands
 PARAMETERS = [(verb, param) for verb, command in COMMANDS.items() for param in command.params]
@@ -29,15 +29,17 @@ def test_every_option_and_argument_has_help(verb, param):
 def test_help_names_no_types_of_python(verb, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "dumb")
-    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
-    assert "--json" in shown and not [
-        word for word in ("<bool>", "<str>", "<path>", "<int", "<float>", "<list") if word in shown
-    ]
+    shown = run(verb, "--help").stdout
+    assert run(verb, "-h").stdout == shown and "--json" in shown
+    assert f"acegames {verb}" in shown.partition("Example:")[2]
+    assert not [word for word in ("<bool>", "<str>", "<path>", "<int", "<float>", "<list") if word in shown]
 
 
-def test_every_example_is_of_its_verb():
-    for verb, example in EXAMPLES.items():
-        assert example.startswith(f"acegames {verb.__name__}")
+def test_the_program_names_every_verb_and_its_version():
+    shown = run("--help").stdout
+    assert all(verb in shown for verb in COMMANDS) and len(COMMANDS) == len(EXAMPLES)
+    assert "acegames" in run("--version").stdout
+    assert run(code=None).exit_code in (0, 2)  # no words: the help
 
 
 HEAVY = ("numpy", "numba", "highspy", "yaml", "acegames.front", "acegames.model.game")
@@ -76,14 +78,6 @@ def test_completion_knows_the_catalog_and_the_formats():
     assert sorted(limits.GAMES) == sorted(formats.endings())
 
 
-def test_solutions_are_completed_where_solutions_fit(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.ace", "a.yaml", "a.txt"):
-        (tmp_path / name).touch()
-    assert game_options.solutions("a") == ["a.ace"]
-    assert game_options.games("a.") == ["a.ace", "a.yaml"]
-
-
 def test_counts_times_and_amounts_in_words():
     assert [counted(n, "player") for n in (0, 1, 2)] == ["0 players", "1 player", "2 players"]
     assert counted(1_760_000, "stage game") == "1.76 million stage games"
@@ -104,12 +98,12 @@ def test_counts_times_and_amounts_in_words():
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_narrow_help_names_every_option_in_full(verb, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
+    shown = run(verb, "--help").stdout
     assert all(name in shown for param in COMMANDS[verb].params for name in param.opts if name.startswith("-"))
     assert "…" not in shown
 
 
 def test_usage_names_what_is_required():
-    shown = CliRunner().invoke(app, ["prove", "--help"]).stdout
+    shown = run("prove", "--help").stdout
     assert "acegames prove SOLUTION -o PROOF [OPTIONS]" in shown
-    assert "acegames catalog [NAME] [OPTIONS]" in CliRunner().invoke(app, ["catalog", "--help"]).stdout
+    assert "acegames catalog [NAME] [OPTIONS]" in run("catalog", "--help").stdout

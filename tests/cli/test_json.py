@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
-import pytest
-from typer.testing import CliRunner
-
 import acegames as ace
-from acegames.cli import EXAMPLES, app
+import command_line
+from acegames.cli import EXAMPLES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \|", flags=re.MULTILINE)
@@ -51,20 +48,13 @@ def check_fields(value, table, labels, place, more=()):
 
 def answer(*words, code=0):
     """The answer to a command, with every field of it compared with the page."""
-    result = CliRunner().invoke(app, [*map(str, words), "--json"])
-    assert result.exit_code == code, result.output
-    reply = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    reply = command_line.answer(*words, code=code)
     game = reply.get("game", {})
     labels = {"by player": game.get("players"), "by constraint": game.get("constraints")}
     assert check_fields(reply, "error" if "error" in reply else words[0], labels, words[0], ["every answer"])
     assert (reply["format"], reply["version"], reply["exit_code"]) == ("acegames-answer", 1, code)
     assert reply["acegames"] == ace.__version__
     return reply
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.cli.game_options import as_typed
+from command_line import answer, refused, run
+from game_files import rows_of
 
 OVERLAP = """
 format: acegames-game
@@ -28,28 +28,9 @@ rules:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _on_a_plain_screen(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "dumb")
-
-
-def run(*words, code=0):
-    result = CliRunner().invoke(app, [str(w) for w in words])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
-
-
-def answer(*words):
-    return json.loads(run(*words, "--json").stdout)
-
-
-def refused(*words):
-    result = run(*words, code=2)
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 # -- show -----------------------------------------------------------------------------------------------------------
@@ -58,25 +39,18 @@ def refused(*words):
 @pytest.mark.parametrize("name", ["intersection", "knapsack", "six_cycle", "medium_access_3", "electric_fleet"])
 def test_show_tells_all_that_the_game_holds(name):
     game = ace.catalog.get(name)
+    held = rows_of(game)
     for t in {0, game.horizon - 1}:
         reply = answer("show", name, "--t", t, "--most", 10**6)
-        layer = game.layer(t)
+        rows = {where[1:]: row for where, row in held.items() if where[0] == t}
         assert reply["t"] == t in reply["same_at"]
         assert reply["game"]["digest"] == game.digest
         assert reply["left_out"] == 0
-        assert len(reply["rows"]) == len(layer.reward)
+        assert len(reply["rows"]) == len(rows)
         for row in reply["rows"]:
-            s = game.state_index(row["state"])
-            action = tuple(row["joint_action"].values())
-            (r,) = [r for r in layer.rows(s) if tuple(game.joint_action(layer.action[r])) == action]
-            assert list(row["reward"].values()) == layer.reward[r].tolist()
-            here = layer.outcomes(r)
-            assert [o["probability"] for o in row["outcomes"]] == layer.prob[here].tolist()
-            assert [o["next_state"] for o in row["outcomes"]] == [game.states[k] for k in layer.next_state[here]]
-            costs = [list(o["cost"].values()) for o in row["outcomes"]]
-            codes = layer.cost[here].tolist()
-            known = game.cost_values
-            assert costs == [[known[m][c] for m, c in enumerate(own)] for own in codes]
+            leads = {(o["next_state"], tuple(o["cost"].values())): o["probability"] for o in row["outcomes"]}
+            shown = tuple(row["reward"].values()), leads
+            assert shown == rows[row["state"], tuple(row["joint_action"].values())]
 
 
 def test_show_for_people():

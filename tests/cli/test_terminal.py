@@ -20,27 +20,25 @@ from rich.progress import Progress
 from typer.testing import CliRunner
 
 import acegames as ace
+import command_line
 from acegames.cli import app
 from acegames.cli.result_tables import Axis, Took, plot_frontier, show_summary
 from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
 from acegames.system.compiling import compiling
+from games import one_state
 from programs import command, environment, parts, runs
 
-VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
 HOSTILE = ("[red]", "[/]", "[bold]x[/bold]", "危険 of rain", "two\nlines", "\x1b[31mred")
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _eighty_columns(monkeypatch):
     monkeypatch.setattr(out, "_width", 80)
 
 
 def run(*words, code=0, width=80):
     out.width = width
-    result = CliRunner().invoke(app, [str(w) for w in words])
-    assert result.exit_code == code, result.output
-    return result
+    return command_line.run(*words, code=code)
 
 
 def wide_enough(shown, width):
@@ -50,18 +48,9 @@ def wide_enough(shown, width):
 
 def sorting(first="left", second="right", weights=(1, 2, 3), budget=None, player="sorter"):
     """Each weight goes to the one side or to the other."""
-    return ace.MarkovGame.from_functions(
-        players=[player],
-        horizon=len(weights),
-        initial="s",
-        budget=budget or {first: 3, second: 4},
-        actions=lambda t, s: [("l", "r")],
-        outcomes=lambda t, s, a: [
-            (1.0, s, {first: weights[t] * (a[0] == "l"), second: weights[t] * (a[0] == "r")}),
-        ],
-        reward=lambda t, s, a: [1.0],
-        name=player,
-    )
+    more = {"horizon": len(weights), "budget": budget or {first: 3, second: 4}, "name": player}
+    sides = {"l": first, "r": second}
+    return one_state([player], [("l", "r")], lambda t, a: {sides[a[0]]: weights[t]}, lambda t, a: [1.0], **more)
 
 
 # -- the summary of a solve -----------------------------------------------------------------------------------------
@@ -123,7 +112,10 @@ def test_a_failed_check_is_told_in_full(monkeypatch, more):
         return dataclasses.replace(true(*args, **kwargs), ok=False, problems=("Something is wrong.",))
 
     monkeypatch.setattr(ace, "verify", doubting)
-    result = run("solve", "intersection", *more, code=1)
+    result = run("solve", "intersection", *more, "-o", "x.ace", code=1)
+    assert "nothing was written" in result.stderr and "Written to" not in result.stdout
+    assert json.loads(run("solve", "intersection", "-o", "x.ace", "--json", code=1).stdout)["file"] is None
+    assert os.listdir(".") == []
     assert "NOT CERTIFIED" in result.stdout and result.stdout.count("Something is wrong.") == 1
     assert "\nCERTIFIED" not in result.stdout and "Exploitability" not in result.stdout
     quiet = run("solve", "intersection", "--quiet", code=1)
@@ -137,16 +129,8 @@ def test_what_was_not_checked_says_so():
 
 def test_budgets_that_are_no_single_number_have_no_bar():
     budget = {"left": [3, 4, 4], "right": ace.almost_sure(6), "spare": float("inf")}
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=3,
-        initial="s",
-        budget=budget,
-        actions=lambda t, s: [("l",)],
-        outcomes=lambda t, s, a: [(1.0, s, {"left": 1, "right": 2, "spare": 5})],
-        reward=lambda t, s, a: [1.0],
-    )
-    game.save("g.yaml")
+    cost = {"left": 1, "right": 2, "spare": 5}
+    one_state(["p"], [("l",)], lambda t, a: cost, lambda t, a: [1.0], horizon=3, budget=budget).save("g.yaml")
     shown = run("solve", "g.yaml").stdout
     assert "█" not in shown
     assert "3 at some time; the budget is [3, 4, 4]" in shown
@@ -268,31 +252,6 @@ def test_quiet_prints_nothing_and_exits_the_same():
     assert json.loads(run("check", "drones", "--quiet", "--json").stdout)["feasible"]
 
 
-def test_every_verb_has_the_option():
-    for verb in VERBS:
-        shown = run(verb, "--help").stdout
-        assert "--quiet" in shown and "--json" in shown
-
-
-@pytest.mark.parametrize(
-    "words", [("check", "drones", "--nonsense"), ("solve",), ("nonsense",), ("frontier", "x", "--most", "0")]
-)
-def test_wrong_words_are_json_where_json_is_asked_for(words):
-    result = run(*words, "--json", code=2)
-    reply = json.loads(result.stdout)
-    assert reply["exit_code"] == 2 and reply["error"] == "UsageError" and reply["message"] and result.stderr == ""
-    plain = run(*words, code=2)
-    assert plain.stdout == "" and plain.stderr
-
-
-def program(*words, **environment):
-    """Standard output and error of the program, both in a pipe."""
-    done = subprocess.run(
-        [sys.executable, "-m", "acegames", *words], capture_output=True, env={**os.environ, **environment}, timeout=120
-    )
-    return done.stdout, done.stderr
-
-
 def on_a_terminal(command, code=0, **more):
     """What a command writes to a terminal."""
     leader, follower = pty.openpty()
@@ -353,7 +312,7 @@ def test_no_colours_where_they_are_not_wanted():
     words = [sys.executable, "-m", "acegames", "catalog", "nosuch"]
     assert COLOUR.search(on_a_terminal(words, code=2))
     assert not COLOUR.search(on_a_terminal(words, code=2, NO_COLOR="1"))
-    assert b"\x1b" not in b"".join(program("catalog", "nosuch"))
+    assert b"\x1b" not in subprocess.run(words, capture_output=True, timeout=120).stderr
 
 
 def test_quiet_work_shows_no_bar(monkeypatch):
@@ -407,6 +366,7 @@ def test_game_files_are_completed():
         open(name, "w").close()
     assert completed("acegames", "check", "dr") == ["drones", "dr.ace", "drum.yaml"]
     assert completed("acegames", "check", "games/") == ["games/a.json", "games/b.npz"]
+    assert completed("acegames", "verify", "dr") == ["dr.ace"]
     assert completed("acegames", "verify", "dr.ace", "--game", "drum") == ["drum.yaml"]
     assert completed("acegames", "check", "gam") == []  # left to the shell, which sets no space behind a folder
     assert completed("acegames", "check", "nowhere/") == []
@@ -430,13 +390,8 @@ def test_nothing_that_a_terminal_would_obey_is_printed():
 
 
 def test_labels_that_look_alike_are_told_apart_in_json():
-    reply = json.loads(run("check", _alike(), "--json").stdout)
-    assert reply["game"]["budget"] == {"1": 3, "'1'": 4}
-
-
-def _alike():
     sorting(1, "1", budget={1: 3, "1": 4}).save("alike.json")
-    return "alike.json"
+    assert command_line.answer("check", "alike.json")["game"]["budget"] == {"1": 3, "'1'": 4}
 
 
 # -- reservoirs
@@ -445,16 +400,9 @@ def _alike():
 def store(battery, charge=2, **others):
     """A rover that drives or charges; other constraints cost one for driving."""
     costs = dict.fromkeys(others, 1)
-    return ace.MarkovGame.from_functions(
-        players=["rover"],
-        horizon=4,
-        initial="field",
-        budget={"battery": battery, **others},
-        actions=lambda t, s: [("go", "charge")],
-        outcomes=lambda t, s, a: [(1.0, s, {"battery": 2, **costs} if a == ("go",) else {"battery": -charge})],
-        reward=lambda t, s, a: [float(a == ("go",))],
-        name="store",
-    )
+    spent = {"go": {"battery": 2, **costs}, "charge": {"battery": -charge}}
+    more = {"horizon": 4, "budget": {"battery": battery, **others}, "name": "store"}
+    return one_state(["rover"], [tuple(spent)], lambda t, a: spent[a[0]], lambda t, a: [float(a == ("go",))], **more)
 
 
 def plainly(result):
@@ -539,6 +487,4 @@ def test_a_frontier_of_nothing_is_told(json, tmp_path):
         "budget: {a: {reservoir: 6, start: 1}, b: 3}\nrules: [{reward: [1], next: s, cost: {a: 1, b: 1}}]\n"
     )
     (tmp_path / "game.yaml").write_text(text)
-    done = CliRunner().invoke(app, ["frontier", str(tmp_path / "game.yaml"), *json])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert "No capacity suffices" in done.output or json
+    assert "No capacity suffices" in run("frontier", "game.yaml", *json).output or json

@@ -8,29 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
-from acegames.cli.phrases import TYPED, in_option_words
+from acegames.cli import TYPED, in_option_words
+from command_line import refused, run
 from programs import environment, runs
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def refused(*words):
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == 2 and result.stdout == "", result.output
-    return result.stderr
-
-
-def run(*words):
-    result = CliRunner().invoke(app, list(map(str, words)))
-    assert result.exit_code == 0, result.output
-    return result
 
 
 @pytest.mark.parametrize("said", TYPED)
@@ -49,7 +31,7 @@ def test_options_are_named_as_they_are_typed():
     assert refused("frontier", "intersection", "--constraint", "rsk").startswith("Error: --constraint: unknown")
     assert "give --epsilon too" in refused("solve", "intersection", "--rounding", "up")
     assert refused("solve", "drones", "-p", "gust=1e400").startswith("Error: -p gust=1e400: ")
-    assert "1.5 is no whole number of at least 1" in refused("simulate", "x.ace", "--episodes", "1.5")
+    assert "1.5 is no whole number of at least 1" in run("simulate", "x.ace", "--episodes", "1.5", code=2).stderr
     ten_thousand = refused("simulate", "x.ace", "--episodes", "1e4")
     assert ten_thousand == "Error: x.ace: no such file\n"  # the number is fine
     assert str(in_option_words(ace.InvalidOption("cost_gamma: wrong"), ["cost_gamma"])) == "--cost-gamma: wrong"
@@ -63,8 +45,7 @@ def test_files_that_are_no_solutions_are_told_apart():
         ("export", "intersection", "-o", "g.csv"),
         ("prove", "s.ace", "-o", "s.proof", "--checker", "ck.py"),
     ):
-        done = CliRunner().invoke(app, list(words))
-        assert done.exit_code == 0, done.output
+        done = run(*words)
         assert words[0] != "prove" or "python ck.py s.proof" in done.stdout
         assert words[1] != "intersection" or "g.csv.json was written too" in done.stdout
     assert "a table for other programs, not a policy file" in refused("verify", "p.csv", "--game", "intersection")
@@ -80,8 +61,8 @@ def test_files_that_are_no_solutions_are_told_apart():
 def test_a_closed_pipe_ends_the_program_without_a_word():
     read, write = os.pipe()
     os.close(read)
-    for run in runs("check intersection", "check intersection --json", stdout=write):
-        assert (run.code, run.stderr) == (141, "")
+    for done in runs("check intersection", "check intersection --json", stdout=write):
+        assert (done.code, done.stderr) == (141, "")
     os.close(write)
 
 
@@ -103,9 +84,9 @@ def test_nothing_is_wrapped_in_a_pipe():
     variables = {key: value for key, value in environment().items() if key != "COLUMNS"}
     words = ("show three.yaml", "check three.yaml", "frontier three.yaml", "catalog drones")
     outputs = dict(zip(words, runs(*words, env=variables), strict=True))
-    for run in outputs.values():
-        assert run.code == 0, run.stderr
-        assert [line for line in run.stdout.splitlines() if line != line.rstrip()] == []
+    for done in outputs.values():
+        assert done.code == 0, done.stderr
+        assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
     shown, checked = (outputs[x].stdout.splitlines() for x in words[:2])
     assert any("-12345.5, 54321.2" in line and "765437" in line for line in shown)
     assert any(line.startswith("Solving takes") and line.endswith(".") for line in checked)
@@ -115,16 +96,16 @@ def test_nothing_is_wrapped_in_a_pipe():
 def test_narrow_tables_lose_no_number(width, monkeypatch):
     Path("three.yaml").write_text(THREE)
     monkeypatch.setenv("COLUMNS", str(width))
-    shown = CliRunner().invoke(app, ["show", "three.yaml"]).stdout
+    shown = run("show", "three.yaml").stdout
     for number in ("54321.2", "123457", "765437"):
         assert shown.count(number) == 4, shown
     assert "wear" in shown and "more legal" not in shown
 
 
 def test_what_is_left_out_is_counted_in_words():
-    shown = CliRunner().invoke(app, ["show", "intersection", "--state", "ice", "--most", "3"]).stdout
+    shown = run("show", "intersection", "--state", "ice", "--most", "3").stdout
     assert "1 more legal joint action is not shown: --most N shows more." in shown
-    shown = CliRunner().invoke(app, ["show", "intersection", "--most", "4"]).stdout
+    shown = run("show", "intersection", "--most", "4").stdout
     assert "among them all of 1 state: --state S" in shown
 
 

@@ -2,14 +2,13 @@
 
 import itertools
 import json
-import math
 import re
 import warnings
 from fractions import Fraction
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import acegames as ace
@@ -17,125 +16,12 @@ from acegames.errors import GameWarning, InvalidGame
 from acegames.files import rule_tables
 from acegames.files.formats import load as load_game
 from acegames.files.write_rules import additive
-from game_files import CHICKEN, changed, load_text, written
-from shares import examples
+from game_files import CHICKEN, changed, load_text, rows_of, written
 
 # Rules about rewards alone spend nothing of the budget that the file has.
 pytestmark = pytest.mark.filterwarnings("ignore:.* its budget never binds:acegames.errors.GameWarning")
 
 BASE = {"next": "road", "reward": [0, 0]}
-EVERYWHERE = list(itertools.product("xy", repeat=2))
-
-HEAD = {
-    "format": "acegames-game",
-    "version": 1,
-    "players": ["a", "b"],
-    "constraints": ["c", "d"],
-    "budget": [9, 9],
-    "horizon": 2,
-    "initial": "p",
-    "states": ["p", "q"],
-    "actions": [["x", "y"], ["x", "y"]],
-}
-
-
-def held(game):
-    """{(t, state, action): (rewards, {(next state, costs): probability})} of a whole game."""
-    results = {}
-    for t, state in itertools.product(range(game.horizon), game.states):
-        layer = game.layer(t)
-        for r in layer.rows(game.state_index(state)):
-            here = layer.outcomes(r)
-            costs = [
-                tuple(values[c] for values, c in zip(game.cost_values, codes, strict=True))
-                for codes in layer.cost[here].tolist()
-            ]
-            nexts = [game.states[s] for s in layer.next_state[here].tolist()]
-            outcomes = dict(zip(zip(nexts, costs, strict=True), layer.prob[here].tolist(), strict=True))
-            results[t, state, game.joint_action(layer.action[r])] = tuple(layer.reward[r].tolist()), outcomes
-    return results
-
-
-def matches(when, t, state, action):
-    held = {"t": t, "state": state}
-    return all(when.get(k, v) == v for k, v in held.items()) and all(
-        own in (chosen, "*") for own, chosen in zip(when.get("action", "**"), action, strict=True)
-    )
-
-
-def by_hand(rules, t, state, action):
-    """The last rule that sets counts, and every rule that adds."""
-    here = [rule for rule in rules if matches(rule.get("when", {}), t, state, action)]
-    reward = [rule["reward"] for rule in here if "reward" in rule][-1]
-    outcomes = [rule["outcomes"] for rule in here if "outcomes" in rule][-1]
-    total = [Fraction(str(x)) for x in reward]
-    expected = [0.0, 0.0]
-    results = {}
-    for outcome in outcomes:
-        then = outcome.get("next", state)
-        adds = [r["add"] for r in here if "add" in r and r.get("when", {}).get("next", then) == then]
-        cost = [Fraction(str(x)) for x in outcome.get("cost", [0, 0])]
-        for add in adds:
-            cost = [x + Fraction(str(y)) for x, y in zip(cost, add.get("cost", [0, 0]), strict=True)]
-        key = then, tuple(cost)
-        results[key] = results.get(key, 0) + outcome["probability"]
-        own = [Fraction(str(x)) for x in outcome.get("reward", [0, 0])]
-        for rule in here:
-            if "add" in rule and rule.get("when", {}).get("next") == then:
-                own = [x + Fraction(str(y)) for x, y in zip(own, rule["add"].get("reward", [0, 0]), strict=True)]
-        expected = [e + outcome["probability"] * float(x) for e, x in zip(expected, own, strict=True)]
-    for rule in here:
-        if "add" in rule and "next" not in rule.get("when", {}):
-            total = [x + Fraction(str(y)) for x, y in zip(total, rule["add"].get("reward", [0, 0]), strict=True)]
-    return [float(x) + e for x, e in zip(total, expected, strict=True)], results
-
-
-numbers = st.sampled_from([0, 1, -2, 0.1, 0.2, 0.7, 3])
-pairs = st.lists(numbers, min_size=2, max_size=2)
-whens = {
-    "t": st.integers(0, 1),
-    "state": st.sampled_from("pq"),
-    "action": st.lists(st.sampled_from("xy*"), min_size=2, max_size=2),
-}
-adding = st.fixed_dictionaries(
-    {
-        "when": st.fixed_dictionaries({}, optional={**whens, "next": st.sampled_from("pq")}),
-        "add": st.fixed_dictionaries({}, optional={"cost": pairs, "reward": pairs}).filter(bool),
-    }
-)
-outcome = st.fixed_dictionaries(
-    {"probability": st.just(0.5)}, optional={"next": st.sampled_from("pq"), "cost": pairs, "reward": pairs}
-)
-setting = st.fixed_dictionaries(
-    {"when": st.fixed_dictionaries({}, optional=whens).filter(bool)},
-    optional={"reward": pairs, "outcomes": st.lists(outcome, min_size=2, max_size=2)},
-).filter(lambda rule: len(rule) > 1)
-
-
-@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
-@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sets=st.lists(setting, max_size=3), adds=st.lists(adding, max_size=4), data=st.data())
-def test_adding_rules_sum_as_by_hand_in_any_order(sets, adds, data, tmp_path):
-    first = {"outcomes": [{"probability": 0.5, "next": "p"}, {"probability": 0.5, "next": "q"}], "reward": [1, 0.1]}
-    rules = [first, *sets, *adds]
-    try:
-        game = load_text(tmp_path, json.dumps({**HEAD, "rules": rules}), "game.json")
-    except InvalidGame as error:
-        assert "duplicate rule" in str(error)  # noqa: PT017 (drawn by chance)
-        return
-    result = held(game)
-    assert result
-    for (t, state, action), (reward, outcomes) in result.items():
-        expected, leads = by_hand(rules, t, state, action)
-        assert reward == pytest.approx(expected, rel=1e-15, abs=1e-15)
-        assert outcomes == pytest.approx(leads)
-    # adding rules may stand anywhere, before or after those that set, in any order
-    others = data.draw(st.permutations(adds))
-    cut = data.draw(st.integers(0, len(others)))
-    mixed = [*others[:cut], first, *sets, *others[cut:]]
-    assert load_text(tmp_path, json.dumps({**HEAD, "rules": mixed}), "game.json").digest == game.digest
-    game.save(tmp_path / "again.yaml")
-    assert load_game(tmp_path / "again.yaml").digest == game.digest
 
 
 def test_each_player_pays_for_itself(tmp_path):
@@ -143,16 +29,16 @@ def test_each_player_pays_for_itself(tmp_path):
         {"when": {"action": {p: "dare"}}, "add": {"cost": {"risk": "1/3"}, "reward": {p: 0.1}}} for p in ("red", "blue")
     ]
     game = load_text(tmp_path, changed(rules=[BASE, *going, *({**rule} for rule in going)]))
-    reward, outcomes = held(game)[0, "road", ("dare", "dare")]
+    reward, outcomes = rows_of(game)[0, "road", ("dare", "dare")]
     assert reward == (0.2, 0.2)
     assert outcomes == {("road", (Fraction(4, 3),)): 1.0}
-    assert held(game)[0, "road", ("yield", "yield")] == ((0.0, 0.0), {("road", (Fraction(0),)): 1.0})
+    assert rows_of(game)[0, "road", ("yield", "yield")] == ((0.0, 0.0), {("road", (Fraction(0),)): 1.0})
 
 
 def test_an_outcome_may_pay(tmp_path):
     outcomes = [{"probability": 0.25, "reward": {"red": 8}}, {"probability": 0.75, "reward": [0, 4]}]
     game = load_text(tmp_path, changed(rules=[{"outcomes": outcomes}]))  # no other reward is needed
-    assert held(game)[0, "road", ("dare", "yield")][0] == (2.0, 3.0)
+    assert rows_of(game)[0, "road", ("dare", "yield")][0] == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +67,6 @@ def test_wrong_additions(tmp_path, rule, words):
 def test_adding_needs_something_to_add_to(tmp_path):
     with pytest.raises(InvalidGame, match=r"no rule gives outcomes and reward.*rules that add need"):
         load_text(tmp_path, changed(rules=[{"add": {"reward": {"red": 1}}}]))
-
-
-def test_a_random_cost_is_added_where_nothing_else_is(tmp_path):
-    pytest.importorskip("scipy")
-    drawn = {"when": {"action": {"red": "dare"}}, "add": {"cost": {"risk": {"distribution": "uniform"}}}}
-    game = load_text(tmp_path, changed(rules=[BASE, drawn]))
-    assert len(game.cost_values[0]) == 2
 
 
 UNIFORM = {"cost": {"risk": {"distribution": "uniform"}}}
@@ -232,14 +111,6 @@ def test_too_many_sums_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(rule_tables, "SUMS", 3)
     adds = [{"when": {"action": {"red": "dare"}}, "add": {"reward": {"red": k}}} for k in range(4)]
     with pytest.raises(InvalidGame, match="more than 3 different sums"):
-        load_text(tmp_path, changed(rules=[BASE, *adds]))
-
-
-def test_sums_stay_short(tmp_path):
-    """Denominators without common factors would grow without end."""
-    primes = [10**2000 + k for k in range(1, 40, 2)]
-    adds = [{"add": {"cost": f"1/{prime}"}} for prime in primes]
-    with pytest.raises(InvalidGame, match="digits"):
         load_text(tmp_path, changed(rules=[BASE, *adds]))
 
 
@@ -541,10 +412,3 @@ def test_odd_budgets(tmp_path):
     }.items():
         with pytest.raises(InvalidGame, match=f"line 9: budget.*{words}"):
             load_text(tmp_path, CHICKEN.replace("{risk: 2}", entry))
-
-
-def test_a_sum_too_large_for_a_float(tmp_path):
-    adds = [{"add": {"reward": {"red": 1.7e308}}}] * 2
-    with pytest.raises(InvalidGame, match="too large for a float"):
-        load_text(tmp_path, changed(rules=[BASE, *adds]))
-    assert math.isfinite(held(load_text(tmp_path, changed(rules=[BASE, adds[0]])))[0, "road", ("dare", "dare")][0][0])

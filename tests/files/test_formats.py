@@ -55,20 +55,6 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
     assert (run.exit_code != 0) and "a game; give a solution of it" in " ".join(run.output.split())
 
 
-def test_without_it_nothing_knows_it(game, tmp_path):
-    with pytest.raises(ace.InvalidOption, match=r"must be one of"):
-        game.save(tmp_path / "game.story")
-    assert ".story" not in formats.endings()
-
-
-@pytest.mark.parametrize("ending", formats.endings("save"))
-def test_saved_and_loaded_is_the_same_game(game, tmp_path, ending):
-    if ending == ".parquet":
-        pytest.importorskip("pyarrow")
-    game.save(tmp_path / f"game{ending}")
-    assert ace.load(tmp_path / f"game{ending}").digest == game.digest
-
-
 def test_endings_are_told_apart():
     every = [ending for one in formats.FORMATS for ending in one.endings]
     assert len(set(every)) == len(every)

@@ -169,15 +169,6 @@ def test_not_text_and_too_long(tmp_path, monkeypatch):
         load_game(path)
 
 
-@pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
-def test_too_many_places_for_rules(tmp_path):
-    many = {"red": list(range(10**4)), "blue": list(range(10**4))}
-    with pytest.raises(InvalidGame, match="use arrays"):
-        load_text(tmp_path, changed(actions=many, rules=[BASE]))
-    many = {"red": list(range(10**4)), "blue": ["stay"]}
-    assert len(load_text(tmp_path, changed(actions=many, rules=[BASE])).layers[0].reward) == 10**4
-
-
 @pytest.mark.parametrize("label", [frozenset(), b"x", Fraction(1, 2), math.inf, "\ud800", (1, object())])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_labels_that_cannot_be_written(tmp_path, label, suffix):

@@ -25,24 +25,8 @@ from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import Budgets, Reservoir
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
-from game_files import CHICKEN, SUFFIXES, changed, load_text, written
+from game_files import CHICKEN, SUFFIXES, changed, load_text, meaning, rows_of
 from shares import examples
-
-
-def row(game, t, state, action):
-    """(reward, {(next state, cost): probability}) of a joint action, None where it is not legal."""
-    layer = game.layer(t)
-    for r in layer.rows(game.state_index(state)):
-        if game.joint_action(layer.action[r]) == action:
-            here = layer.outcomes(r)
-            costs = [
-                tuple(values[int(c)] for values, c in zip(game.cost_values, codes, strict=True))
-                for codes in layer.cost[here]
-            ]
-            nexts = [game.states[int(s)] for s in layer.next_state[here]]
-            return tuple(layer.reward[r]), dict(zip(zip(nexts, costs, strict=True), layer.prob[here], strict=True))
-    return None
-
 
 # -- games of every kind ---------------------------------------------------------------------------------------
 
@@ -188,15 +172,6 @@ def test_round_trip_inside_a_solution(game, tmp_path_factory):
     assert load_game(path).digest == game.digest
 
 
-def test_a_cost_of_one_tenth_comes_back_exact(tmp_path):
-    game = MarkovGame.from_arrays(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [[[0.1]]], [Fraction(1, 3)], horizon=2)
-    for suffix in SUFFIXES:
-        game.save(tmp_path / f"x{suffix}")
-        back = load_game(tmp_path / f"x{suffix}")
-        assert back.cost_values == ((Fraction(1, 10),),)
-        assert back.budgets == ((Fraction(1, 3),),) * 2
-
-
 def test_equal_arrays_are_stored_once():
     reward = np.arange(3.0).reshape(3, 1, 1, 1)  # depends on time, the rest does not
     game = MarkovGame.from_arrays(np.ones((1, 1, 1)), reward, horizon=3)
@@ -213,41 +188,8 @@ def test_the_example(tmp_path):
     game = load_text(tmp_path, CHICKEN)
     assert game.name == "chicken"
     assert len(game.layers) == 1
-    assert row(game, 1, "road", ("dare", "dare")) == ((1, 2), {("road", (2,)): 0.5, ("road", (0,)): 0.5})
-    assert row(game, 1, "road", ("dare", "yield")) == ((0, 0), {("road", (0,)): 1})
-
-
-def naive(document, t, state, action):
-    """The meaning of rules, read off the documentation: the last rule that matches, part by part."""
-
-    def fits(spec, value):
-        return spec == "*" or (value in spec["any"] if isinstance(spec, dict) else spec == value)
-
-    said = {}
-    for rule in document["rules"]:
-        when = rule.get("when", {})
-        times = when.get("t", "*")
-        if isinstance(times, str) and times != "*":
-            low, high = map(int, times.split(".."))
-            times = list(range(low, high + 1))
-        at = times == "*" or (t in times if isinstance(times, list) else t == times)
-        acts = when.get("action", ["*", "*"])
-        if isinstance(acts, dict):
-            acts = [acts.get(p, "*") for p in document["players"]]
-        if at and fits(when.get("state", "*"), state) and all(map(fits, acts, action)):
-            if "next" in rule or "cost" in rule:
-                said["outcomes"] = [{k: rule[k] for k in ("next", "cost") if k in rule}]
-            said |= {k: v for k, v in rule.items() if k in ("outcomes", "reward", "legal")}
-    legal = said.get("legal", document.get("default_legal", True) or "outcomes" in said)
-    if not legal:
-        return None
-    if "outcomes" not in said or "reward" not in said:
-        return "missing"
-    results = {}
-    for o in said["outcomes"]:
-        key = (o.get("next", state), (Fraction(str(o.get("cost", [0])[0])),))
-        results[key] = results.get(key, 0) + o.get("probability", 1)
-    return tuple(said["reward"]), results
+    assert rows_of(game)[1, "road", ("dare", "dare")] == ((1, 2), {("road", (2,)): 0.5, ("road", (0,)): 0.5})
+    assert rows_of(game)[1, "road", ("dare", "yield")] == ((0, 0), {("road", (0,)): 1})
 
 
 def specs(choices):
@@ -255,69 +197,90 @@ def specs(choices):
     return st.one_of(st.just("*"), one, st.builds(lambda x: {"any": x}, st.lists(one, min_size=1, max_size=2)))
 
 
-effects = st.fixed_dictionaries({}, optional={"next": st.sampled_from("pqr"), "cost": st.sampled_from([[1], [0.5]])})
-rules = st.fixed_dictionaries(
+pairs = st.lists(st.sampled_from([0, 1, -2, 0.1, 0.2, 0.7, 3]), min_size=2, max_size=2)
+outcome = st.fixed_dictionaries(
+    {"probability": st.just(0.25)}, optional={"next": st.sampled_from("pqr"), "cost": pairs, "reward": pairs}
+)
+conditions = {
+    "t": st.sampled_from(["*", 0, 2, [0, 2], "1..2", "0..2"]),
+    "state": specs("pqr"),
+    "action": st.one_of(
+        st.lists(specs("xy"), min_size=2, max_size=2), st.dictionaries(st.sampled_from("ab"), specs("xy"))
+    ),
+}
+setting = st.fixed_dictionaries(
     {},
     optional={
-        "when": st.fixed_dictionaries(
-            {},
-            optional={
-                "t": st.sampled_from(["*", 0, 2, [0, 2], "1..2", "0..2"]),
-                "state": specs("pqr"),
-                "action": st.one_of(
-                    st.lists(specs("xy"), min_size=2, max_size=2), st.dictionaries(st.sampled_from("ab"), specs("xy"))
-                ),
-            },
-        ),
-        "outcomes": st.lists(effects.map(lambda e: {**e, "probability": 0.25}), min_size=4, max_size=4),
-        "reward": st.lists(st.integers(0, 9), min_size=2, max_size=2),
+        "when": st.fixed_dictionaries({}, optional=conditions),
+        "outcomes": st.lists(outcome, min_size=4, max_size=4),
+        "reward": pairs,
         "legal": st.booleans(),
     },
 ).filter(lambda rule: rule.keys() & {"outcomes", "reward", "legal"})
+adding = st.fixed_dictionaries(
+    {
+        "when": st.fixed_dictionaries({}, optional={**conditions, "next": st.sampled_from("pqr")}),
+        "add": st.fixed_dictionaries({}, optional={"cost": pairs, "reward": pairs}).filter(bool),
+    }
+)
+FIRST = {"outcomes": [{"probability": 0.5, "next": "p"}, {"probability": 0.5, "next": "q"}], "reward": [1, 0.1]}
 
 
 @pytest.mark.filterwarnings("ignore::acegames.errors.GameWarning")
 @settings(deadline=None, max_examples=examples(300), suppress_health_check=list(HealthCheck))
 @given(
-    extra=st.lists(rules, max_size=6),
+    sets=st.lists(setting, max_size=5),
+    adds=st.lists(adding, max_size=4),
     base=st.booleans(),
     default=st.booleans(),
     listed=st.booleans(),
+    data=st.data(),
 )
-def test_the_last_rule_that_matches_wins(extra, base, default, listed, tmp_path_factory):
+def test_the_last_rule_that_sets_counts_and_all_that_add(sets, adds, base, default, listed, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rules")
     document = {
         "format": "acegames-game",
         "version": 1,
         "players": ["a", "b"],
-        "constraints": ["c"],
-        "budget": [9],
+        "constraints": ["c", "d"],
+        "budget": [9, 9],
         "horizon": 3,
         "initial": "p",
         "actions": [["x", "y"], ["x", "y"]],
         "default_legal": default,
-        "rules": [{"next": "q", "cost": [2], "reward": [7, 8]}, *extra] if base else extra,
+        "rules": [*([FIRST] if base else []), *sets, *adds],
+        **({"states": ["p", "q", "r"]} if listed else {}),
     }
-    if listed:
-        document["states"] = ["p", "q", "r"]
-    path = written(tmp_path_factory.mktemp("rules"), json.dumps(document), "game.json")
     everywhere = list(itertools.product("xy", repeat=2))
     here, trouble = {"p"}, False
     for t in range(3):
-        expected_by_action = {s: {a: naive(document, t, s, a) for a in everywhere} for s in here}
+        expected_by_action = {s: {a: meaning(document, t, s, a) for a in everywhere} for s in here}
         trouble = any("missing" in of.values() or not any(of.values()) for of in expected_by_action.values())
         if trouble:
             break
         here = {nxt for of in expected_by_action.values() for said in of.values() if said for nxt, _ in said[1]}
     try:
-        game = load_game(path)
+        game = load_text(folder, json.dumps(document), "game.json")
     except InvalidGame as error:
         if not trouble and "duplicate rule" not in str(error):
             raise
         return
     assert not trouble
+    held = rows_of(game)
     for t, s, a in itertools.product(range(3), game.states, everywhere):
-        expected = naive(document, t, s, a)
-        assert row(game, t, s, a) == (None if expected == "missing" else expected)
+        expected = meaning(document, t, s, a)
+        if expected in (None, "missing"):
+            assert (t, s, a) not in held
+        else:
+            assert held[t, s, a] == (pytest.approx(expected[0], rel=1e-14, abs=1e-14), expected[1])
+    # rules that add may stand anywhere, before or after those that set, in any order
+    others = data.draw(st.permutations(adds))
+    cut = data.draw(st.integers(0, len(others)))
+    document["rules"] = [*others[:cut], *document["rules"][: len(document["rules"]) - len(adds)], *others[cut:]]
+    if listed:  # else states are numbered as rules name them
+        assert load_text(folder, json.dumps(document), "game.json").digest == game.digest
+    game.save(folder / "again.yaml")
+    assert load_game(folder / "again.yaml").digest == game.digest
 
 
 def test_labels_that_yaml_1_1_would_change_stay_text(tmp_path):
@@ -371,10 +334,10 @@ def test_the_documented_examples(tmp_path):
     assert game.cost_values[0][-1].upper == Fraction(7, 2)
     game = load_text(tmp_path, first)
     assert game.cost_values == ((0, Fraction(1, 10), 2),)
-    assert row(game, 1, "ditch", ("dare", "dare")) is None
-    assert row(game, 0, "road", ("yield", "dare"))[0] == (0, 0)
-    assert row(game, 1, "road", ("yield", "dare"))[0] == (0, 2)
-    reward, outcomes = row(load_text(tmp_path, adding), 0, "road", ("dare", "dare"))
+    assert (1, "ditch", ("dare", "dare")) not in rows_of(game)
+    assert rows_of(game)[0, "road", ("yield", "dare")][0] == (0, 0)
+    assert rows_of(game)[1, "road", ("yield", "dare")][0] == (0, 2)
+    reward, outcomes = rows_of(load_text(tmp_path, adding))[0, "road", ("dare", "dare")]
     assert reward == (1.9, 1.9)
     assert outcomes == {("road", (2,)): 0.9, ("ditch", (Fraction(5, 2),)): 0.1}
     np.savez(tmp_path / "tables.npz", transition=np.ones((1, 1, 1)), reward=np.ones((1, 1, 1)), cost=np.ones((1, 1, 2)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import random
@@ -27,9 +26,8 @@ from acegames.files import games as files
 from acegames.model import assemble, layers
 from acegames.system import npz
 from acegames.system.limits import Limit
-from bombs import BOMBS as BOMBS_ELSEWHERE
-from bombs import CORPUS as CORPUS_FOLDER
-from bombs import documents
+from bombs import BOMBS, documents, head, headed
+from command_line import run
 from game_files import CHICKEN, changed, load_text, written
 from shares import examples
 
@@ -84,7 +82,7 @@ def test_the_corpus_has_every_kind_and_is_small():
 
 def test_documents_of_bombs_are_in_the_corpus():
     for name, document in documents().items():
-        assert json.loads((CORPUS_FOLDER / name).read_text()) == document
+        assert json.loads((HERE / "corpus" / name).read_text()) == document
         with pytest.raises(AceError):
             fuzz.Loaders(tempfile.mkdtemp()).by_kind[name.partition("/")[0]](json.dumps(document).encode())
 
@@ -399,19 +397,16 @@ def test_layers_that_share_arrays_are_counted(tmp_path, monkeypatch):
 # -- archives
 
 
-def archive(path, header, arrays=(), compression=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", compression) as file:
-        file.writestr("header.json", header)
-        for name, array in dict(arrays).items():
-            stream = io.BytesIO()
-            np.save(stream, array)
-            file.writestr(f"{name}.npy", stream.getvalue())
-    return path
+def archive(path, members, arrays):
+    """An archive of a game whose header names these members; its arrays as their bytes."""
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.json", f'{{"format": "acegames-game", "version": 1, "members": {members}}}')
+        for name, content in arrays.items():
+            file.writestr(f"{name}.npy", content)
 
 
 def test_a_header_of_very_many_values(tmp_path, monkeypatch):
-    text = '{"format": "acegames-game", "version": 1, "x": [' + "[]," * 5000 + "[]]}"
-    path = archive(tmp_path / "g.npz", text)
+    headed(path := tmp_path / "g.npz", "[" + "[]," * 5000 + "[]]")
     with pytest.raises(BadFile, match="lacks"):
         ace.load(path)
     monkeypatch.setattr(npz, "HEADER_VALUES", Limit(1000, 1))
@@ -420,9 +415,7 @@ def test_a_header_of_very_many_values(tmp_path, monkeypatch):
 
 
 def test_arrays_are_not_read_where_they_are_not_named(tmp_path, monkeypatch):
-    path = archive(
-        tmp_path / "g.npz", '{"format": "acegames-game", "version": 1, "members": ["y"]}', {"x": np.zeros(9)}
-    )
+    archive(path := tmp_path / "g.npz", '["y"]', {"x": head("<f8", (9,)) + bytes(72)})
     monkeypatch.setattr(npz, "_read_array", None)
     with pytest.raises(BadFile, match="not those that its header names"):
         ace.load(path)
@@ -488,15 +481,10 @@ def test_the_policy_of_a_solution_has_the_labels_of_its_game(tmp_path):
 
 
 def test_a_policy_that_may_play_what_is_not_legal_is_an_error_of_input(tmp_path):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
     document = json.loads((HERE / "corpus" / "policy" / "ce.json").read_text())
     document["header"]["actions"] = [["fly", "swim"]] * 2
     (tmp_path / "p.ace").write_bytes(fuzz.packed(document))
-    result = CliRunner().invoke(app, ["simulate", str(tmp_path / "p.ace"), "--game", str(written(tmp_path, CHICKEN))])
-    assert result.exit_code == 2 and isinstance(result.exception, SystemExit)
+    run("simulate", tmp_path / "p.ace", "--game", written(tmp_path, CHICKEN), code=2)
 
 
 def test_a_companion_is_not_followed_out_of_its_folder(tmp_path, monkeypatch):
@@ -543,16 +531,11 @@ def test_a_table_with_fewer_lines_than_steps(tmp_path):
 
 
 def test_messages_of_the_command_line_are_short(tmp_path):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
     path = written(tmp_path, changed(constraints=["x" * 50, *map(str, range(20_000))], budget=[1]))
     with pytest.raises(AceError) as error:
         ace.load(path)
     assert len(str(error.value)) > 10**5
-    result = CliRunner().invoke(app, ["check", str(path)])
-    assert result.exit_code == 2 and len(result.output) < 5000 and "xxxx" in result.output
+    assert len(said := run("check", path, code=2).output) < 5000 and "xxxx" in said
 
 
 def fine(count):
@@ -575,22 +558,17 @@ def test_costs_without_a_common_unit(tmp_path):
 
 @pytest.mark.parametrize("verb", ["check", "solve", "frontier", "reduce", "report"])
 def test_budgets_beyond_floats_end_with_an_exit_code(tmp_path, verb):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
     file = written(tmp_path, changed(budget={"risk": "1e999"}))
     if verb == "report":
         ace.solve(ace.load(file)).save(file := tmp_path / "s.ace")
-    words = [verb, str(file), *(["-o", str(tmp_path / "r.html")] if verb == "report" else [])]
-    result = CliRunner().invoke(app, words)
-    assert isinstance(result.exception, SystemExit | None) and result.exit_code in (0, 5), result.exception
+    words = [verb, file, *(["-o", tmp_path / "r.html"] if verb == "report" else [])]
+    assert run(*words, code=None).exit_code in (0, 5)
 
 
 # -- with little memory
 
 
-BOMBS = """
+READER = """
 import re, resource, signal, sys
 from pathlib import Path
 import acegames as ace
@@ -613,12 +591,9 @@ for path in sys.argv[1:]:
 )
 def test_bombs_take_little_memory(left_out, tmp_path):
     """One process with 1.5 GiB of addresses reads them all; what is printed is the largest memory so far, in MiB."""
-    header = '{"format": "acegames-game", "version": 1, "members": ["x"], "y": ['
-    zeros = io.BytesIO()
-    np.lib.format.write_array_header_1_0(zeros, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
     bombs = {
-        "values.npz": lambda p: archive(p, header + "[]," * 12_000_000 + "[]]}"),
-        "shape.npz": lambda p: p.write_bytes(_with_member(header + "]}", zeros.getvalue())),
+        "values.npz": lambda p: headed(p, "[" + "[]," * 12_000_000 + "[]]"),
+        "shape.npz": lambda p: archive(p, '["x"]', {"x": head("<f8", (10**12,))}),
         "laughs.yaml": lambda p: p.write_text("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
         "deep.yaml": lambda p: p.write_text("[" * 10**6),
         "deep.json": lambda p: p.write_text("[" * 10**6),
@@ -630,11 +605,11 @@ def test_bombs_take_little_memory(left_out, tmp_path):
         "horizon.json": lambda p: p.write_text(changed(horizon=10**12)),
         "list.json": lambda p: p.write_text("[" + "[]," * 10**6 + "[]]"),
     }
-    bombs |= {f"of_{name}": make for name, make in BOMBS_ELSEWHERE.items() if name not in left_out}
+    bombs |= {f"of_{name}": make for name, make in BOMBS.items() if name not in left_out}
     for name, make in bombs.items():
         make(tmp_path / name)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    words = [sys.executable, "-c", BOMBS, *(str(tmp_path / name) for name in bombs)]
+    words = [sys.executable, "-c", READER, *(str(tmp_path / name) for name in bombs)]
     done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) == len(bombs), done.stderr[-2000:]
@@ -642,11 +617,3 @@ def test_bombs_take_little_memory(left_out, tmp_path):
         memory, said = line.split(" ", 1)
         assert said.startswith(("BadFile", "InvalidGame", "TooLarge")) and "enough memory" not in said, (name, said)
         assert int(memory) < 700, (name, line)
-
-
-def _with_member(header, content):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as file:
-        file.writestr("header.json", header)
-        file.writestr("x.npy", content)
-    return stream.getvalue()

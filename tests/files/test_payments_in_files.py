@@ -9,30 +9,25 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.files import games, tables
+from acegames.files import games
 from acegames.files.formats import endings
 from acegames.proofs import checker_file
 from paying_games import paying_game
 
-GAME_ENDINGS = [".yaml", ".json", ".npz", ".csv", ".parquet"]
-
 
 def saved(game, path):
     """The game, written to a file and read back."""
-    (tables.write_game if path.suffix in (".csv", ".parquet") else ace.MarkovGame.save)(game, path)
+    game.save(path)
     return ace.load(path)
 
 
-def test_every_format_is_tried():
-    assert {".yaml", ".json", ".npz"} <= set(endings("save"))
-
-
-@pytest.mark.parametrize("ending", GAME_ENDINGS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("ending", endings("save"))
+@pytest.mark.parametrize("seed", [*range(6), "thirds"])
 def test_a_game_that_is_saved_pays_the_same(ending, seed, tmp_path):
-    game = paying_game(seed, players=1 + seed % 3, stationary=bool(seed % 2)).game
+    game = thirds() if seed == "thirds" else paying_game(seed, players=1 + seed % 3, stationary=bool(seed % 2)).game
     result = saved(game, tmp_path / f"game{ending}")
     assert result.digest == game.digest
+    assert any(layer.payments is not None for layer in game.layers)
     for t in range(game.horizon):
         assert (result.layer(t).payments is None) == (game.layer(t).payments is None)
         for row in range(len(game.layer(t).reward)):
@@ -51,13 +46,6 @@ def thirds():
         initial=0,
         budget={"c": 2},
     )
-
-
-@pytest.mark.parametrize("ending", GAME_ENDINGS)
-def test_no_bit_is_lost(ending, tmp_path):
-    game = thirds()
-    assert game.layers[0].payments is not None
-    assert saved(game, tmp_path / f"game{ending}").digest == game.digest
 
 
 def test_a_text_file_with_an_archive_beside_it(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from acegames.files import c_header
 from acegames.files.plain_policy import plain_policy
 from acegames.model.random_costs import RandomCost
 from acegames.safety import space as spaces
+from games import solo
 
 COMPILER, COMPILER_CPP = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"), shutil.which("c++")
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wconversion"]
@@ -33,19 +34,16 @@ CONCEPTS = (ace.CE(), ace.CCE(), ace.Nash(), ace.CCE("egalitarian"))
 BEYOND = 2  # whole units around what can be spent that are asked for as well
 
 
-def corridor(budget, costs=(2, -1, 0), horizon=5, constraint="stock"):
+def corridor(budget, costs=(2, -1, 0)):
     """One player moves a stock up and down, with outcomes that differ."""
-    return ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [["up", "down", "stay"]],
-        outcomes=lambda t, s, a: [
-            (0.5, "x", {constraint: costs[("up", "down", "stay").index(a[0])]}),
-            (0.5, "y", {constraint: costs[2]}),
-        ],
-        reward=lambda t, s, a: [float(a == ("up",)) + 0.5 * float(s == "x") * float(a == ("down",))],
-        horizon=horizon,
+    spent = dict(zip(("up", "down", "stay"), costs, strict=True))
+    return solo(
+        lambda t, s, a: [(0.5, "x", {"stock": spent[a]}), (0.5, "y", {"stock": costs[2]})],
+        reward=lambda t, s, a: float(a == "up") + 0.5 * float(s == "x") * float(a == "down"),
+        actions=tuple(spent),
+        horizon=5,
         initial="x",
-        budget={constraint: budget},
+        budget={"stock": budget},
     )
 
 
@@ -65,14 +63,9 @@ def slack(limit=40):
 
 
 def drawn():
-    return ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda s: [["go", "rest"]],
-        outcomes=lambda s, a: [(1.0, s, stats.uniform(0.1, 0.5) if a == ("go",) else -0.1618033988749895)],
-        reward=lambda s, a: float(a == ("go",)),
-        horizon=4,
-        initial="s",
-        budget={"c": 0.9},
+    costs = {"x": stats.uniform(0.1, 0.5), "y": -0.1618033988749895}
+    return solo(
+        lambda t, s, a: [(1.0, s, costs[a])], reward=lambda t, s, a: float(a == "x"), horizon=4, budget={"c": 0.9}
     )
 
 
@@ -87,14 +80,14 @@ def solved():
             results.append(ace.solve(game, CONCEPTS[k % 4]).policy)
         except ace.NoEquilibrium:
             results.append(ace.solve(game, ace.CE()).policy)
-    fine = corridor(5, [Fraction(1, 7), Fraction(-1, 3), Fraction(0)])
+    fine = corridor(Fraction(1, 2), [Fraction(1, 7), Fraction(-1, 3), Fraction(0)])
     results += [
         ace.solve(corridor(ace.between(-1, 3))).policy,
         ace.solve(corridor(ace.reservoir(4, start=3, reserve=1))).policy,
         ace.solve(corridor([1, 2, float("inf"), 3, 2])).policy,
         ace.solve(corridor(ace.almost_sure(1))).policy,
-        ace.solve(replace_budget(fine, Fraction(1, 2)), epsilon=0.5).policy,
-        ace.solve(replace_budget(fine, Fraction(1, 2)), epsilon=0.5, rounding="up").policy,
+        ace.solve(fine, epsilon=0.5).policy,
+        ace.solve(fine, epsilon=0.5, rounding="up").policy,
         ace.solve(corridor(ace.reservoir(1, start=0.7), [0.31, -0.17, 0.0]), epsilon=0.3).policy,
         ace.solve(
             corridor(0.5, [0.29, -0.01, 0.07])
@@ -114,10 +107,6 @@ def solved():
     results += linked
     unlisted = [replace(p, reached=None) for p in results[-14::2] if p.reached is not None]
     return [*results, *unlisted]
-
-
-def replace_budget(game, budget):
-    return game.with_budget({game.constraints[0]: budget})
 
 
 @pytest.fixture(scope="module")

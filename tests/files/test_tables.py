@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.files import tables
+from games import solo
 from shares import examples
 
 ENDINGS = [".csv", ".parquet"]
@@ -91,36 +93,26 @@ def test_a_game_as_dense_arrays_is_the_same_game(game):
 
 
 def test_dense_arrays_cannot_tie_costs_to_next_states():
-    game = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [["a"]], reward=lambda t, s, a: 0, horizon=1, initial=0, budget=1,
-        outcomes=lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)],
-    )  # fmt: skip
+    game = solo(lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)], horizon=1, initial=0, budget=1)
     with pytest.raises(ace.InvalidOption, match=r"t=0, state 1: cannot occur|the cost depends on the next state"):
         game.to_arrays()
-    twice = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [["a"]], reward=lambda t, s, a: 0, horizon=2, initial={0: 0.5, 1: 0.5}, budget=9,
-        outcomes=lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)],
-    )  # fmt: skip
+    twice = solo(lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)], horizon=2, initial={0: 0.5, 1: 0.5}, budget=9)
     with pytest.raises(ace.InvalidOption, match="the cost depends on the next state"):
         twice.to_arrays()
 
 
 def test_dense_arrays_that_would_be_huge_are_refused():
     many = 4000
-    game = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [range(9)], reward=lambda t, s, a: 0, horizon=1, initial=dict.fromkeys(range(many), 1 / many),
-        outcomes=lambda t, s, a: [(1.0, s, None)],
-    )  # fmt: skip
+    start = dict.fromkeys(range(many), 1 / many)
+    game = solo(lambda t, s, a: [(1.0, s, None)], horizon=1, initial=start, actions=range(9), budget=None)
     with pytest.raises(ace.TooLarge, match="use to_table"):
         game.to_arrays()
 
 
 def test_random_costs_and_discounted_games_go_through_files(folder):
     scipy = pytest.importorskip("scipy.stats")
-    game = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [["a", "b"]], reward=lambda t, s, a: 1, horizon=2, initial=0, budget={"c": 3},
-        outcomes=lambda t, s, a: [(1.0, 0, scipy.uniform(0, 1) if a == ("a",) else Fraction(1, 3))],
-    )  # fmt: skip
+    drawn = scipy.uniform(0, 1)
+    game = solo(lambda t, s, a: [(1.0, s, drawn if a == "x" else Fraction(1, 3))], horizon=2, budget={"c": 3})
     for ending in ENDINGS:
         tables.write_game(game, folder / f"drawn{ending}")
         assert tables.read_game(folder / f"drawn{ending}").digest == game.digest
@@ -247,8 +239,6 @@ def test_what_is_wrong_with_a_game_is_named_by_its_line(folder, change, says):
     ],
 )
 def test_what_belongs_to_a_table_is_checked(folder, change, says):
-    import json
-
     tables.write_game(small(), folder / "head.csv")
     head = json.loads((folder / "head.csv.json").read_text())
     (folder / "head.csv.json").write_text(json.dumps(head | change))
@@ -267,10 +257,7 @@ def test_a_policy_over_a_game_takes_what_belonged_to_the_game(folder):
 
 
 def test_labels_that_look_alike_are_refused(folder):
-    game = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [[1, "1"]], reward=lambda t, s, a: 0, horizon=1, initial=0,
-        outcomes=lambda t, s, a: [(1.0, 0, None)],
-    )  # fmt: skip
+    game = solo(lambda t, s, a: [(1.0, s, None)], horizon=1, actions=(1, "1"), budget=None)
     with pytest.raises(ace.InvalidGame, match="1 and '1' look alike"):
         tables.write_game(game, folder / "alike.csv")
     assert not (folder / "alike.csv").exists()
@@ -314,27 +301,6 @@ def test_a_policy_comes_back_with_the_same_play(folder, ending, game):
     again = folder / "again.policy"
     back.save(again)
     same_play(game, back, ace.Policy.load(again))
-
-
-@pytest.mark.parametrize("name", ["intersection", "medium_access"])
-@pytest.mark.parametrize("engine", [ace.LocalEngine(), ace.LocalEngine(dense=False), ace.ReferenceEngine()])
-def test_nash_policies_come_back_as_products(folder, name, engine):
-    game = ace.catalog.get(name)
-    policy = ace.solve(game, ace.Nash(), engine=engine).policy
-    tables.write_policy(policy, folder / "nash.csv")
-    back = tables.read_policy(folder / "nash.csv", game, ace.Nash())
-    same_play(game, policy, back, last_bit=False)
-    assert ace.verify(game, back, ace.Nash()).ok
-
-
-def test_a_policy_that_rounds_costs_needs_its_tracker(folder):
-    game = ace.catalog.get("drones")
-    solution = ace.solve(game, epsilon=1)
-    tables.write_policy(solution.policy, folder / "rounded.csv")
-    back = tables.read_policy(folder / "rounded.csv", game, solution.concept, tracker=solution.policy.tracker)
-    one, other = (ace.verify(game, p, solution.concept) for p in (solution.policy, back))
-    assert one.ok and other.ok
-    np.testing.assert_allclose(one.values, other.values)
 
 
 def test_a_policy_without_the_list_of_its_pairs_is_not_written(folder):
@@ -614,15 +580,8 @@ def test_the_program_exports_policies_games_and_nfg(tmp_path, monkeypatch):
 
 
 def test_a_table_changed_on_purpose_is_read_when_asked(tmp_path):
-    game = ace.MarkovGame.from_functions(
-        players=["rover"],
-        horizon=2,
-        initial=(0, "ok"),
-        budget={"fuel": 2},
-        actions=lambda t, state: [("go", "stay")],
-        outcomes=lambda t, state, action: [(1, state, {"fuel": action == ("go",)})],
-        reward=lambda t, state, action: [7 * (action == ("go",))],
-    )
+    going = {"initial": (0, "ok"), "reward": lambda t, s, a: 7 * (a == "x")}
+    game = solo(lambda t, s, a: [(1, s, {"fuel": a == "x"})], horizon=2, budget={"fuel": 2}, **going)
     path = tmp_path / "game.csv"
     tables.write_game(game, path)
     path.write_text(path.read_text().replace("7.0", "9.0"))

@@ -6,10 +6,8 @@ import json
 import zipfile
 
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.files import tables
 from damaged_files import rewritten
 from paying_games import paying_game
@@ -84,10 +82,3 @@ def test_a_newer_version_is_refused(files, name, tmp_path):
 def test_what_is_no_version_is_refused(files, name, version, tmp_path):
     with pytest.raises(ace.BadFile, match=r"version is .*, must be 1$"):
         load(with_version(files / name, tmp_path, version))
-
-
-def test_the_program_refuses_a_newer_version(files, tmp_path):
-    path = with_version(files / "solution.ace", tmp_path, 2)
-    shown = CliRunner().invoke(app, ["verify", str(path), "--json"])
-    assert shown.exit_code == 2
-    assert "upgrade it" in json.loads(shown.stdout)["message"]

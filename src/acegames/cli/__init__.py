@@ -15,7 +15,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -25,9 +25,8 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli import verbs_files, verbs_safety, verbs_solving
 from acegames.cli.game_options import unfolded
-from acegames.cli.phrases import in_option_words
 from acegames.cli.screen import Answer, err, escape, out, speaking, widen
-from acegames.errors import AceError, Infeasible, NoEquilibrium, TooLarge
+from acegames.errors import AceError, Infeasible, InvalidOption, NoEquilibrium, TooLarge
 from acegames.system.limits import MESSAGE
 
 USAGE_ERROR: Any = typer.BadParameter.__base__  # of click, wherever this version of typer has it
@@ -217,6 +216,48 @@ def _failed(error: Exception, verb: str, as_json: bool) -> int:
             print_json(verb, code, error_data(error, message))
             return code
     return complain(message, code)
+
+
+# -- errors of the library in the words of the command line
+
+
+TYPED = {
+    "solve with CE() or CCE()": "solve with --concept ce or --concept cce",
+    'Nash(backend="gambit") or Nash(backend="quantecon")': "--backend gambit or --backend quantecon",
+    "Nash(objective=None)": "--objective none",
+    "relative and rounding say how costs are rounded; give epsilon too": (
+        "--relative and --rounding say how costs are rounded; give --epsilon too"
+    ),
+    "bracket rounds costs by it (without rounding, solve(game) is exact)": (
+        "bracket rounds costs by it (`acegames solve` is exact without it)"
+    ),
+    "give outside=, the payoff there (one number, or one per player)": "give --outside, the payoff there",
+    "write them to a file of their own beside it (data=True)": "write them to a file of their own beside it (--data)",
+    "solve it and write what is faced at one place: stage_game(solution, t, state, spent).to_nfg(path)": (
+        "of a longer game, Python writes what is faced in one situation: "
+        "acegames.adapters.gambit.stage_game(solution, t, state, spent).to_nfg(path)"
+    ),
+}
+"""What the library advises in Python, and the same as it is typed in a shell."""
+
+OTHERWISE = {"constants": "-p", "budget": "--cost"}
+"""Arguments of `adapters.storm.read_model` that have another name in a shell."""
+
+
+def in_option_words(error: Exception, options: Collection[str]) -> Exception:
+    """Return the error, which names the options of the verb as they are typed."""
+    if not isinstance(error, AceError):
+        return error
+    message = str(error)
+    name, colon, rest = message.partition(":")
+    if isinstance(error, InvalidOption) and colon and name in options:
+        message = f"--{name.replace('_', '-')}:{rest}"
+    elif isinstance(error, InvalidOption) and colon and name in OTHERWISE and "cost" in options:
+        message = f"{OTHERWISE[name]}:{rest}"
+    for said, typed in TYPED.items():
+        message = message.replace(said, typed)
+    error.args = (message,)
+    return error
 
 
 app = typer.Typer(

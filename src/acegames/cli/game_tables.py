@@ -12,8 +12,7 @@ from rich.table import Column, Table
 
 import acegames as ace
 from acegames.cli.json_answers import by_label, game_data
-from acegames.cli.phrases import counted
-from acegames.cli.screen import Answer, escape, one_line, out, show_table
+from acegames.cli.screen import Answer, counted, escape, one_line, out, show_table
 from acegames.errors import InvalidOption
 from acegames.model.budgets import Holds, own_budget
 from acegames.model.checks import place, unknown
@@ -143,7 +142,7 @@ def _show_rows(game: ace.MarkovGame, layer: Layer, rows: list[tuple[int, int]]) 
             for p, after, cost, paid in _outcomes(game, layer, row):
                 there = "(same)" if after == game.states[s] else _label(after)
                 worth = first[1] if paid is None else _rewards(paid)
-                lines.append((first[0], worth, f"{p:.6g}", there, *map(_amount, cost)))
+                lines.append((first[0], worth, f"{p:.6g}", there, *(number(_plain(c)) for c in cost)))
                 first = ["", ""]
         costs = (f"{_label(c)} cost" for c in game.constraints)
         out.print()
@@ -156,10 +155,6 @@ def _rewards(amounts: list[float]) -> str:
 
 def _label(label: Any) -> str:
     return one_line(called(label))
-
-
-def _amount(cost: Any) -> str:
-    return cost.key if isinstance(cost, RandomCost) else number(plain(cost))
 
 
 _Outcome = tuple[float, Any, list[Fraction | RandomCost], list[float] | None]

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +23,7 @@ from acegames.cli.game_options import GameOptions as GameOptions
 from acegames.cli.game_options import Param as Param
 from acegames.cli.game_options import concepts, games, objectives, offered, solutions
 from acegames.cli.game_options import whole as whole
-from acegames.cli.phrases import counted, memory_text
-from acegames.cli.screen import warning_in_words, working
+from acegames.cli.screen import counted, memory_text, warning_in_words, working
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.errors import BadFile, InvalidOption, TooLarge
 from acegames.system import atomic, limits
@@ -228,44 +227,33 @@ def refuse_game(file: Path) -> None:
 
     if not file.exists() and str(file) not in ace.catalog.names():
         raise FileNotFoundError(f"{file}: no such file{nearest(str(file), _siblings(file))}")
-    if file.is_file() and (exported := _code(file)):
-        raise InvalidOption(
-            f"{file}: {exported}, not a solution or a policy file; give the solution that it was exported from"
-        )
-    if file.is_file() and _is_policy_table(file):
-        raise InvalidOption(
-            f"{file}: a table for other programs, not a policy file; give the solution that it was exported from, or a "
-            "policy file, which policy.save(FILE) writes in Python (where acegames.files.tables.read_policy reads such a table); "
-            f"if it holds a game, solve it: acegames solve {file} -o FILE"
-        )
-    if file.is_file() and _is_proof(file):
-        raise InvalidOption(
-            f"{file}: a proof, which the checker checks: python ace_check.py {file} "
-            "(`acegames prove SOLUTION -o PROOF --checker ace_check.py` writes the checker)"
-        )
+    if file.is_file() and (exported := _exported(file)):
+        raise InvalidOption(f"{file}: {exported}")
     if not file.exists() or holds_game(file):
         raise InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 
-def _code(file: Path) -> str | None:
-    """Return what a file is that only policies are exported to, such as a C header; else None."""
+def _exported(file: Path) -> str | None:
+    """Return what a file is that was made of a solution, and what to do; None for other files."""
     from acegames.files.formats import POLICY, format_of
 
     file_format = format_of(file)
-    return file_format.words if file_format is not None and file_format.kind == POLICY else None
-
-
-def _is_policy_table(file: Path) -> bool:
-    """Return whether a table is that of a policy; a game has its head in a file beside it (CSV)."""
-    from acegames.files.formats import format_of
-
-    file_format = format_of(file)
-    return file_format is not None and file_format.export_policy is not None and not Path(f"{file}.json").exists()
-
-
-def _is_proof(file: Path) -> bool:
+    if file_format is not None and file_format.kind == POLICY:
+        return f"{file_format.words}, not a solution or a policy file; give the solution that it was exported from"
+    # A table of a game has its head in a file beside it (CSV).
+    if file_format is not None and file_format.export_policy is not None and not Path(f"{file}.json").exists():
+        return (
+            "a table for other programs, not a policy file; give the solution that it was exported from, or a "
+            "policy file, which policy.save(FILE) writes in Python (where acegames.files.tables.read_policy reads such a table); "
+            f"if it holds a game, solve it: acegames solve {file} -o FILE"
+        )
     with open(file, "rb") as begun:
-        return begun.read(len(PROOF)) == PROOF
+        if begun.read(len(PROOF)) != PROOF:
+            return None
+    return (
+        f"a proof, which the checker checks: python ace_check.py {file} "
+        "(`acegames prove SOLUTION -o PROOF --checker ace_check.py` writes the checker)"
+    )
 
 
 def check_place(output: Path) -> None:
@@ -312,14 +300,9 @@ def wanted_concept(
     asked = read_concept(
         usual if kind is None else kind, "welfare" if objective is None else objective, game, floor, backend
     )
-    unsaid: dict[str, Any] = {}
-    if stored is not None and objective is None:
-        unsaid["objective"] = stored.objective
-    if isinstance(stored, Correlated) and type(asked) is type(stored) and floor is None:
-        unsaid["floor"] = stored.floor
-    if isinstance(stored, ace.Nash) and type(asked) is type(stored) and backend is None:
-        unsaid["backend"] = stored.backend
-    return replace(asked, **unsaid)
+    said = {"objective": objective, "floor": floor, "backend": backend}
+    like = ["objective"] if type(asked) is not type(stored) else [f.name for f in fields(asked)]
+    return replace(asked, **{name: getattr(stored, name) for name in like if stored is not None and said[name] is None})
 
 
 def _objective_of(text: str, players: dict[str, Any]) -> Any:

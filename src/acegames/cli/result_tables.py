@@ -16,8 +16,7 @@ from rich.text import Text
 
 import acegames as ace
 from acegames.cli.game_tables import budget_words
-from acegames.cli.phrases import counted, objective_text
-from acegames.cli.screen import escape, filled_bar, least_width, one_line, out, show_table
+from acegames.cli.screen import counted, escape, filled_bar, least_width, objective_text, one_line, out, show_table
 from acegames.model.arrays import Floats, Ints
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain

@@ -10,8 +10,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import game_names, games, offered
-from acegames.cli.phrases import counted
-from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
+from acegames.cli.screen import Answer, counted, err, escape, out, say_written, show_table, with_bar, working
 from acegames.errors import InvalidOption
 from acegames.system.machine import bytes_said
 

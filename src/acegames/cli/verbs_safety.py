@@ -11,8 +11,7 @@ from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.phrases import counted, duration, memory_text
-from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
+from acegames.cli.screen import Answer, counted, duration, escape, memory_text, out, say_written, with_bar, working
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 

@@ -13,8 +13,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import backends, offered, solutions
-from acegames.cli.phrases import counted
-from acegames.cli.screen import Answer, err, escape, out, say_written, show_table, with_bar, working
+from acegames.cli.screen import Answer, counted, err, escape, out, say_written, show_table, with_bar, working
 from acegames.errors import BadFile, InvalidOption
 from acegames.system import atomic
 from acegames.system.compiling import seconds_compiling

@@ -87,10 +87,10 @@ def write_policy(
     plain = plain_policy(policy, progress)
     if not data:
         _check_length(plain.numbers, path)
-    file = describe(plain, path) if data else None
+    file = DataFile.of(plain) if data else None
     text = "".join(header_parts(plain, chosen, file))
     if file is not None:
-        write_data(plain, file, path)
+        write_parts(data_path(path), file.content)
     write_text(path, text)
     return text.count("\n")
 
@@ -123,45 +123,28 @@ KIND, BYTE_ORDER, HEAD, ALIGNED = b"acepolic", 0x0102030405060708, 64, 8
 ENDING = ".bin"
 
 
-@dataclass(frozen=True)
-class ArrayPlace:
-    """Where an array lies in the file."""
-
-    offset: int
-    kind: str  # such as "i2": signed or unsigned (u) whole numbers, or floats (f), and their bytes
-    count: int
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """What a reader of the file must know."""
-
-    name: str  # without a folder
-    size: int
-    head: bytes
-    places: dict[str, ArrayPlace]
-
-
 def data_path(path: FilePath) -> Path:
     """Return the path of the data file that belongs to a header."""
     return Path(os.fspath(path)).with_suffix(ENDING)
 
 
-def describe(plain: PlainPolicy, path: FilePath) -> DataFile:
-    """Return the data file that belongs to the header at `path`."""
-    places, digest, end = dict[str, ArrayPlace](), hashlib.sha256(), HEAD
-    for name, array in plain.arrays.items():
-        places[name] = ArrayPlace(end, array.dtype.str[1:], array.size)
-        content = _padded(array)
-        digest.update(content)
-        end += len(content)
-    head = struct.pack("<8sqqq32s", KIND, BYTE_ORDER, end, 0, digest.digest())
-    return DataFile(data_path(path).name, end, head, places)
+@dataclass(frozen=True)
+class DataFile:
+    """A data file, and where each array begins in it."""
 
+    content: tuple[bytes, ...]  # its head, and each array
+    offsets: dict[str, int]
 
-def write_data(plain: PlainPolicy, file: DataFile, path: FilePath) -> None:
-    """Write the data file of the header at `path`, whole or not at all."""
-    write_parts(data_path(path), (file.head, *map(_padded, plain.arrays.values())))
+    @staticmethod
+    def of(plain: PlainPolicy) -> DataFile:
+        """Return the data file that holds the arrays of a policy."""
+        parts = {name: _padded(array) for name, array in plain.arrays.items()}
+        *offsets, size = HEAD + pointers([len(part) for part in parts.values()])
+        digest = hashlib.sha256()
+        for part in parts.values():
+            digest.update(part)
+        head = struct.pack("<8sqqq32s", KIND, BYTE_ORDER, size, 0, digest.digest())
+        return DataFile((head, *parts.values()), dict(zip(parts, map(int, offsets), strict=True)))
 
 
 def _padded(array: Array) -> bytes:
@@ -176,8 +159,6 @@ LONGEST = 4000  # bytes of a label: compilers need take 4095
 WIDTH = 100
 RULES = {"exact": 0, "down": 1, "up": 2, "ignored": 3}
 
-_TYPES = {f"{sign}{size}": f"{'u' * (sign == 'u')}int{8 * size}_t" for sign in "iu" for size in (1, 2, 4, 8)}
-_TYPES["f8"] = "double"
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 !#$%&'()*+,-./:;<=>@[]^_`{|}~")
 
 _MEANINGS = {
@@ -211,7 +192,7 @@ def header_parts(plain: PlainPolicy, name: str, data: DataFile | None = None) ->
             yield from _array(f"{name}_{array}", _MEANINGS[array], values)
         yield named(name, "\nstatic inline int name_ready(void) { return 1; }\n")
     else:
-        yield named(name, _opening(data))
+        yield named(name, _opening(plain, data))
     yield named(name, (files("acegames.files") / "lookup.h").read_text(encoding="utf-8")) + "\n#endif\n"
 
 
@@ -267,7 +248,7 @@ def _facts(plain: PlainPolicy, name: str, data: DataFile | None) -> Iterator[str
         "BUDGET_TIMES": 0 if budget is None else len(budget),
         "NO_BUDGET": NO_BOUND,
         "LARGEST": LARGEST,
-        **({} if data is None else {"DATA_BYTES": data.size}),
+        **({} if data is None else {"DATA_BYTES": sum(map(len, data.content))}),
     }
     texts = {"GAME": policy.game_digest, "CONCEPT": repr(policy.concept), "ACEGAMES": __version__}
     yield "#ifndef INT64_C\n#define INT64_C(number) number##LL\n#endif\n\n"
@@ -354,9 +335,13 @@ def _rule(unit: Fraction, rule: Rounding | None) -> tuple[int, float, int, int, 
     return RULES[rule.direction], nearest_float(rule.cell), lowest, share.numerator, share.denominator
 
 
+def _type(array: Array) -> str:
+    return "double" if array.dtype.kind == "f" else f"{array.dtype.name}_t"
+
+
 def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
     """Yield an array of the look-up, some lines at a time."""
-    yield f"/* {meaning} */\nstatic const {_TYPES[values.dtype.str[1:]]} {name}[] = {{\n"
+    yield f"/* {meaning} */\nstatic const {_type(values)} {name}[] = {{\n"
     flat = values.reshape(-1)
     for first in range(0, max(len(flat), 1), 2**14):
         line, lines = "   ", list[str]()
@@ -369,17 +354,15 @@ def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
     yield "};\n"
 
 
-def _opening(data: DataFile) -> str:
+def _opening(plain: PlainPolicy, data: DataFile) -> str:
     """Return the pointers that stand for arrays, and the function that sets them."""
-    lines = [
-        f"/* {_MEANINGS[name]} */\nstatic const {_TYPES[place.kind]} *name_{name} = NULL;\n"
-        for name, place in data.places.items()
-    ]
+    types = {name: _type(array) for name, array in plain.arrays.items()}
+    lines = [f"/* {_MEANINGS[name]} */\nstatic const {kind} *name_{name} = NULL;\n" for name, kind in types.items()]
     sets = [
-        f"    name_{name} = (const {_TYPES[place.kind]} *)(const void *)(bytes + {place.offset});\n"
-        for name, place in data.places.items()
+        f"    name_{name} = (const {kind} *)(const void *)(bytes + {data.offsets[name]});\n"
+        for name, kind in types.items()
     ]
-    head = ", ".join(map(str, data.head))
+    head = ", ".join(map(str, data.content[0]))
     return f"""{"".join(lines)}
 /* Take the arrays from the content of the data file, mapped or read to an address that is a multiple
    of 8, where it must stay. Returns 0 unless it is the file that was written with this header, and

@@ -39,11 +39,9 @@ class Format:
     load: Callable[..., MarkovGame] | None = None  # of the path, and of options where it takes them
     save: Callable[[MarkovGame, FilePath], object] | None = None  # `load` gives the same game back
     export: Callable[..., int] | None = None  # of a game; returns the number of lines
-    export_policy: Callable[[Policy, FilePath], int] | None = None
+    export_policy: Callable[..., int] | None = None  # calls `progress` now and then
     takes_options: bool = False  # `load` takes those of `adapters.storm.read_model`
-    takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
-    takes_progress: bool = False  # `export_policy` takes a `progress` callback
-    takes: tuple[str, ...] = ()  # what else `export_policy` takes, such as "name"
+    takes: tuple[str, ...] = ()  # what else `export` or `export_policy` takes, such as "name"
 
 
 def _write_nfg(game: MarkovGame, path: FilePath, outside: float | None = None) -> int:
@@ -57,7 +55,7 @@ def _read_nfg(path: FilePath) -> MarkovGame:
 FORMATS = [
     Format(endings_of.TEXT, "text", load=load_text, save=save_text),
     Format(endings_of.ARRAYS, "arrays", load=load_archive, save=save_archive),
-    Format(endings_of.GAMBIT, "one step, of Gambit", load=_read_nfg, export=_write_nfg, takes_outside=True),
+    Format(endings_of.GAMBIT, "one step, of Gambit", load=_read_nfg, export=_write_nfg, takes=("outside",)),
     Format(
         endings_of.TABLES,
         "tables",
@@ -65,18 +63,10 @@ FORMATS = [
         save=tables.write_game,
         export=tables.write_game,
         export_policy=tables.write_policy,
-        takes_progress=True,
     ),
     Format(endings_of.MODELS, "models of PRISM and Storm", load=storm.read_model, takes_options=True),
     Format(endings_of.SOLUTIONS, "solutions", kind=SOLUTION, load=load_archive),
-    Format(
-        endings_of.C_HEADER,
-        "a C header",
-        kind=POLICY,
-        export_policy=c_header.write_policy,
-        takes_progress=True,
-        takes=("name", "data"),
-    ),
+    Format(endings_of.C_HEADER, "a C header", kind=POLICY, export_policy=c_header.write_policy, takes=("name", "data")),
 ]
 
 
@@ -165,7 +155,7 @@ class Exporting(NamedTuple):
     """A game or a policy on its way to other programs."""
 
     what: str  # `GAME` or `POLICY`
-    write: Callable[[Any, OnProgress | None], int]  # of it; returns the number of lines
+    write: Callable[[Any, OnProgress | bool | None], int]  # of it; returns the number of lines
 
 
 def export_policy(
@@ -178,11 +168,7 @@ def export_policy(
             f"path {os.fspath(path)}: the ending must be one of {', '.join(endings('export_policy'))}"
             f"{'; policy.save(path) writes a policy file' if file_format is not None and file_format.kind == SOLUTION else ''}"
         )
-    options = _chosen_options(file_format, name=name, data=data)
-    writer: Any = file_format.export_policy
-    reporting = {"progress": progress} if file_format.takes_progress else {}
-    lines: int = writer(policy, path, **options, **reporting)
-    return lines
+    return _exporting(POLICY, file_format, path, "", name=name, data=data).write(policy, progress)
 
 
 def exporting(
@@ -210,31 +196,27 @@ def exporting(
         raise InvalidOption(f"-o {output}: such a file holds a policy, not a game; {hint}")
     if file_format is None or getattr(file_format, ability) is None:
         raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
-    if outside is not None and not file_format.takes_outside:
-        takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
-        raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
-    writer: Any = getattr(file_format, ability)
-    chosen = ({} if outside is None else {"outside": outside}) | _chosen_options(
-        file_format, "--", name=name, data=data
-    )
-
-    def write(written: Any, progress: OnProgress | None) -> int:
-        reporting = {"progress": progress} if file_format.takes_progress and not is_game else {}
-        with memory_guard("writing the table", tables.SMALLER):
-            lines: int = writer(written, output, **chosen, **reporting)
-            return lines
-
-    return Exporting(GAME if is_game else POLICY, write)
+    return _exporting(GAME if is_game else POLICY, file_format, output, "--", outside=outside, name=name, data=data)
 
 
-def _chosen_options(file_format: Format, dashes: str = "", **options: Any) -> dict[str, Any]:
-    """Return the options that were given; InvalidOption where the format does not take one."""
+def _exporting(what: str, file_format: Format, path: FilePath, dashes: str, **options: Any) -> Exporting:
+    """Return what writes the file; InvalidOption where the format does not take an option that is
+    given.
+    """
     chosen = {option: value for option, value in options.items() if value not in (None, False)}
     for option in chosen:
         if option not in file_format.takes:
             takers = [e for other in FORMATS if option in other.takes for e in other.endings]
             raise InvalidOption(f"{dashes}{option}: goes with a file that ends in {' or '.join(takers)}")
-    return chosen
+    writer: Any = file_format.export if what == GAME else file_format.export_policy
+
+    def write(written: Any, progress: OnProgress | bool | None) -> int:
+        reporting = {} if what == GAME else {"progress": progress}
+        with memory_guard("writing the table", tables.SMALLER):
+            lines: int = writer(written, path, **chosen, **reporting)
+            return lines
+
+    return Exporting(what, write)
 
 
 def looks_like_archive(path: FilePath) -> bool:

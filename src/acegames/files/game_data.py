@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -190,6 +190,11 @@ def labels_to_data(of: MarkovGame | Policy) -> dict[str, list[Any]]:
 def read_labels(what: str, data: Any) -> tuple[Label, ...]:
     """Read the labels of one kind, each of which occurs once."""
     return check_labels(what, labels_from_data(what, data))
+
+
+def are_keys(labels: Iterable[Label]) -> bool:
+    """Return whether labels can be keys of a mapping in a file: every one is short text."""
+    return all(isinstance(label, str) and len(label) <= LONGEST_KEY for label in labels)
 
 
 # -- entries of a file -----------------------------------------------------------------------------

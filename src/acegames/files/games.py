@@ -26,8 +26,8 @@ from acegames.files.game_archive import (
 )
 from acegames.files.game_data import (
     BUDGET_KEYS,
-    LONGEST_KEY,
     Settings,
+    are_keys,
     check_file_horizon,
     in_order,
     labels_to_data,
@@ -128,7 +128,7 @@ def load_text(path: AnyPath) -> MarkovGame:
     probably not meant: see `rule_doubts`.
     """
     from acegames.files.rule_doubts import doubts_about
-    from acegames.files.yaml_json import parse, with_line
+    from acegames.files.yaml_json import lines_of_rules, parse, with_line
 
     text = read_text(path)
     document = parse(text, Path(path).suffix.lower())
@@ -143,7 +143,7 @@ def load_text(path: AnyPath) -> MarkovGame:
         raise InvalidGame(with_line(str(error), text, document)) from None
     doubts = [with_line(said, text, document) for said in odd_budget(document)]
     if tables is not None:
-        doubts += doubts_about(tables, text, document)
+        doubts += doubts_about(tables, document, lambda: lines_of_rules(text, document))
     for said in doubts:
         warnings.warn(f"{os.fspath(path)}: {said}", GameWarning, stacklevel=3)
     return game
@@ -260,8 +260,7 @@ def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
     """Return {label: entry} if every label is short text, as keys must be; else the list of
     entries.
     """
-    keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
-    return dict(zip(labels, entries, strict=True)) if keys else entries
+    return dict(zip(labels, entries, strict=True)) if are_keys(labels) else entries
 
 
 def _budget_to_data(game: MarkovGame) -> Any:

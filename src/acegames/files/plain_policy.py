@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,10 @@ def least_numbers(policy: Policy) -> int:
     """Return how many numbers the arrays of a policy have at least, without listing its
     situations.
     """
-    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    spaces, dims, _ = listing(policy)
     entries = sum(space.cells.number for space in spaces if space.cells is not None)
     boxes = sum(len(space.states) for space in spaces)
-    return entries * (1 + len(_dims(policy))) + boxes * (2 + 3 * len(policy.constraints))
+    return entries * (1 + len(dims)) + boxes * (2 + 3 * len(policy.constraints))
 
 
 def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPolicy:
@@ -70,20 +71,18 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
 
     Time and memory are linear in the number of situations, but for sorting those of one time.
     """
-    reached = policy.reached
-    sums = () if reached is None or reached.sums is None else reached.sums.of
-    keys = sorted({*_dims(policy), *sums})
-    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    spaces, dims, sums = listing(policy)
+    keys = sorted({*dims, *sums})
     numbers = [0 if space.cells is None else space.cells.number for space in spaces]
     teller = ProgressReporter(progress, "writing", policy.horizon, sum(numbers))
-    answers, parts = _Answers(), list[_TimeArrays]()
+    answers, parts = _Answers(), list[dict[str, Array]]()
     for t, number in enumerate(numbers):
-        parts.append(_part(policy, t, keys, answers))
+        parts.append(_part(policy, t, spaces[t], list(dims), keys, answers))
         teller.layer(number)
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _TimeArrays.__annotations__}
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     first = pointers(columns.pop("size"))
     every = {
-        "time": pointers([len(part.state) for part in parts]),
+        "time": pointers([len(part["state"]) for part in parts]),
         "state": columns.pop("state"),
         "first": first,
         "keys": np.array(keys, dtype=np.int64),
@@ -103,32 +102,25 @@ def smallest(array: Array) -> Array:
     return array.astype(next(x for x in types if np.iinfo(x).min <= low and high <= np.iinfo(x).max))
 
 
-def _space(policy: Policy, t: int) -> LayerSpace:
-    """Return the boxes that list the situations of one time."""
-    return policy.layers[t].space if policy.reached is None else policy.reached.layers[t]
+def listing(policy: Policy) -> tuple[list[LayerSpace], tuple[int, ...], tuple[int, ...]]:
+    """Return the boxes of each time that list its situations, the constraints that they count, and
+    those that follow from these.
+    """
+    reached = policy.reached
+    if reached is None:
+        return [layer.space for layer in policy.layers], policy.dims, ()
+    return list(reached.layers), reached.dims, () if reached.sums is None else reached.sums.of
 
 
-def _dims(policy: Policy) -> tuple[int, ...]:
-    """Return the constraints that the boxes of `_space` count."""
-    return policy.dims if policy.reached is None else policy.reached.dims
+def _part(
+    policy: Policy, t: int, space: LayerSpace, dims: list[int], keys: list[int], answers: _Answers
+) -> dict[str, Array]:
+    """Return the arrays of one time.
 
-
-@dataclass(frozen=True, eq=False)
-class _TimeArrays:
-    """The arrays of one time."""
-
-    state: Ints  # (B,)
-    size: Ints  # (B,) entries of each box
-    least: Array  # (B, M)
-    clip: Array  # (B, M)
-    most: Array  # (B, M)
-    spent: Array  # (E, K)
-    answer: Array  # (E,)
-
-
-def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeArrays:
-    space, dims, layer = _space(policy, t), list(_dims(policy)), policy.layers[t]
-    least, clip, most = _bounds(policy, t)
+    Of each box these are `state` and `size`, its number of entries, (B,), and `least`, `clip` and
+    `most`, (B, M); of each entry `spent`, (E, K), and `answer`, (E,).
+    """
+    layer, (least, clip, most) = policy.layers[t], _bounds(policy, t, space, dims)
     assert space.cells is not None
     state, spent_kept = space.spent(space.cells.listed(space.total))
     box = np.searchsorted(space.states, state)
@@ -145,18 +137,18 @@ def _part(policy: Policy, t: int, keys: list[int], answers: _Answers) -> _TimeAr
     size = np.bincount(box[order], minlength=len(space.states))
     there = size > 0
     number = answers.numbers(layer, state[order], pair[order])
-    bounds = [smallest(x[there]) for x in (least, clip, most)]
-    spent = smallest(total[order][:, keys])
-    return _TimeArrays(space.states[there], size[there], bounds[0], bounds[1], bounds[2], spent, smallest(number))
+    boxes = {"state": space.states[there], "size": size[there]}
+    bounds = {"least": smallest(least[there]), "clip": smallest(clip[there]), "most": smallest(most[there])}
+    return {**boxes, **bounds, "spent": smallest(total[order][:, keys]), "answer": smallest(number)}
 
 
-def _bounds(policy: Policy, t: int) -> tuple[Ints, Ints, Ints]:
+def _bounds(policy: Policy, t: int, space: LayerSpace, dims: list[int]) -> tuple[Ints, Ints, Ints]:
     """Return three bounds on what is spent in each box: the least, the amount below which it makes
     no difference, the most.
 
     In constraints that boxes do not count it makes no difference anywhere.
     """
-    space, answering, dims = _space(policy, t), policy.layers[t].space, list(_dims(policy))
+    answering = policy.layers[t].space
     at = np.minimum(np.searchsorted(answering.states, space.states), len(answering.states) - 1)
     least = np.maximum(space.least, answering.least[at])
     most = np.minimum(space.most, answering.most[at])
@@ -177,45 +169,27 @@ class _Answers:
     """The different distributions of a policy, each once, in the order in which they are met."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, int] = {}
-        self._joint: dict[tuple[int, ...], int] = {}
-        self._played: list[Ints] = []
-        self._prob: list[NDArray[np.float64]] = []
+        self._joint: dict[tuple[int, ...], int] = {}  # {joint action: its number}
+        self._known: dict[tuple[bytes, bytes], int] = {}  # {(numbers of joint actions, probabilities): the answer}
 
     def numbers(self, layer: PolicyLayer, state: Ints, pair: Ints) -> Ints:
         """Return the number of the answer at each pair of a layer."""
         _, first, again = np.unique(pair, return_index=True, return_inverse=True)
         ptr, row, prob = layer.strategies(state[first], pair[first])
         rows, where = np.unique(row, return_inverse=True)
-        joint = np.array([self._joint_number(tuple(a)) for a in layer.action[rows].tolist()], dtype=np.int64)
-        played, size = joint[where.reshape(-1)], np.diff(ptr)
-        answer = np.empty(len(size), dtype=np.int64)
-        for k in np.unique(size).tolist():
-            of = np.flatnonzero(size == k)
-            entry = ptr[of][:, None] + np.arange(k)
-            records = np.hstack([played[entry], prob[entry].view(np.int64)])
-            unique, which = np.unique(records, axis=0, return_inverse=True)
-            answer[of] = np.array([self._number(x) for x in unique], dtype=np.int64)[which.reshape(-1)]
-        return answer[again.reshape(-1)]
-
-    def _joint_number(self, action: tuple[int, ...]) -> int:
-        return self._joint.setdefault(action, len(self._joint))
-
-    def _number(self, record: Ints) -> int:
-        key = record.tobytes()
-        if key not in self._known:
-            self._known[key] = len(self._known)
-            played, bits = np.split(record, 2)
-            self._played.append(played)
-            self._prob.append(bits.view(np.float64))
-        return self._known[key]
+        joint = [self._joint.setdefault(tuple(action), len(self._joint)) for action in layer.action[rows].tolist()]
+        played = np.array(joint, dtype=np.int64)[where.reshape(-1)]
+        ways = ((played[begin:end].tobytes(), prob[begin:end].tobytes()) for begin, end in pairwise(ptr.tolist()))
+        answer = [self._known.setdefault(way, len(self._known)) for way in ways]
+        return np.array(answer, dtype=np.int64)[again.reshape(-1)]
 
     def arrays(self, players: int) -> dict[str, Array]:
         """Return the distributions that were met, as arrays."""
+        played = [np.frombuffer(played, dtype=np.int64) for played, _ in self._known]
         return {
-            "support": pointers([len(x) for x in self._played]),
-            "played": np.concatenate(self._played),
-            "probability": np.concatenate(self._prob),
+            "support": pointers([len(x) for x in played]),
+            "played": np.concatenate(played),
+            "probability": np.concatenate([np.frombuffer(prob) for _, prob in self._known]),
             "joint": np.array(list(self._joint), dtype=np.int64).reshape(-1, players),
         }
 

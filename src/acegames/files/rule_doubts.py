@@ -9,7 +9,8 @@ no states, it is a state of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Overlaps:
         self.rules, self.shape, self.horizon = rules, shape, horizon
         self.general = np.array([not any((r.times, r.states, *r.actions)) for r in rules], dtype=bool)
         self.seen: dict[str, Ints] = {}
-        self.sets: dict[tuple[int, ...], frozenset[int]] = {}
+        self.as_set: Callable[[tuple[int, ...]], frozenset[int]] = cache(frozenset)  # rules share sides
         self.overlaps: dict[tuple[int, int], Overlap] = {}
 
     def look(self, part: str, rule: Ints, counts: Ints, place: Ints, time: int) -> None:
@@ -76,22 +77,14 @@ class Overlaps:
         a, b = self.rules[inner], self.rules[outer]
         if b.times is not None and not _inside(a.times or ((0, self.horizon - 1),), b.times):
             return False
-        return all(own <= other for own, other in self._sides(a, b))
+        sides = zip((a.states, *a.actions), (b.states, *b.actions), self.shape, strict=True)
+        return all(other is None or self._covers(other, own, size) for own, other, size in sides)
 
-    def _sides(self, a: Rule, b: Rule) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
-        """Yield the states and actions of two rules wherever the second one names them; lengths
-        decide most.
-        """
-        for own, other, size in zip((a.states, *a.actions), (b.states, *b.actions), self.shape, strict=True):
-            if other is None:
-                continue
-            if (size if own is None else len(own)) > len(other):
-                yield frozenset((-1,)), frozenset()
-            elif own is not None:
-                yield self._set(own), self._set(other)
-
-    def _set(self, side: tuple[int, ...]) -> frozenset[int]:
-        return self.sets.setdefault(side, frozenset(side)) if side not in self.sets else self.sets[side]
+    def _covers(self, other: tuple[int, ...], own: tuple[int, ...] | None, size: int) -> bool:
+        """Return whether a side has all that another one names, or all that there is."""
+        if (size if own is None else len(own)) > len(other):  # decides most
+            return False
+        return own is None or self.as_set(own) <= self.as_set(other)
 
 
 def _inside(inner: Intervals, outer: Intervals) -> bool:
@@ -105,86 +98,55 @@ def _inside(inner: Intervals, outer: Intervals) -> bool:
 
 # -- sentences -------------------------------------------------------------------------------------
 
-Document = Mapping[str, Any]
 
+def doubts_about(tables: RuleTables, document: Mapping[str, Any], lines: Callable[[], list[int | None]]) -> list[str]:
+    """Return sentences about the rules.
 
-def doubts_about(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """Return sentences about the rules, each with the lines that it is about."""
+    Args:
+        tables: what the rules make, once `layers` was called.
+        document: the file.
+        lines: returns the line of each rule; asked only where there is something to say.
+    """
+    idle = [k for k in sorted(tables.adding_nothing) if not _speaks_of(tables.rules[k], tables.never_entered)]
+    # A file that lists its states means those it lists: games from arrays have such states.
+    lost = [] if tables.words.states_listed else sorted(tables.never_entered)
+    if not (tables.replaced.overlaps or lost or idle):
+        return []
+    line_of = lines()
+    named = [f"rule {k + 1}" + (f" (line {line})" if line else "") for k, line in enumerate(line_of)]
+    overlaps = list(tables.replaced.overlaps.values())
     return [
-        *_overlapping(tables, text, document),
-        *_never_entered(tables, text, document),
-        *_adding_nothing(tables, text, document),
+        *(_overlap_sentence(tables, overlap, named) for overlap in overlaps[:SHOWN]),
+        *([f"more rules overlap; {SHOWN} of these overlaps were named"] if len(overlaps) > SHOWN else []),
+        *(_never_entered(tables, s, document["rules"], line_of) for s in lost[:SHOWN]),
+        *([f"nothing leads to {len(lost):,} states in all; {SHOWN} of them were named"] if len(lost) > SHOWN else []),
+        *(f"{named[k]} adds to nothing: no outcome fits its `when`" for k in idle[:SHOWN]),
+        *([f"{len(idle)} rules add to nothing in all; {SHOWN} of them were named"] if len(idle) > SHOWN else []),
     ]
 
 
-def _named(text: str, document: Document, rules: Sequence[int]) -> list[str]:
-    """Return rules, counted from 0, as people call them."""
-    lines = _lines(text, document, rules)
-    return [f"rule {k + 1}" + (f" (line {line})" if line else "") for k, line in zip(rules, lines, strict=True)]
-
-
-def _lines(text: str, document: Document, rules: Sequence[int]) -> list[int | None]:
-    from acegames.files.yaml_json import lines_of_rules  # brings yaml, which archives do not need
-
-    return lines_of_rules(text, document, rules)
-
-
-def _overlapping(tables: RuleTables, text: str, document: Document) -> list[str]:
-    overlaps = tables.overlaps
-    named = _named(text, document, [k for overlap in overlaps for k in (overlap.lost, overlap.counts)])
-    pairs = zip(overlaps[:SHOWN], named[::2], named[1::2], strict=False)
-    sentences = [_overlap_sentence(tables, *pair) for pair in pairs]
-    more = [f"more rules overlap; {SHOWN} of these overlaps were named"] if len(overlaps) > SHOWN else []
-    return sentences + more
-
-
-def _overlap_sentence(tables: RuleTables, overlap: Overlap, lost: str, counts: str) -> str:
-    parts = " and ".join(overlap.parts)
+def _overlap_sentence(tables: RuleTables, overlap: Overlap, named: list[str]) -> str:
+    lost, counts, parts = named[overlap.lost], named[overlap.counts], " and ".join(overlap.parts)
     sums = {"outcomes": "cost: ...", "reward": "reward: ..."}
     added = ", ".join(sums[part] for part in overlap.parts if part in sums)
     help_ = f"; where both are to count, write `add: {{{added}}}`" if added else ""
     if overlap.everywhere:
         return f"{lost} has no effect on {parts}: {counts} is later and more general, and replaces it{help_}"
-    said = f"{lost} and {counts} overlap: at {tables.described(overlap)} the later one alone gives {parts}"
+    spot = tables.place(overlap.time, overlap.place)
+    said = f"{lost} and {counts} overlap: at {spot} the later one alone gives {parts}"
     return f"{said}{help_}; where one is to count, write a rule for the overlap alone"
 
 
-def _never_entered(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """Return sentences about states that play cannot enter, with the rule that names each first.
-
-    A file that lists its states means those it lists: games from arrays have such states.
-    """
-    if tables.words.states_listed:
-        return []
-    states, lost = tables.words.names.states, tables.never_entered
-    entered = {str(states[s]): states[s] for s in range(len(states)) if s not in tables.never_entered}
-    sentences = []
-    for s in sorted(lost)[:SHOWN]:
-        meant = did_you_mean(states[s], entered)
-        where = _line_of_state(tables, text, document, s)
-        sentences.append(f"{where}nothing leads to the state {states[s]!r}, and play does not begin there{meant}")
-    if len(lost) > SHOWN:
-        sentences.append(f"nothing leads to {len(lost):,} states in all; {SHOWN} of them were named")
-    return sentences
-
-
-def _line_of_state(tables: RuleTables, text: str, document: Document, state: int) -> str:
-    label = tables.words.names.states[state]
-    rule = next(k for k, raw in enumerate(document["rules"]) if label in mentioned_states([raw]))
-    (line,) = _lines(text, document, [rule])
-    return "" if line is None else f"line {line}: "
-
-
-def _adding_nothing(tables: RuleTables, text: str, document: Document) -> list[str]:
-    """Return sentences about rules that add to no outcome, except rules of states that play cannot
-    enter.
-    """
-    idle = [k for k in sorted(tables.adding_nothing) if not _speaks_of(tables.rules[k], tables.never_entered)]
-    named = _named(text, document, idle[:SHOWN])
-    more = [f"{len(idle)} rules add to nothing in all; {SHOWN} of them were named"] if len(idle) > SHOWN else []
-    return [f"{name} adds to nothing: no outcome fits its `when`" for name in named] + more
+def _never_entered(tables: RuleTables, state: int, raw_rules: list[Any], line_of: list[int | None]) -> str:
+    """Return a sentence about a state that play cannot enter, with the line that names it first."""
+    states = tables.words.names.states
+    entered = {str(label): label for s, label in enumerate(states) if s not in tables.never_entered}
+    line = line_of[next(k for k, raw in enumerate(raw_rules) if states[state] in mentioned_states([raw]))]
+    where, meant = "" if line is None else f"line {line}: ", did_you_mean(states[state], entered)
+    return f"{where}nothing leads to the state {states[state]!r}, and play does not begin there{meant}"
 
 
 def _speaks_of(rule: Rule, states: set[int]) -> bool:
+    """Return whether a rule names one of these states, which play cannot enter."""
     nexts = rule.add.nexts if rule.add is not None else None
     return not states.isdisjoint((*(rule.states or ()), *(nexts or ())))

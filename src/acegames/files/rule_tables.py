@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.files.rule_doubts import Overlap, Overlaps
+from acegames.files.rule_doubts import Overlaps
 from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
 from acegames.model.arrays import Bools, Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
@@ -98,22 +98,14 @@ class RuleTables:
         self.adding_nothing = {k for k, rule in enumerate(rules) if rule.add is not None}  # once `layers` was called
         self.never_entered: set[int] = set()  # states that nothing leads to, likewise
 
-    @property
-    def overlaps(self) -> list[Overlap]:
-        """The overlaps that are probably not meant, once `layers` has been called."""
-        return list(self.replaced.overlaps.values())
-
-    def described(self, overlap: Overlap) -> str:
-        """Return the place of an overlap, for people."""
-        return self._place(overlap.time, overlap.place)
-
     def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
 
         Raises:
             InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
-        applying = [self._applying(active) for active in self.groups]
+        always = [k for k, rule in enumerate(self.rules) if rule.times is None]
+        applying = [sorted([*always, *active]) for active in self.groups]
         tables = [self._table(rules, times[0]) for rules, times in zip(applying, self.groups.values(), strict=True)]
         drafts = [self._draft(table, rules) for table, rules in zip(tables, applying, strict=True)]
         reward = summed_floats(self.sums["reward"], self.reward_value, self.rules, [d.reward for d in drafts])
@@ -196,9 +188,6 @@ class RuleTables:
             groups.setdefault(key, []).extend(range(begin, end))
         return groups
 
-    def _applying(self, active: tuple[int, ...]) -> list[int]:
-        return sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
-
     def _table(self, applying: list[int], time: int) -> _RuleTable:
         covered = [np.empty(0, dtype=np.int64), *(self.places[k] for k in applying)]
         places, at = np.unique(np.concatenate(covered), return_inverse=True)
@@ -276,7 +265,8 @@ class RuleTables:
             parts.append(part)
         return parts[::-1]
 
-    def _place(self, t: int, code: int) -> str:
+    def place(self, t: int, code: int) -> str:
+        """Return a place as messages name it."""
         state, *acts = self._split(np.array(code))
         labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
         return place(t, self.words.names.states[int(state)], labels)
@@ -296,7 +286,7 @@ class RuleTables:
         if any(rule.add is not None for rule in self.rules):
             hint = "; rules that add need something to add to, such as a first rule with reward and next for all"
         said = f"no rule gives {' and '.join(missing)}, every legal joint action needs both"
-        raise InvalidGame(f"{self._place(t, code)}: {said}{hint}")
+        raise InvalidGame(f"{self.place(t, code)}: {said}{hint}")
 
 
 # -- sums of what rules add ------------------------------------------------------------------------

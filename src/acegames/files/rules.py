@@ -144,7 +144,7 @@ def _read_rule(number: int, raw: Any, words: Vocabulary) -> Rule:
         outcomes=None if outcomes is None else _outcomes(where, outcomes, words),
         reward=_reward(f"{where}: reward", raw["reward"], words) if "reward" in raw else None,
         legal=legal,
-        add=_added(f"{where}: add", raw["add"], _nexts(where, raw, words), words) if "add" in raw else None,
+        add=_added(where, raw["add"], when.get("next", WILD), words) if "add" in raw else None,
     )
     if not rule.parts and rule.add is None:
         raise InvalidGame(f"{where}: says nothing, give outcomes (or next, cost), reward, legal or add")
@@ -153,17 +153,14 @@ def _read_rule(number: int, raw: Any, words: Vocabulary) -> Rule:
     return rule
 
 
-def _nexts(where: str, raw: Mapping[str, Any], words: Vocabulary) -> tuple[int, ...] | None:
-    return _choice(f"{where}: when: next", "state", raw.get("when", {}).get("next", WILD), words.states)
-
-
-def _added(where: str, raw: Any, nexts: tuple[int, ...] | None, words: Vocabulary) -> Added:
+def _added(rule: str, raw: Any, nexts: Any, words: Vocabulary) -> Added:
+    leads, where = _choice(f"{rule}: when: next", "state", nexts, words.states), f"{rule}: add"
     check_keys(where, raw, ADD_KEYS)
     if not raw:
         raise InvalidGame(f"{where}: says nothing, give cost or reward")
     cost = _cost(f"{where}: cost", raw["cost"], words) if "cost" in raw else None
     reward = _reward(f"{where}: reward", raw["reward"], words, rest=0) if "reward" in raw else None
-    return Added(cost, reward, nexts)
+    return Added(cost, reward, leads)
 
 
 def _times(where: str, spec: Any, horizon: int) -> Intervals | None:

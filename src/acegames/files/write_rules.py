@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.files.game_data import LONGEST_KEY, write_cost
+from acegames.files.game_data import are_keys, write_cost
 from acegames.model.arrays import owners
 from acegames.model.game import Label, Layer, MarkovGame
 from acegames.model.numbers import exact
@@ -88,7 +88,10 @@ class _Writer:
         by_layers: dict[LayerSet, dict[str, Any]] = {}
         for (part, key), layers in parts.items():
             by_layers.setdefault(tuple(layers), {}).update(self.said(part, key))
-        return [{"when": self.when(place, layers), **said} for layers, said in sorted(by_layers.items())]
+        return [
+            {"when": self.when(place[0], layers, self.acting(place[1:])), **said}
+            for layers, said in sorted(by_layers.items())
+        ]
 
     def together(self, here: dict[Acts, tuple[Place, Parts]]) -> list[dict[str, Any]]:
         """Return rules that speak of all joint actions of a state at once; none where that
@@ -120,18 +123,15 @@ class _Writer:
                 adds.setdefault((layers, who), {}).update(amount)
             for acts, key in others.items():
                 exceptions.setdefault((layers, acts), {}).update(self.said(part, key))
-        rules = [{"when": self._when(state, layers), **said} for layers, said in sorted(first.items())]
-        for (layers, who), amount in adds.items():
-            rules.append({"when": {**self._when(state, layers), "action": self._acting(*who)}, "add": amount})
-        for (layers, acts), said in exceptions.items():
-            rules.append({"when": {**self._when(state, layers), "action": self._labels(acts)}, **said})
-        return rules
+        rules = [{"when": self.when(state, layers), **said} for layers, said in sorted(first.items())]
+        rules += [{"when": self.when(state, x, self.acting_alone(*who)), "add": y} for (x, who), y in adds.items()]
+        return rules + [{"when": self.when(state, x, self.acting(a)), **said} for (x, a), said in exceptions.items()]
 
-    def _acting(self, player: int, action: int) -> Any:
+    def acting_alone(self, player: int, action: int) -> Any:
         """Return a condition on the action of one player."""
         label = self.game.players[player]
         entry = _condition(self.game.actions[player][action])
-        if isinstance(label, str) and len(label) <= LONGEST_KEY:
+        if are_keys([label]):
             return {label: entry}
         return [entry if i == player else "*" for i in range(len(self.game.players))]
 
@@ -177,7 +177,7 @@ class _Writer:
 
     def _amounts(self, labels: Sequence[Label], amounts: Sequence[Fraction]) -> Any:
         written = [write_number(x) for x in amounts]
-        if not all(isinstance(label, str) and len(label) <= LONGEST_KEY for label in labels):
+        if not are_keys(labels):
             return written
         return {label: x for label, x in zip(labels, written, strict=True) if x != 0}
 
@@ -185,18 +185,18 @@ class _Writer:
         """Return what a rule says of a part."""
         return self.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
 
-    def when(self, place: Place, layers: LayerSet) -> dict[str, Any]:
-        return {**self._when(place[0], layers), "action": self._labels(place[1:])}
-
-    def _labels(self, acts: Acts) -> list[Any]:
+    def acting(self, acts: Acts) -> list[Any]:
+        """Return a condition on the actions of all players."""
         return [_condition(known[a]) for known, a in zip(self.game.actions, acts, strict=True)]
 
-    def _when(self, state: int, layers: LayerSet) -> dict[str, Any]:
-        condition = {"state": _condition(self.game.states[state])}
-        if len(layers) == len(self.game.layers):
-            return condition
-        spans = _spans(sorted(t for k in layers for t in self.game.times[k]))
-        return {"t": spans[0] if len(spans) == 1 else spans, **condition}
+    def when(self, state: int, layers: LayerSet, acting: Any = None) -> dict[str, Any]:
+        """Return a condition on a state, on the times of these layers and on actions."""
+        times: dict[str, Any] = {}
+        if len(layers) < len(self.game.layers):
+            spans = _spans(sorted(t for k in layers for t in self.game.times[k]))
+            times = {"t": spans[0] if len(spans) == 1 else spans}
+        actions = {} if acting is None else {"action": acting}
+        return {**times, "state": _condition(self.game.states[state]), **actions}
 
     def outcomes(self, key: Any) -> dict[str, Any]:
         if len(key) == 1 and key[0][0] == 1.0:
@@ -213,10 +213,8 @@ class _Writer:
 def additive(
     table: Mapping[Acts, tuple[Fraction, ...]], actions: Sequence[Sequence[Any]]
 ) -> tuple[Acts, dict[tuple[int, int], tuple[Fraction, ...]]] | None:
-    """Return a joint action and what each player's other actions add to its vector; None where
-    vectors are no such sums.
-
-    None where the vectors of some joint action are not such a sum.
+    """Return a joint action and what each player's other actions add to its vector; None where the
+    vector of some joint action is not such a sum.
     """
     zero = (0,) * len(actions)
 

@@ -11,10 +11,12 @@ costs nothing more. JSON is looked through as YAML, of which it is a part.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -26,6 +28,9 @@ from acegames.system.limits import DIGITS, NESTING
 from acegames.system.npz import strict_json
 
 LINE = 100
+
+Path = tuple[int, ...]
+"""Positions on the way down: the number of an entry of a mapping or of a list."""
 
 PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
 
@@ -83,13 +88,13 @@ def _whole(text: str) -> int:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        event = PARSER(text).get_event
-        event()  # the start of the stream
-        if isinstance(event(), yaml.StreamEndEvent):
+        reader = _Reader(text)
+        reader.event()  # the start of the stream
+        if isinstance(reader.event(), yaml.StreamEndEvent):
             return None
-        value = _value(event(), event, 0)
-        event()  # the end of the document
-        after = event()
+        value = reader.value(reader.event())
+        reader.event()  # the end of the document
+        after = reader.event()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         before = text.split("\n")[mark.line][: mark.column + 1] if mark and mark.line <= text.count("\n") else ""
@@ -104,27 +109,49 @@ def _parse_yaml(text: str) -> Any:
     return value
 
 
-def _value(node: Any, event: Callable[[], Any], depth: int) -> Any:
-    if isinstance(node, yaml.AliasEvent) or node.anchor is not None:
-        raise _wrong(node.start_mark, "anchors (&) and aliases (*) are not allowed; quote text that begins with these")
-    if node.tag is not None:
-        raise _wrong(node.start_mark, f"tags (!) are not allowed, found {node.tag!r}")
-    if depth > NESTING:
-        raise _wrong(node.start_mark, f"nested deeper than {NESTING} levels")
-    if isinstance(node, yaml.ScalarEvent):
-        return _scalar(node) if node.implicit[0] else node.value
-    if isinstance(node, yaml.SequenceStartEvent):
-        items = []
-        while not isinstance(item := event(), yaml.SequenceEndEvent):
-            items.append(_value(item, event, depth + 1))
-        return items
-    mapping: dict[Any, Any] = {}
-    while not isinstance(item := event(), yaml.MappingEndEvent):
-        key = _hashable(_value(item, event, depth + 1), item)
-        if key in mapping:
-            raise _wrong(item.start_mark, f"the key {show(key)} occurs twice in one mapping")
-        mapping[key] = _value(event(), event, depth + 1)
-    return mapping
+class _Reader:
+    """Builds the value of a document from its parser events, and notes the lines of its entries.
+
+    Args:
+        text: the document.
+        noted: whether to keep in `lines` where entries begin; messages alone ask for it.
+    """
+
+    def __init__(self, text: str, *, noted: bool = False) -> None:
+        self.event: Callable[[], Any] = PARSER(text).get_event
+        self.lines: dict[Path, int] | None = {} if noted else None
+
+    def value(self, node: Any, here: Path = ()) -> Any:
+        """Return the value that begins with this event."""
+        if isinstance(node, yaml.AliasEvent) or node.anchor is not None:
+            raise _wrong(
+                node.start_mark, "anchors (&) and aliases (*) are not allowed; quote text that begins with these"
+            )
+        if node.tag is not None:
+            raise _wrong(node.start_mark, f"tags (!) are not allowed, found {node.tag!r}")
+        if len(here) > NESTING:
+            raise _wrong(node.start_mark, f"nested deeper than {NESTING} levels")
+        if isinstance(node, yaml.ScalarEvent):
+            return _scalar(node) if node.implicit[0] else node.value
+        if isinstance(node, yaml.SequenceStartEvent):
+            return [self.value(item, there) for item, there in self._entries(yaml.SequenceEndEvent, here)]
+        mapping: dict[Any, Any] = {}
+        for item, there in self._entries(yaml.MappingEndEvent, here):
+            key = _hashable(self.value(item, there), item)
+            if key in mapping:
+                raise _wrong(item.start_mark, f"the key {show(key)} occurs twice in one mapping")
+            mapping[key] = self.value(self.event(), there)
+        return mapping
+
+    def _entries(self, end: type, here: Path) -> Iterator[tuple[Any, Path]]:
+        """Yield the first event of each entry of a list or a mapping, and the way to it."""
+        for number in itertools.count():
+            if isinstance(item := self.event(), end):
+                return
+            there = (*here, number)
+            if self.lines is not None:
+                self.lines[there] = item.start_mark.line + 1
+            yield item, there
 
 
 def _hashable(key: Any, node: Any) -> Any:
@@ -238,9 +265,6 @@ def _escaped(char: str) -> str:
 
 # -- lines that messages are about -----------------------------------------------------------------
 
-Path = tuple[int, ...]
-"""Positions on the way down: the number of an entry of a mapping or of a list."""
-
 _NUMBERED = re.compile(r"(rule|outcome) ([0-9]+)")
 _UNKNOWN = re.compile(r"unknown (?:key|constraint|player) (.+?)(?:, did you mean .*|, there are .*)?", re.DOTALL)
 _DUPLICATE = re.compile(r"duplicate rule, rule ([0-9]+)")
@@ -258,52 +282,21 @@ def with_line(message: str, text: str, document: Mapping[Any, Any]) -> str:
     return message if line is None else f"line {line}: {message}"
 
 
-def lines_of_rules(text: str, document: Mapping[Any, Any], numbers: Sequence[int]) -> list[int | None]:
-    """Return the lines in which rules begin; rules are counted from 0."""
-    return lines_of(text, [_down(document, "rules", k) for k in numbers])
+def lines_of_rules(text: str, document: Mapping[Any, Any]) -> list[int | None]:
+    """Return the line in which each rule begins."""
+    return lines_of(text, [_down(document, "rules", k) for k in range(len(document["rules"]))])
 
 
 def lines_of(text: str, paths: Sequence[Path]) -> list[int | None]:
     """Return the line of each path, counted from 1; None for the empty path and where there is
     none.
     """
-    lines: dict[Path, int] = {}
-    wanted = {path[:k] for path in paths for k in range(1, len(path) + 1)}
-    if wanted:
-        try:
-            event = PARSER(text).get_event
-            while isinstance(first := event(), (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
-                pass
-            _walk(first, event, (), wanted, lines)
-        except (yaml.YAMLError, RecursionError):  # JSON that is no YAML: then the message has no line
+    reader = _Reader(text, noted=True)
+    with contextlib.suppress(yaml.YAMLError, BadFile, RecursionError):  # JSON that is no YAML has no lines
+        while isinstance(first := reader.event(), (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
             pass
-    return [lines.get(path) for path in paths]
-
-
-def _walk(node: Any, event: Callable[[], Any], here: Path, wanted: set[Path], lines: dict[Path, int]) -> None:
-    end = {yaml.SequenceStartEvent: yaml.SequenceEndEvent, yaml.MappingStartEvent: yaml.MappingEndEvent}.get(type(node))
-    number = 0
-    while end is not None and len(lines) < len(wanted) and not isinstance(item := event(), end):
-        there = (*here, number)
-        if there in wanted:
-            lines[there] = item.start_mark.line + 1
-        if end is yaml.MappingEndEvent:
-            _skip(item, event)
-            item = event()
-        if there in wanted:
-            _walk(item, event, there, wanted, lines)
-        else:
-            _skip(item, event)
-        number += 1
-
-
-def _skip(node: Any, event: Callable[[], Any]) -> None:
-    depth = 0
-    while True:
-        depth += isinstance(node, yaml.CollectionStartEvent) - isinstance(node, yaml.CollectionEndEvent)
-        if not depth:
-            return
-        node = event()
+        reader.value(first)
+    return [(reader.lines or {}).get(path) for path in paths]
 
 
 def _path_of(message: str, document: Mapping[Any, Any]) -> Path:

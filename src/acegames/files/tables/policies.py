@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
+from acegames.files.plain_policy import listing
 from acegames.files.tables.csv_parquet import CHUNK, LabelFinder, TablePiece, label_cells, read_float
 from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
 from acegames.model.checks import show
@@ -59,35 +60,33 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
 
     TooLarge, before the first, where the policy does not list its pairs at some time.
     """
-    spaces = [_space(policy, t) for t in range(policy.horizon)]
-    teller = ProgressReporter(
-        progress, "writing", policy.horizon, sum(cells.number for space, _ in spaces if (cells := space.cells))
-    )
+    spaces, dims = _listing(policy)
+    numbers = [space.cells.number if space.cells else 0 for space in spaces]
+    teller = ProgressReporter(progress, "writing", policy.horizon, sum(numbers))
     states = objects(policy.states) if labels else label_cells("state", policy.states)
     actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
     amounts = [_amounts(policy, m) for m in range(len(policy.constraints))]
-    for t, (space, dims) in enumerate(spaces):
+    for t, space in enumerate(spaces):
         for state, total in _listed(policy, space, dims):
             ptr, action, prob = policy.lookup(t, state, total)
             pair = owners(ptr)
             spent = [own(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
-        teller.layer(space.cells.number if space.cells else 0)
+        teller.layer(numbers[t])
 
 
-def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
-    """Return the boxes of one time that list its pairs, and the constraints that they count."""
-    reached = policy.reached
-    space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
-    sums = () if reached is None or reached.sums is None else reached.sums.of
+def _listing(policy: Policy) -> tuple[list[LayerSpace], tuple[int, ...]]:
+    """Return the boxes of each time that list its pairs, and the constraints that they count."""
+    spaces, dims, sums = listing(policy)
     others = [m for m in range(len(policy.constraints)) if m not in (*dims, *sums)]
-    clipped = (space.least[:, others] < space.most[:, others]).any()
-    if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
-        raise TooLarge(
-            "the policy does not hold the list of its situations, which is too large, so they cannot be written"
-        )
-    return space, dims
+    for space in spaces:
+        clipped = (space.least[:, others] < space.most[:, others]).any()
+        if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
+            raise TooLarge(
+                "the policy does not hold the list of its situations, which is too large, so they cannot be written"
+            )
+    return spaces, dims
 
 
 def _listed(policy: Policy, space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
@@ -108,7 +107,7 @@ def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
     """Return a function from whole units to exact amounts: whole numbers, floats where exact, else
     text.
     """
-    spaces = [layer.space for layer in policy.layers] + list(policy.reached.layers if policy.reached else ())
+    spaces = [layer.space for layer in policy.layers] + listing(policy)[0]
     largest = max((int(np.abs(ends[:, m]).max(initial=0)) for s in spaces for ends in (s.least, s.most)), default=0)
     unit = policy.tracker.units[m]
     if unit.denominator == 1 and max(largest, 1) * unit < 2**62:
