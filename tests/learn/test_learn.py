@@ -227,10 +227,6 @@ def test_rewards_have_standard_errors():
     assert math.isnan(two.reward_error[0])
     assert one.ruled_out == pytest.approx(1 - 0.05 ** (1 / 3))
     assert one.ruled_out_together == pytest.approx(1 - (0.05 / 2) ** (1 / 3))
-    table = learn.estimate(RECORDS, **KNOWN).table()
-    assert table["samples"] == [3, 1]
-    assert table["p"] == ["a", "b"]
-    assert {len(column) for column in table.values()} == {2}
 
 
 def test_times_are_counted_apart_where_they_are_given():
@@ -372,7 +368,7 @@ def test_bounds_that_the_samples_contradict():
     with pytest.raises(ace.InvalidGame, match=r"state 's', action .*: the cost .*1/5.* was seen, worst_cost says"):
         learn.estimate(RECORDS, worst_cost=0.1, **KNOWN)
     with pytest.raises(ace.InvalidGame, match=r"worst_cost says it cannot occur"):
-        learn.explore(true_game(), samples_per_pair=30, rng=0, worst_cost=2)
+        learn.estimate(true_game(), samples_per_pair=30, rng=0, worst_cost=2)
     with pytest.raises(ace.InvalidGame, match=r"next state 'u' was seen, but possible_next does not list it"):
         learn.estimate(RECORDS, possible_next=lambda *a: ["s"], **KNOWN)
 
@@ -650,6 +646,8 @@ def test_a_learned_policy_is_kept_in_the_file_of_its_solution(tmp_path):
 def test_surprises_and_violations_are_reported():
     learned = risky([0, 1])
     policy = learned.policy(ace.solve(learned.game))
+    with pytest.raises(ace.InvalidOption, match=r"an environment or a generative model; estimate\(\) takes samples"):
+        learn.rollout(RECORDS, policy, episodes=4)
     dear = learn.rollout(lambda t, s, a, rng: (s, 5, [1.0]), policy, episodes=4, rng=0)
     assert dear.violations == 4
     assert len(dear.surprises) == 4
@@ -792,8 +790,7 @@ def test_the_bound_on_trouble_holds_in_random_games(stationary, games):
 def test_first_states_never_seen_count():
     """One episode in ten starts at b. Nothing costs anything: all that can go wrong is to start elsewhere."""
     start = {"a": 0.9, "b": 0.1}
-    still = {"outcomes": lambda t, s, a: [(1.0, s, 0)], "actions": lambda t, s: [("go",)], "horizon": 1}
-    env = OwnStart(true_game(initial=start, **still))
+    env = OwnStart(start)
     seen = [learn.estimate(env, episodes=20, rng=seed, **env.known) for seed in range(60)]
     bounds = [(len(x.tally.starts), x.support_of(ace.solve(x.game)).violation) for x in seen]
     assert {n for n, _ in bounds} == {1, 2}
@@ -811,12 +808,21 @@ def test_first_states_never_seen_count():
 
 
 class OwnStart:
-    """A game as an environment that does not say what it knows."""
+    """An environment of one step, in which only the start is drawn; it does not say what it knows."""
 
-    def __init__(self, game):
-        self.inner = learn.game_env(game)
-        self.reset, self.step, self.state = self.inner.reset, self.inner.step, self.inner.state
-        self.known = {"players": game.players, "horizon": game.horizon, "budget": {"effort": 4}, "actions": [("go",)]}
+    def __init__(self, chances):
+        self.chances = chances
+        self.known = {"players": ["me"], "horizon": 1, "budget": {"effort": 4}, "actions": [("go",)]}
+
+    def reset(self, seed):
+        self.at = np.random.default_rng(seed).choice(list(self.chances), p=list(self.chances.values())).item()
+        return {"me": self.at}, {"me": {}}
+
+    def state(self):
+        return self.at
+
+    def step(self, actions):
+        return {"me": self.at}, {"me": 1.0}, {"me": False}, {"me": True}, {"me": {"cost": {"effort": 0}}}
 
 
 def test_support_of_a_policy_speaks_of_what_it_plays():
@@ -1121,132 +1127,15 @@ def test_costs_that_no_convention_covers(costs, message):
         learn.estimate(env, episodes=1, rng=0, horizon=1, budget={"power": 9})
 
 
-def test_a_game_as_an_environment():
-    true = ace.catalog.get("intersection", horizon=3)
-    env = learn.game_env(true)
-    observations, infos = env.reset(seed=1)
-    assert observations == {"north": "dry", "east": "dry"}
-    seen = []
-    while env.agents:
-        observations, rewards, terminations, truncations, infos = env.step({"north": "dare", "east": "yield"})
-        seen.append((infos["east"]["cost"]["risk"], rewards["north"], any(terminations.values())))
-    assert all(truncations.values())
-    assert [x[1:] for x in seen] == [(7.0, False)] * 3
-    with pytest.raises(ace.InvalidOption, match="call reset"):
-        env.step({"north": "dare", "east": "yield"})
-    for action in (("dare", "wait"), "dare", None, 3, (["dare"], "yield")):
-        with pytest.raises(ace.InvalidOption, match="unknown legal joint action"):
-            env.model(0, "dry", action, np.random.default_rng(0))
+@pytest.mark.parametrize("action", [("dare", "wait"), "dare", None, 3, (["dare"], "yield")])
+def test_a_game_as_a_model_names_what_is_not_legal(action):
+    model = learn.game_model(ace.catalog.get("intersection", horizon=3))
+    with pytest.raises(ace.InvalidOption, match="unknown legal joint action"):
+        model(0, "dry", action, np.random.default_rng(0))
 
 
 def test_the_example_of_the_module():
     assert doctest.testmod(learn) == (0, 6)
-
-
-# -- exploration ------------------------------------------------------------------------------------------------
-
-
-def legal_pairs(game):
-    """Every (t, state, joint action) that can occur."""
-    return {
-        (t, game.states[s], game.joint_action(layer.action[r]))
-        for t, here in enumerate(ace.model.game.reachable_states(game)[:-1])
-        for layer in [game.layer(t)]
-        for s in np.flatnonzero(here)
-        for r in layer.rows(int(s))
-    }
-
-
-@pytest.mark.parametrize("name", ["intersection", "medium_access", "rendezvous", "corridor", "knapsack", "six_cycle"])
-@pytest.mark.parametrize("kind", [learn.game_env, learn.game_model])
-def test_exploration_covers_the_catalog(name, kind):
-    true = ace.catalog.get(name, **({"horizon": 6} if name == "corridor" else {}))
-    exploration = learn.explore(kind(true), rule_out=0.3, rng=0)
-    assert exploration.complete, str(exploration)
-    assert exploration.needed == learn.samples_needed(0.3) == 9
-    assert {key for key, n in exploration.empirical.counts.items() if n >= 9} == legal_pairs(true)
-    assert exploration.pairs == len(legal_pairs(true))
-    assert not exploration.empirical.unseen
-    assert "Coverage complete: " in str(exploration)
-    assert (exploration.episodes > 0) == (kind is learn.game_env)
-
-
-def test_planning_beats_playing_at_random():
-    true = ace.catalog.get("corridor")
-    planned = learn.explore(learn.game_env(true), samples_per_pair=1, rng=0)
-    assert planned.complete
-    random = learn.estimate(learn.game_env(true), episodes=planned.episodes, rng=0)
-    assert len(random.counts) < 0.8 * planned.pairs
-
-
-def test_exploration_says_what_it_did_not_cover():
-    true = ace.catalog.get("corridor")
-    exploration = learn.explore(learn.game_env(true), samples_per_pair=5, max_episodes=20, rng=0)
-    assert not exploration.complete
-    assert exploration.episodes == 20
-    assert exploration.lacking
-    assert all(n < 5 for n in exploration.lacking.values())
-    assert "Coverage NOT complete: " in str(exploration)
-    assert "Too few samples: t=" in str(exploration)
-    drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
-    assert not drawn.complete
-    assert drawn.empirical.tally.samples == 33
-    part = learn.explore(learn.game_env(true), samples_per_pair=5, coverage=0.5, rng=0)
-    assert part.complete
-    assert 0.5 <= part.covered < 1
-
-
-def test_exploration_reports_what_cannot_be_reached():
-    """The user says that play may start in 'rare', but it never does."""
-    true = true_game()
-    both = {"fresh": 0.5, "rare": 0.5}
-    exploration = learn.explore(
-        learn.game_env(true),
-        initial=both,
-        actions=[("rush", "walk")],
-        legal=lambda t, s, a: True,
-        samples_per_pair=3,
-        max_episodes=300,
-        rng=0,
-    )
-    assert not exploration.complete
-    assert set(exploration.lacking) == {(0, "rare", ("rush",)), (0, "rare", ("walk",))}
-    assert exploration.episodes == 300
-
-
-def test_exploration_waits_for_a_first_state_that_is_rare():
-    true = true_game(initial={"fresh": 0.97, "rare": 0.03}, horizon=2)
-    exploration = learn.explore(learn.game_env(true), rule_out=0.3, rng=0)
-    assert exploration.complete
-    assert exploration.empirical.tally.starts["rare"] >= 9
-    assert exploration.episodes > 9 / 0.06
-
-
-def test_exploration_is_seeded_and_pools_times():
-    true = ace.catalog.get("intersection")
-    one, two, other = (learn.explore(learn.game_env(true), samples_per_pair=4, rng=seed) for seed in (1, 1, 2))
-    assert one.empirical.counts == two.empirical.counts != other.empirical.counts
-    pooled = learn.explore(learn.game_env(true), samples_per_pair=4, stationary=True, rng=1)
-    assert pooled.complete
-    assert pooled.pairs == 8
-    assert pooled.episodes < one.episodes
-
-
-def test_exploring_an_environment_that_ends():
-    exploration = learn.explore(Ladder(), samples_per_pair=6, rng=0, **LADDER)
-    assert exploration.complete
-    assert all(state != END for _, state, _ in exploration.empirical.counts)
-
-
-def test_what_cannot_be_explored():
-    with pytest.raises(
-        ace.InvalidOption, match=r"must be an environment or a generative model; estimate\(\) takes samples"
-    ):
-        learn.explore(RECORDS, **KNOWN)
-    with pytest.raises(ace.InvalidOption, match="coverage: got 2"):
-        learn.explore(true_game(), coverage=2)
-    with pytest.raises(ace.InvalidOption, match="max_samples: got 0"):
-        learn.explore(true_game(), max_samples=0)
 
 
 def test_a_runner_draws_as_its_policy_says(monkeypatch):
@@ -1260,10 +1149,9 @@ def test_a_runner_draws_as_its_policy_says(monkeypatch):
     assert all(abs(drawn[a] / 4000 - p) < 0.03 for a, p in chances.items())
 
 
-@pytest.mark.parametrize("learns", [learn.estimate, learn.explore])
-def test_options_that_are_not_known_are_refused(learns):
-    with pytest.raises(TypeError, match="horizn"):
-        learns(learn.game_model(ace.catalog.get("intersection", horizon=2)), samples_per_pair=1, horizn=2)
+def test_options_that_are_not_known_are_refused():
+    with pytest.raises(TypeError, match="estimate: unknown argument 'horizn', did you mean 'horizon'"):
+        learn.estimate(learn.game_model(ace.catalog.get("intersection", horizon=2)), samples_per_pair=1, horizn=2)
 
 
 def test_a_legal_of_ones_own_is_added_to_that_of_the_game():

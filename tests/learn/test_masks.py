@@ -18,12 +18,12 @@ from turn_envs import Sticks, sticks_game, whose_pile
 SAID = {"horizon": 5, "state": whose_pile, "budget": {"effort": 5}}
 
 
-def test_turns_are_explored_within_their_masks():
+def test_turns_are_played_within_their_masks():
     """The environment refuses what its masks forbid; what is found is the game."""
-    exploration = learn.explore(Sticks(), samples_per_pair=1, rng=0, **SAID)
+    learned = learn.estimate(Sticks(), episodes=200, rng=0, **SAID)
     true = sticks_game(budget={"effort": 5})
-    assert exploration.complete and not exploration.empirical.unseen
-    legal = {(t, s, a) for t, s, a in exploration.empirical.counts}
+    assert not learned.unseen
+    legal = {(t, s, a) for t, s, a in learned.counts}
     assert legal == {
         (t, true.states[s], a)
         for t in range(5)
@@ -31,11 +31,9 @@ def test_turns_are_explored_within_their_masks():
         for a in true.legal(t, true.states[s])
         if true.states[s] != learn.END
     }
-    game = exploration.empirical.game
+    game = learned.game
     assert ace.solve(game).values == pytest.approx(ace.solve(true).values)
-    played = learn.rollout(
-        Sticks(), exploration.empirical.policy(ace.solve(game)), episodes=20, rng=0, state=whose_pile
-    )
+    played = learn.rollout(Sticks(), learned.policy(ace.solve(game)), episodes=20, rng=0, state=whose_pile)
     assert (played.violations, played.surprises) == (0, ()) and played.spent.max() <= 5
 
 
@@ -45,12 +43,12 @@ def test_masks_of_parallel_environments_are_heeded():
     assert {a for t, _, a in learned.counts if t == 0} == {(0, "(none)", "(none)"), (1, "(none)", "(none)")}
     assert {a for t, s, a in learned.counts if s == 1} == {("(none)", "(none)", 0), ("(none)", 0, "(none)")}
     assert not learned.unseen
-    pooled = learn.explore(env, samples_per_pair=1, rng=0, stationary=True, **said)
-    assert pooled.complete and {key.t for key in pooled.empirical.counts} == {None}
-    assert all(key.action.count("(none)") == 2 for key in pooled.empirical.counts)
+    pooled = learn.estimate(env, episodes=40, rng=0, stationary=True, **said)
+    assert not pooled.unseen and {key.t for key in pooled.counts} == {None}
+    assert all(key.action.count("(none)") == 2 for key in pooled.counts)
 
 
-def test_legal_is_what_some_mask_allowed_so_a_shield_makes_exploring_safe():
+def test_legal_is_what_some_mask_allowed_so_a_shield_makes_sampling_safe():
     game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": 6}, repeats=1)
     env = pz.shielded(Rovers(), ace.Shield(game), unsafe="error", infos="nested")
     spent = []
@@ -87,8 +85,8 @@ class Moody(Rovers):
 
 def test_a_policy_whose_action_is_masked_is_a_surprise():
     env = Moody()
-    learned = learn.explore(env, samples_per_pair=1, horizon=2, budget={"battery": 6}, rng=0)
-    policy = learned.empirical.policy(ace.solve(learned.empirical.game))
+    learned = learn.estimate(env, episodes=400, horizon=2, budget={"battery": 6}, rng=0)
+    policy = learned.policy(ace.solve(learned.game))
     assert not learn.rollout(env, policy, episodes=3, rng=0).surprises
     (first, _), *_ = policy.distribution(0, (0, 0), [0])
     env.forbidden = first
@@ -121,10 +119,3 @@ def test_what_does_not_fit_is_named():
         learn.estimate(Fickle(), episodes=2, **race)
     with pytest.raises(ace.InvalidOption, match=r"choose at once.*aec_to_parallel\(env\)"):
         learn.estimate(parallel_to_aec(Rovers()), episodes=1, horizon=2, rng=0)
-
-
-def test_unknown_options_are_named_by_the_public_function():
-    with pytest.raises(TypeError, match="explore: unknown argument 'episodes', did you mean 'max_episodes'"):
-        learn.explore(Rovers(), episodes=20)
-    with pytest.raises(TypeError, match="estimate: unknown argument 'budgets', did you mean 'budget'"):
-        learn.estimate(Rovers(), episodes=20, budgets={"battery": 6})

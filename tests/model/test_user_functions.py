@@ -237,17 +237,15 @@ def drawn(t, state, action, rng):
 
 def test_models():
     refuses("model", 4, lambda f: learn.estimate(f, samples_per_pair=1, **KNOWN))
-    refuses("model", 4, lambda f: learn.explore(f, samples_per_pair=1, **KNOWN))
     empirical = learn.estimate(drawn, samples_per_pair=1, **KNOWN)
     policy = empirical.policy(ace.solve(empirical.game))
     refuses("model", 4, lambda f: learn.rollout(f, policy, episodes=1))
     assert learn.rollout(drawn, policy, episodes=1).violations == 0
 
 
-@pytest.mark.parametrize("learns", [learn.estimate, learn.explore])
-def test_what_is_known_of_a_model(learns):
+def test_what_is_known_of_a_model():
     def call(**changed):
-        return learns(drawn, samples_per_pair=1, **{**KNOWN, **changed})
+        return learn.estimate(drawn, samples_per_pair=1, **{**KNOWN, **changed})
 
     refuses("actions", 2, lambda f: call(actions=f), ace.InvalidGame)
     refuses("legal", 3, lambda f: call(legal=f), ace.InvalidGame)
@@ -258,13 +256,15 @@ def test_what_is_known_of_a_model(learns):
 
 
 def test_environments_of_learners():
+    Rovers = pytest.importorskip("parallel_envs").Rovers
+
     def call(env=None, **changed):
-        return learn.estimate(env or learn.game_env(described()), episodes=2, **changed)
+        return learn.estimate(env or Rovers(), episodes=2, horizon=1, **changed)
 
     refuses("state", 2, lambda f: call(state=f))
     refuses("cost", 1, lambda f: call(cost=f))
     for name, wrong in (("reset", lambda: None), ("step", lambda: None)):
-        env = learn.game_env(described())
+        env = Rovers()
         setattr(env, name, wrong)
         with pytest.raises(ace.InvalidOption, match=rf"env\.{name}: takes \(\), but is called as"):
             call(env)

@@ -21,6 +21,7 @@ from acegames.model.random_costs import RandomCost
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
+from games import one_state
 
 F = Fraction
 
@@ -65,14 +66,14 @@ SOURCES = {
 
 def stream(cost, *, budget=0, horizon=1, initial="s"):
     """One player who can only go on."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1, s, cost(t) if callable(cost) else cost)],
-        reward=lambda t, s, a: [0.0],
-        budget=budget,
+    return one_state(
+        ["me"],
+        [("go",)],
+        lambda t, a: cost(t) if callable(cost) else cost,
+        lambda t, a: [0.0],
         horizon=horizon,
-        initial=initial,
+        budget=budget,
+        state=initial,
     )
 
 

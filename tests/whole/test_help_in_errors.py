@@ -36,7 +36,6 @@ def test_a_seed_is_given_as_rng(solution):
         "Solution.simulate": lambda: solution.simulate(episodes=1, seed=1),
         "Policy.start": lambda: solution.policy.start(seed=1),
         "estimate": lambda: ace.learn.estimate(game, samples_per_pair=1, seed=1),
-        "explore": lambda: ace.learn.explore(game, seed=1),
         "rollout": lambda: ace.learn.rollout(game, solution.policy, episodes=1, seed=1),
         "compare": lambda: ace.baselines.compare(game, seed=1),
     }

@@ -20,12 +20,12 @@ missed with probability (1-p)^N.
 from acegames.learn.confidence import PolicySupport, ruled_out, samples_needed
 from acegames.learn.empirical import Empirical, PairSupport
 from acegames.learn.env_protocol import END
-from acegames.learn.estimating import Exploration, estimate, explore
+from acegames.learn.estimating import estimate
 from acegames.learn.known import Known
 from acegames.learn.safe_policy import Episodes, SafePolicy, SafeRunner, rollout, safe_policy
-from acegames.learn.sources import GameEnv, GameModel, game_env, game_model
+from acegames.learn.sources import GameModel, game_model
 from acegames.learn.tally import Key
 
-__all__ = ["END", "Empirical", "Episodes", "Exploration", "GameEnv", "GameModel", "Key", "Known", "PairSupport"]
-__all__ += ["PolicySupport", "SafePolicy", "SafeRunner", "estimate", "explore", "game_env", "game_model"]
+__all__ = ["END", "Empirical", "Episodes", "GameModel", "Key", "Known", "PairSupport"]
+__all__ += ["PolicySupport", "SafePolicy", "SafeRunner", "estimate", "game_model"]
 __all__ += ["rollout", "ruled_out", "safe_policy", "samples_needed"]

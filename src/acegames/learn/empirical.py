@@ -110,7 +110,7 @@ class Empirical(Shown):
                 where = self.blind[0] if self.blind else (0, state)
                 raise InvalidGame(
                     f"{place(0, state)}: no play of {facts.horizon} steps from here is covered by samples (nothing was "
-                    f"sampled at {place(*where)}, for instance); sample more, or let learn.explore choose where"
+                    f"sampled at {place(*where)}, for instance); sample more"
                 )
         return MarkovGame.from_functions(
             players=facts.players,
@@ -128,7 +128,13 @@ class Empirical(Shown):
     @cached_property
     def unseen(self) -> tuple[Key, ...]:
         """Legal joint actions never sampled, of states that occurred; empty without `actions`."""
-        return tuple(key for key, n in self.tally.counts(self._reached).items() if not n)
+        legal = (
+            self.tally.key(t, s, a)
+            for t, here in enumerate(self._reached)
+            for s in here
+            for a in self.facts.to_sample(t, s)
+        )
+        return tuple(dict.fromkeys(key for key in legal if key not in self.tally.pairs))
 
     @cached_property
     def blind(self) -> tuple[tuple[int, Label], ...]:
@@ -153,18 +159,6 @@ class Empirical(Shown):
     def support_of(self, solution: Any) -> PolicySupport:
         """Return what the data says of the joint actions that a solution (or policy) can play."""
         return policy_support(self, self.policy(solution))
-
-    def table(self) -> dict[str, list[Any]]:
-        """Return `support` as columns, for a data frame."""
-        support, players = self.support, self.facts.players
-        columns: dict[str, list[Any]] = {name: [getattr(p, name) for p in support] for name in ("t", "state")}
-        columns |= {str(player): [p.action[i] for p in support] for i, player in enumerate(players)}
-        for name in ("samples", "outcomes", "ruled_out", "ruled_out_together"):
-            columns[name] = [getattr(p, name) for p in support]
-        for i, player in enumerate(players):
-            columns[f"reward_{player}"] = [p.reward[i] for p in support]
-            columns[f"reward_error_{player}"] = [p.reward_error[i] for p in support]
-        return columns
 
     def possible(self, t: int, state: Label, action: JointAction) -> PossibleOutcomes | None:
         """Return what the estimated game holds possible at a pair; None where nothing is known."""

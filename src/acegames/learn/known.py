@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, Offer, check_parallel
 from acegames.model.budgets import Budgets, read_budget
-from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show, unknown
+from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
@@ -153,27 +153,12 @@ def check_share(what: str, value: Any) -> float:
     return float(read_number(what, value, lambda x: 0 < x < 1, "a number between 0 and 1, both excluded"))
 
 
-# -- options of `estimate` and `explore`
-
-
-def read_known(function: str, own: Sequence[str], keywords: Mapping[str, Any]) -> Known:
-    """Return the options of a call, checked; TypeError for an unknown one names the function.
-
-    Args:
-        function: the public name of what was called.
-        own: names of the arguments that it has beside these options.
-        given: the options.
-    """
-    options = [option.name for option in fields(Known)]
-    for name in keywords:
-        if name not in options:
-            raise TypeError(f"{function}: {unknown('argument', name, [*own, *options])}")
-    return Known(**keywords).check()
+# -- options of `estimate`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of a game beside its samples: options of `estimate` and of `explore`.
+    """What is known of a game beside its samples: options of `estimate`.
 
     Args:
         players: one label per player; `possible_agents` of an environment by default.

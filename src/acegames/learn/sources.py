@@ -1,4 +1,4 @@
-"""Sources of samples: a generative model, an environment, or a known game that serves as either."""
+"""Sources of samples: a generative model, which a known game may be, or an environment."""
 
 from __future__ import annotations
 
@@ -174,48 +174,5 @@ class GameModel:
         return np.cumsum([chance for chance, *_ in drawn])[:-1].tolist(), outcomes
 
 
-class GameEnv:
-    """A known game as an environment with PettingZoo's parallel interface.
-
-    Every agent observes the state and is told all costs; `noise` is as in `GameModel`.
-    """
-
-    def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
-        self.model = GameModel(game, noise)
-        self.facts = self.model.facts
-        self.possible_agents = list(game.players)
-        self.agents: list[Label] = []
-
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Label], dict[Label, Any]]:
-        """Begin an episode."""
-        self._world, self.t = ModelWorld(self.model, self.facts.initial or {}), 0
-        self._world.reset(np.random.default_rng(seed))
-        self.agents = list(self.possible_agents)
-        return self._all(self.state()), {p: {} for p in self.agents}
-
-    def state(self) -> Label:
-        """Return the state of the game."""
-        return self._world.state
-
-    def step(self, actions: Mapping[Label, Label]) -> tuple[dict[Label, Any], ...]:
-        """Play one action per agent; the episode is truncated at the horizon."""
-        if not self.agents:
-            raise InvalidOption("the episode is over, or was never begun: call reset")
-        played = tuple(actions[p] for p in self.possible_agents)
-        next_state, cost, reward = self._world.step(self.t, played)
-        self.t += 1
-        done = self.t >= self.model.game.horizon
-        rewards = dict(zip(self.possible_agents, reward, strict=True))
-        infos = {p: {"cost": dict(cost)} for p in self.possible_agents}
-        self.agents = [] if done else self.agents
-        return self._all(next_state), rewards, self._all(False), self._all(done), infos
-
-    def _all(self, value: Any) -> dict[Label, Any]:
-        return dict.fromkeys(self.possible_agents, value)
-
-
 game_model = GameModel
 """A known game as a generative model, to try out learning; the same as `GameModel`."""
-
-game_env = GameEnv
-"""A known game as an environment, to try out learning; the same as `GameEnv`."""

@@ -102,15 +102,6 @@ class Tally:
             pairs = [self.at(t, s, a) for s in here for a in self.facts.to_sample(t, s)]
             here = {s: None for pair in pairs if pair is not None for s, _ in pair.outcomes}
 
-    def counts(self, reached: Iterable[Iterable[Label]]) -> dict[Key, int]:
-        """Return the number of samples of every legal pair of the states reached at each t."""
-        return {
-            self.key(t, s, a): self.count(t, s, a)
-            for t, here in enumerate(reached)
-            for s in here
-            for a in self.facts.to_sample(t, s)
-        }
-
     def initial(self) -> dict[Label, float]:
         """Return the initial distribution: as given, else as seen; unseen states count once."""
         if self.facts.initial is not None:
