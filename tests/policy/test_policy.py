@@ -21,7 +21,7 @@ from acegames import BadFile, InvalidOption, UnknownPair
 from acegames.model.numbers import exact
 from acegames.system import container
 from damaged_files import DAMAGES, behaves, contents, rewritten
-from games import one_state
+from games import one_state, pairs
 
 
 def chicken(horizon=3, budget=2, initial="road", player="red"):
@@ -61,11 +61,6 @@ def free():
 @pytest.fixture(scope="module")
 def mixed():
     return ace.solve(chicken(), ace.CE())
-
-
-def pairs(game):
-    found = ace.feasibility(game)
-    return [(t, s, c) for t in range(game.horizon) for s, c in found.states(t)]
 
 
 FEASIBLE = 25

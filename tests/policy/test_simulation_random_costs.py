@@ -21,14 +21,9 @@ from acegames.model.random_costs import RandomCost
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
-from games import one_state
+from games import ByFunction, one_state
 
 F = Fraction
-
-
-class Call:
-    def __init__(self, function):
-        self.distribution = function
 
 
 class Wave:
@@ -77,7 +72,7 @@ def stream(cost, *, budget=0, horizon=1, initial="s"):
     )
 
 
-GO = Call(lambda t, s, c: {("go",): 1.0})
+GO = ByFunction(lambda t, s, c: {("go",): 1.0})
 
 
 @pytest.mark.parametrize("name", SOURCES)

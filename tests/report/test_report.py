@@ -17,7 +17,7 @@ import acegames as ace
 from acegames.model.words import shown, spelled
 from acegames.policy.situations import View, stages
 from acegames.report import write_report
-from acegames.report.budget_view import InShell
+from acegames.report.budget_view import in_shell
 from acegames.report.chosen_situations import round_off
 from acegames.report.page import json_for_script
 from acegames.report.reasons import deviations
@@ -515,7 +515,7 @@ def test_the_name_is_said_once_and_hints_are_in_python_or_quoted_for_a_shell(mon
     monkeypatch.setattr("acegames.report.budget_view.MOST_PAIRS", 1)
     monkeypatch.setattr("acegames.report.budget_view.FRONTIER_PAIRS", 1)
     drones = ace.solve(ace.catalog.get("drones"))
-    shell = InShell(["s.ace"], ["my game.yaml"])
+    shell = in_shell(["s.ace"], ["my game.yaml"])
     spoken, typed = (collect(drones, episodes=5, rng=0, most=None, hints=hints)[0] for hints in (None, shell))
     assert spoken["curves"][0]["notes"][0].command == "solution.budget_curve('red battery')"
     named = ["acegames", "frontier", "my game.yaml"]
