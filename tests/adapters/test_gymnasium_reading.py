@@ -563,7 +563,7 @@ def test_every_door_names_the_other():
     pytest.importorskip("pettingzoo")
     with pytest.raises(ace.InvalidOption, match=r"acegames.adapters.pettingzoo.from_parallel_env reads it"):
         from_env(pz.parallel_env(ace.catalog.get("drones")), 3)
-    for door in (pz.from_parallel_env, ace.learn.estimate, ace.learn.explore):
+    for door in (pz.from_parallel_env, ace.learn.estimate):
         with pytest.raises(ace.InvalidOption, match=r"acegames.adapters.gymnasium.from_env reads it"):
             door(toy("FrozenLake"), horizon=3)
 

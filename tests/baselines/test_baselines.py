@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 import acegames as ace
 from acegames import baselines
+from games import one_state
 
 GAMES = ["intersection", "medium_access", "drones", "net_zero", "rendezvous", "knapsack", "corridor"]
 
@@ -111,14 +112,14 @@ def all_pure(game):
 
 
 def test_of_equally_good_policies_the_thriftier_one_is_taken():
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
+    game = one_state(
+        ["one"],
+        [("waste", "save")],
+        lambda t, a: 2 if a == ("waste",) else 1,
+        lambda t, a: [1.0],
         horizon=2,
-        initial="here",
         budget={"fuel": 5},
-        actions=lambda t, s: [("waste", "save")],
-        outcomes=lambda t, s, a: [(1, s, 2 if a == ("waste",) else 1)],
-        reward=lambda t, s, a: [1.0],
+        state="here",
     )
     average = baselines.expected_budgets(game)
     assert average.distribution(0, "here", 0) == {("save",): 1.0}
@@ -126,27 +127,21 @@ def test_of_equally_good_policies_the_thriftier_one_is_taken():
 
 
 def test_continuous_costs_count_by_their_mean():
-    game = ace.MarkovGame.from_functions(
-        players=["pilot"],
+    game = one_state(
+        ["pilot"],
+        [("fly", "glide")],
+        lambda t, a: stats.uniform(0.5, 1) if a == ("fly",) else 0,
+        lambda t, a: [float(a == ("fly",))],
         horizon=2,
-        initial="air",
         budget={"fuel": 1},
-        actions=lambda t, s: [("fly", "glide")],
-        outcomes=lambda t, s, a: [(1, s, stats.uniform(0.5, 1) if a == ("fly",) else 0)],
-        reward=lambda t, s, a: [float(a == ("fly",))],
+        state="air",
     )
     assert baselines.expected_budgets(game).value == pytest.approx(1.0)
 
 
 def test_budgets_that_no_average_keeps():
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
-        horizon=2,
-        initial="here",
-        budget={"fuel": 1},
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1, s, 1)],
-        reward=lambda t, s, a: [1.0],
+    game = one_state(
+        ["one"], [("go",)], lambda t, a: 1, lambda t, a: [1.0], horizon=2, budget={"fuel": 1}, state="here"
     )
     with pytest.raises(ace.Infeasible):
         baselines.expected_budgets(game)
@@ -218,14 +213,12 @@ def test_a_schedule_is_compared_at_its_tightest_time():
 
 @pytest.mark.parametrize(("budget", "cost", "pay"), [(1e-11, 2e-11, 1), (1, 2, 1e-8), (1e9, 2e9, 1e12), (1, 2, 1)])
 def test_averages_do_not_depend_on_the_units(budget, cost, pay):
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [("a", "b")],
-        outcomes=lambda t, s, a: [(1, s, {"x": cost if a == ("a",) else 0})],
-        reward=lambda t, s, a: [pay if a == ("a",) else 0],
+    game = one_state(
+        ["p"],
+        [("a", "b")],
+        lambda t, a: {"x": cost if a == ("a",) else 0},
+        lambda t, a: [pay if a == ("a",) else 0],
         budget={"x": budget},
-        horizon=1,
-        initial="s",
     )
     result = ace.baselines.expected_budgets(game)
     assert result.value == pytest.approx(pay / 2, rel=1e-6)
@@ -233,13 +226,12 @@ def test_averages_do_not_depend_on_the_units(budget, cost, pay):
 
 
 def test_spending_without_a_limit_is_the_most_of_all_times():
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [("a",)],
-        outcomes=lambda t, s, a: [(1, s, {"fuel": 5, "x": 0})],
-        reward=lambda t, s, a: [1],
-        budget={"fuel": float("inf"), "x": 3},
+    game = one_state(
+        ["p"],
+        [("a",)],
+        lambda t, a: {"fuel": 5, "x": 0},
+        lambda t, a: [1],
         horizon=4,
-        initial="s",
+        budget={"fuel": float("inf"), "x": 3},
     )
     assert "20 of no limit" in str(ace.baselines.compare(game, episodes=10))

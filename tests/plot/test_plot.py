@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from games import one_state
 from shares import some
 
 mpl.use("Agg")
@@ -175,14 +176,14 @@ def test_of_three_constraints_the_third_is_fixed():
 
 
 def test_maps_of_approximate_solutions_are_over_what_is_counted():
-    fine = ace.MarkovGame.from_functions(
-        players=["rover"],
+    fine = one_state(
+        ["rover"],
+        [("drive", "rest")],
+        lambda t, action: 0.7390851332151607 if action == ("drive",) else 0.1,
+        lambda t, action: [action == ("drive",)],
         horizon=4,
-        initial="field",
         budget={"battery": 2},
-        actions=lambda t, state: [("drive", "rest")],
-        outcomes=lambda t, state, action: [(1, "field", 0.7390851332151607 if action == ("drive",) else 0.1)],
-        reward=lambda t, state, action: [action == ("drive",)],
+        state="field",
     )
     solution = ace.solve(fine, epsilon=0.4)
     ax = ace.plot.value_map(solution, 1, "field")
@@ -239,14 +240,14 @@ def test_spending_of_rollouts(radio, tmp_path):
 
 
 def test_spending_of_a_solution_against_a_schedule():
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
+    game = one_state(
+        ["one"],
+        [("go", "stay")],
+        lambda t, a: int(a == ("go",)),
+        lambda t, a: [float(a == ("go",))],
         horizon=4,
-        initial="here",
         budget={"fuel": [1, inf, 2, 3]},
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1, s, int(a == ("go",)))],
-        reward=lambda t, s, a: [float(a == ("go",))],
+        state="here",
     )
     ax = ace.plot.spending(ace.solve(game), episodes=20)
     budget = data(ax, "budget")
@@ -421,14 +422,14 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch, chicken):
 
 
 def test_dollars_are_no_mathematics(tmp_path):
-    game = ace.MarkovGame.from_functions(
-        players=["$p", "q$"],
-        actions=lambda t, s: [("$a$", "b"), ("x",)],
-        outcomes=lambda t, s, a: [(1, s, {"$\\frac$": 1 if a[0] == "$a$" else 0, "y": 0})],
-        reward=lambda t, s, a: [a[0] == "$a$", 0],
-        budget={"$\\frac$": 2, "y": 1},
+    game = one_state(
+        ["$p", "q$"],
+        [("$a$", "b"), ("x",)],
+        lambda t, a: {"$\\frac$": 1 if a[0] == "$a$" else 0, "y": 0},
+        lambda t, a: [a[0] == "$a$", 0],
         horizon=3,
-        initial="$s",
+        budget={"$\\frac$": 2, "y": 1},
+        state="$s",
     )
     solution = ace.solve(game)
     for ax in (

@@ -18,6 +18,7 @@ from acegames.files import solution_file
 from acegames.policy.policy_file import check_layer
 from acegames.safety.cells import Cells, bits_of
 from acegames.system.container import read_archive
+from games import one_state
 from oracle import random_game
 
 
@@ -248,12 +249,14 @@ def written(rounded):
 
 
 def fine_game():
-    return ace.MarkovGame.from_functions(
-        players=["one"], horizon=2, initial="s", budget={"fuel": 1.7},
-        actions=lambda t, s: [["go", "stay"]],
-        outcomes=lambda t, s, a: [(1.0, s, 0.83 if a == ("go",) else 0.01)],
-        reward=lambda t, s, a: [float(a == ("go",))],
-    )  # fmt: skip
+    return one_state(
+        ["one"],
+        [["go", "stay"]],
+        lambda t, a: 0.83 if a == ("go",) else 0.01,
+        lambda t, a: [float(a == ("go",))],
+        horizon=2,
+        budget={"fuel": 1.7},
+    )
 
 
 def read_again(rounded=False, change=lambda header, arrays: None):
@@ -393,10 +396,7 @@ def test_values_of_what_was_played_are_compared(together, monkeypatch):
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_the_only_value_that_is_not_that_of_play_is_found(horizon):
     """One player in one situation per time; what comes first is changed."""
-    game = ace.MarkovGame.from_functions(
-        players=["one"], horizon=horizon, initial="s", budget=1, actions=lambda t, s: [["go", "stay"]],
-        outcomes=lambda t, s, a: [(1.0, s, 0)], reward=lambda t, s, a: [float(a == ("go",))],
-    )  # fmt: skip
+    game = one_state(["one"], [["go", "stay"]], lambda t, a: 0, lambda t, a: [float(a == ("go",))], horizon=horizon, budget=1)  # fmt: skip
     solution = ace.solve(game)
     rolled = ace.simulate(game, solution.policy, episodes=2, rng=0)
     solution_file.check_played(solution, rolled)

@@ -21,6 +21,7 @@ from acegames import BadFile, InvalidOption, UnknownPair
 from acegames.model.numbers import exact
 from acegames.system import container
 from damaged_files import DAMAGES, behaves, contents, rewritten
+from games import one_state, pairs
 
 
 def chicken(horizon=3, budget=2, initial="road", player="red"):
@@ -39,14 +40,13 @@ def chicken(horizon=3, budget=2, initial="road", player="red"):
 
 def tenths(horizon=3):
     """One player, a tenth per step of work, and a budget of three tenths."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
+    return one_state(
+        ["me"],
+        [("work", "rest")],
+        lambda t, a: {"fuel": 0.1 if a == ("work",) else 0},
+        lambda t, a: [float(a == ("work",))],
         horizon=horizon,
-        initial="s",
         budget={"fuel": 0.3},
-        actions=lambda t, s: [("work", "rest")],
-        outcomes=lambda t, s, a: [(1.0, "s", {"fuel": 0.1 if a == ("work",) else 0})],
-        reward=lambda t, s, a: [float(a == ("work",))],
     )
 
 
@@ -61,11 +61,6 @@ def free():
 @pytest.fixture(scope="module")
 def mixed():
     return ace.solve(chicken(), ace.CE())
-
-
-def pairs(game):
-    found = ace.feasibility(game)
-    return [(t, s, c) for t in range(game.horizon) for s, c in found.states(t)]
 
 
 FEASIBLE = 25
@@ -225,15 +220,7 @@ def answers(policy, t, state, spent):
 @pytest.mark.parametrize("budget", [7, 14, 100, math.inf])
 def test_what_no_play_spends_is_unknown(budget):
     """Costs 0, 3 or 7 at each of two steps: more than 7 or less than 0 after one of them, whatever the budget."""
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=2,
-        initial="s",
-        budget=[budget],
-        actions=lambda t, s: [(0, 3, 7)],
-        outcomes=lambda t, s, a: [(1.0, s, a[0])],
-        reward=lambda t, s, a: [float(a[0])],
-    )
+    game = one_state(["me"], [(0, 3, 7)], lambda t, a: a[0], lambda t, a: [float(a[0])], horizon=2, budget=[budget])
     policy = ace.solve(game).policy
     assert all(answers(policy, 1, "s", [c]) for c in (0, 3, 7))
     assert not any(answers(policy, 1, "s", [c]) for c in (-50, -1, 8, 50, 10**30))
@@ -408,14 +395,8 @@ def test_runner_refuses_a_joint_action_that_is_not_legal_here():
 
 def test_runner_tells_a_broken_budget_at_once():
     """Whoever goes twice breaks the budget, though the policy would not have gone."""
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda s: [["go", "stay"]],
-        outcomes=lambda s, a: [(1, s, int(a == ("go",)))],
-        reward=lambda s, a: 1.0,
-        horizon=3,
-        initial="s",
-        budget={"risk": 1},
+    game = one_state(
+        ["p"], [["go", "stay"]], lambda t, a: int(a == ("go",)), lambda t, a: 1.0, horizon=3, budget={"risk": 1}
     )
     runner = ace.solve(game).policy.start(0)
     runner.observe(("go",), {"risk": 1}, "s")
@@ -429,13 +410,12 @@ def test_runner_tells_a_broken_budget_at_once():
 @pytest.mark.parametrize("rounding", ["down", "up"])
 def test_runner_knows_what_rounding_allows(rounding):
     """Rounded down, three costs of 0.25 count as nothing and may exceed 0.6; rounded up, none is exceeded."""
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda s: [["go", "stay"]],
-        outcomes=lambda s, a: [(1, s, Fraction(1, 4) if a == ("go",) else 0)],
-        reward=lambda s, a: float(a == ("go",)),
+    game = one_state(
+        ["p"],
+        [["go", "stay"]],
+        lambda t, a: Fraction(1, 4) if a == ("go",) else 0,
+        lambda t, a: float(a == ("go",)),
         horizon=3,
-        initial="s",
         budget={"c": Fraction(3, 5)},
     )
     runner = ace.solve(game, epsilon=1.2, rounding=rounding).policy.start(0)  # cells of 0.4
@@ -468,14 +448,8 @@ def test_an_approximate_policy_takes_true_costs():
         solution.policy.start().observe(("work",), cost, "s")
     with pytest.raises(UnknownPair, match="possible are"):
         solution.policy.start().observe(("work",), 2.1, "s")
-    drawn = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda s: [["go"]],
-        outcomes=lambda s, a: [(1.0, s, stats.uniform(0.1, 0.5))],
-        reward=lambda s, a: 1.0,
-        horizon=3,
-        initial="s",
-        budget={"c": 1.9},
+    drawn = one_state(
+        ["p"], [["go"]], lambda t, a: stats.uniform(0.1, 0.5), lambda t, a: 1.0, horizon=3, budget={"c": 1.9}
     )
     policy = ace.solve(drawn, epsilon=0.5).policy
     for x in np.linspace(0.1, 0.6, 21)[1:-1]:

@@ -10,7 +10,7 @@ import pytest
 import acegames as ace
 from acegames.errors import BadFile
 from damaged_files import DAMAGES, behaves, contents, rewritten
-from games import crossing, pairs
+from games import crossing, one_state, pairs
 
 
 def test_strategies_multiply_to_the_distribution():
@@ -96,10 +96,13 @@ def test_records_that_are_no_strategies_are_refused(tmp_path, content, change):
 
 def test_records_that_leave_the_joint_actions_are_refused(tmp_path):
     """Two players who may only match: a product of two actions each is no set of legal joint actions."""
-    game = ace.MarkovGame.from_functions(
-        players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1), (0, 1)], legal=lambda t, s, a: a != (1, 1),
-        outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (a[1], a[0] - 0.5 * a[1]),
-    )  # fmt: skip
+    game = one_state(
+        ["a", "b"],
+        [(0, 1), (0, 1)],
+        lambda t, a: None,
+        lambda t, a: (a[1], a[0] - 0.5 * a[1]),
+        legal=lambda t, s, a: a != (1, 1),
+    )
     solution = ace.solve(game, ace.Nash(), engine=ace.ReferenceEngine())
     solution.policy.save(tmp_path / "p")
     arrays = {

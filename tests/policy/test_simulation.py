@@ -15,37 +15,21 @@ import oracle
 from acegames import CE
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import simulate
-
-
-class Call:
-    def __init__(self, function):
-        self.distribution = function
-
-
-def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0):
-    return MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("x", "y")],
-        outcomes=lambda t, s, a: outcomes(t, s, a[0]),
-        reward=lambda t, s, a: [reward(t, s, a[0])],
-        budget=budget,
-        horizon=horizon,
-        initial=initial,
-    )
+from games import ByFunction, solo
 
 
 def coin(t, s, a):
     return [(0.25, "heads", 1), (0.75, "s", 0)] if a == "x" else [(1.0, s, 0)]
 
 
-ALWAYS = Call(lambda t, s, c: {("x",): 1.0})
+ALWAYS = ByFunction(lambda t, s, c: {("x",): 1.0})
 
 
 def test_shapes_and_dtypes():
     game = MarkovGame.from_arrays(
         np.full((2, 2, 3, 2), 0.5), np.ones((2, 2, 3, 2)), np.ones((2, 2, 3, 4), dtype=int), [9] * 4, horizon=5
     )
-    rollouts = simulate(game, Call(lambda t, s, c: {(1, 2): 1.0}), episodes=7, rng=0)
+    rollouts = simulate(game, ByFunction(lambda t, s, c: {(1, 2): 1.0}), episodes=7, rng=0)
     assert rollouts.returns.shape == (7, 2)
     assert rollouts.spent.shape == (7, 5, 4)
     assert rollouts.spent.dtype == np.float64
@@ -78,7 +62,7 @@ def test_arrays_of_episodes_are_read_only():
 
 def test_same_seed_same_episodes():
     game = solo(coin, horizon=6, budget=9)
-    policy = Call(lambda t, s, c: {("x",): 0.5, ("y",): 0.5})
+    policy = ByFunction(lambda t, s, c: {("x",): 0.5, ("y",): 0.5})
     one, two = (simulate(game, policy, episodes=200, rng=3) for _ in range(2))
     other = simulate(game, policy, episodes=200, rng=np.random.default_rng(4))
     np.testing.assert_array_equal(one.action, two.action)
@@ -88,7 +72,7 @@ def test_same_seed_same_episodes():
 
 def test_frequencies_match_the_probabilities():
     game = solo(coin, horizon=2, budget=9, reward=lambda t, s, a: float(a == "x"), initial={"s": 0.4, "heads": 0.6})
-    policy = Call(lambda t, s, c: {("x",): 0.3, ("y",): 0.7} if s == "s" else {("x",): 0.9, ("y",): 0.1})
+    policy = ByFunction(lambda t, s, c: {("x",): 0.3, ("y",): 0.7} if s == "s" else {("x",): 0.9, ("y",): 0.1})
     rollouts = simulate(game, policy, episodes=200_000, rng=1)
     heads = game.states.index("heads")
     start = rollouts.state[:, 0] == heads
@@ -136,7 +120,7 @@ def test_costs_beyond_64_bits():
     huge = 10**30
     game = solo(lambda t, s, a: [(0.5, s, huge), (0.5, s, huge + 1)], horizon=2, budget=2 * huge + 1)
     asked = set()
-    rollouts = simulate(game, Call(lambda t, s, c: asked.add((t, c)) or {("x",): 1.0}), episodes=400, rng=0)
+    rollouts = simulate(game, ByFunction(lambda t, s, c: asked.add((t, c)) or {("x",): 1.0}), episodes=400, rng=0)
     assert 50 < rollouts.violations < 150
     assert asked == {(0, (0,)), (1, (huge,)), (1, (huge + 1,))}
     assert rollouts.spent[:, 0, 0].tolist() == [1e30] * 400
@@ -145,19 +129,19 @@ def test_costs_beyond_64_bits():
 def test_the_policy_is_asked_once_per_pair_in_user_units():
     game = solo(lambda t, s, a: [(0.5, s, Fraction(1, 3)), (0.5, s, 0)], horizon=2, budget=1)
     asked = []
-    simulate(game, Call(lambda t, s, c: asked.append((t, s, c)) or {("x",): 1.0}), episodes=500, rng=0)
+    simulate(game, ByFunction(lambda t, s, c: asked.append((t, s, c)) or {("x",): 1.0}), episodes=500, rng=0)
     assert sorted(asked) == [(0, "s", (0,)), (1, "s", (0,)), (1, "s", (Fraction(1, 3),))]
 
 
 def test_probability_zero_is_never_played():
     game = solo(coin, horizon=1, budget=1)
-    policy = Call(lambda t, s, c: {("z",): 0.0, ("x",): 0.0, ("y",): 1.0, ("w",): 0})
+    policy = ByFunction(lambda t, s, c: {("z",): 0.0, ("x",): 0.0, ("y",): 1.0, ("w",): 0})
     assert (simulate(game, policy, episodes=1000, rng=0).action == 1).all()
 
 
 def test_a_game_without_budgets():
     game = MarkovGame.from_arrays(np.ones((1, 2, 1)), np.array([[[0.0], [1.0]]]), horizon=2)
-    rollouts = simulate(game, Call(lambda t, s, c: {(1,): 1.0}), episodes=3, rng=0)
+    rollouts = simulate(game, ByFunction(lambda t, s, c: {(1,): 1.0}), episodes=3, rng=0)
     assert rollouts.spent.shape == (3, 2, 0)
     assert rollouts.violations == 0
     assert rollouts.returns.tolist() == [[2.0]] * 3
@@ -187,7 +171,7 @@ def test_episodes_must_be_a_positive_whole_number(episodes):
 )
 def test_malformed_answers_name_the_place(answer, words):
     with pytest.raises(ValueError, match=words) as error:
-        simulate(solo(coin, horizon=1, budget=1), Call(lambda t, s, c: answer), episodes=2)
+        simulate(solo(coin, horizon=1, budget=1), ByFunction(lambda t, s, c: answer), episodes=2)
     assert "t=0, state 's', spent (0,)" in str(error.value)
 
 
@@ -196,7 +180,7 @@ def test_an_undefined_pair_propagates():
         return {(0, "s"): {("x",): 1.0}}[t, s]
 
     with pytest.raises(KeyError):
-        simulate(solo(coin, horizon=2, budget=5), Call(only_start), episodes=10, rng=0)
+        simulate(solo(coin, horizon=2, budget=5), ByFunction(only_start), episodes=10, rng=0)
 
 
 # -- policies with `lookup` ----------------------------------------------------
@@ -220,7 +204,7 @@ class Spoiled(Single):
         self.states, self.actions, self.tracker, self.spoil = policy.states, policy.actions, policy.tracker, spoil
 
     def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
+        return super().distribution(t, state, spent)
 
     def lookup(self, t, state, total):
         return self.spoil(*self.policy.lookup(t, state, total))
@@ -302,5 +286,5 @@ def test_grouping_where_amounts_do_not_pack_into_64_bits():
         budget=[4 * big] * 6,
     )
     asked = []
-    simulate(game, Call(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), episodes=300, rng=0)
+    simulate(game, ByFunction(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), episodes=300, rng=0)
     assert len(asked) == len(set(asked)) == 1 + 2 + 3

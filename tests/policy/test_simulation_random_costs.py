@@ -21,13 +21,9 @@ from acegames.model.random_costs import RandomCost
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
+from games import ByFunction, one_state
 
 F = Fraction
-
-
-class Call:
-    def __init__(self, function):
-        self.distribution = function
 
 
 class Wave:
@@ -65,18 +61,18 @@ SOURCES = {
 
 def stream(cost, *, budget=0, horizon=1, initial="s"):
     """One player who can only go on."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1, s, cost(t) if callable(cost) else cost)],
-        reward=lambda t, s, a: [0.0],
-        budget=budget,
+    return one_state(
+        ["me"],
+        [("go",)],
+        lambda t, a: cost(t) if callable(cost) else cost,
+        lambda t, a: [0.0],
         horizon=horizon,
-        initial=initial,
+        budget=budget,
+        state=initial,
     )
 
 
-GO = Call(lambda t, s, c: {("go",): 1.0})
+GO = ByFunction(lambda t, s, c: {("go",): 1.0})
 
 
 @pytest.mark.parametrize("name", SOURCES)

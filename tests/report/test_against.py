@@ -10,6 +10,7 @@ import pytest
 
 import acegames as ace
 from acegames.report.write import collect
+from games import one_state
 
 
 def crossing(concept=None, **parameters):
@@ -129,17 +130,7 @@ def test_other_constraints_are_not_called_other_reservoirs(tmp_path):
     """Reservoirs differ only where a constraint of both games is one in one of them."""
 
     def burning(**budget):
-        return ace.solve(
-            ace.MarkovGame.from_functions(
-                players=["one"],
-                horizon=1,
-                initial="s",
-                budget=budget,
-                actions=lambda t, s: [("a",)],
-                outcomes=lambda t, s, a: [(1, "s", [1] * len(budget))],
-                reward=lambda t, s, a: [1],
-            )
-        )
+        return ace.solve(one_state(["one"], [("a",)], lambda t, a: [1] * len(budget), lambda t, a: [1], budget=budget))
 
     tank = ace.reservoir(5)
     for first, second, said in (
@@ -153,14 +144,13 @@ def test_other_constraints_are_not_called_other_reservoirs(tmp_path):
 
 def test_policies_that_round_differently_and_other_things_are_refused(tmp_path):
     def fine(epsilon):
-        game = ace.MarkovGame.from_functions(
-            players=["one"],
+        game = one_state(
+            ["one"],
+            [("a", "b")],
+            lambda t, a: 0.777 if a == ("a",) else 0.1,
+            lambda t, a: [a == ("a",)],
             horizon=2,
-            initial="s",
             budget={"risk": 2},
-            actions=lambda t, s: [("a", "b")],
-            outcomes=lambda t, s, a: [(1, "s", 0.777 if a == ("a",) else 0.1)],
-            reward=lambda t, s, a: [a == ("a",)],
         )
         return ace.solve(game, epsilon=epsilon)
 

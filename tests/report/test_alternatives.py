@@ -12,21 +12,20 @@ from acegames.concepts import CONCEPTS
 from acegames.policy.situations import View, stages
 from acegames.report.reasons import ANY, LESS, MORE, SAME, TIED, alternatives, best_deviations, deviations
 from acegames.report.write import collect
+from games import one_state
 from shares import examples
 
 
 def matrix(payoffs, legal=None, cost=None, budget=1):
     """One stage; payoffs[row][column] = (first, second)."""
     rows, columns = len(payoffs), len(payoffs[0])
-    return ace.MarkovGame.from_functions(
-        players=["row", "column"],
-        horizon=1,
-        initial="s",
+    return one_state(
+        ["row", "column"],
+        [tuple(range(rows)), tuple(range(columns))],
+        lambda t, a: cost(a) if cost else 0,
+        lambda t, a: payoffs[a[0]][a[1]],
         budget={"risk": budget},
-        actions=lambda t, s: [tuple(range(rows)), tuple(range(columns))],
         legal=legal or (lambda t, s, a: True),
-        outcomes=lambda t, s, a: [(1, s, cost(a) if cost else 0)],
-        reward=lambda t, s, a: payoffs[a[0]][a[1]],
     )
 
 

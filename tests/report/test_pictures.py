@@ -12,6 +12,7 @@ from acegames.catalog import picture_of
 from acegames.catalog._pictures import DRAWINGS
 from acegames.report.page import PNG, Pictures, file_name
 from acegames.report.write import collect
+from games import one_state
 
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><circle r='{}'/></svg>"
 
@@ -151,13 +152,5 @@ def test_the_pads_of_a_warehouse_are_where_it_has_them():
 
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_another_game_with_the_name_of_a_catalog_game_has_no_picture(name):
-    game = ace.MarkovGame.from_functions(
-        name=name,
-        players=["one"],
-        horizon=1,
-        initial="somewhere",
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1, s, None)],
-        reward=lambda t, s, a: [1],
-    )
+    game = one_state(["one"], [("go",)], lambda t, a: None, lambda t, a: [1], state="somewhere", name=name)
     assert picture_of(game) is None

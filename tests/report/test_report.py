@@ -17,12 +17,13 @@ import acegames as ace
 from acegames.model.words import shown, spelled
 from acegames.policy.situations import View, stages
 from acegames.report import write_report
-from acegames.report.budget_view import InShell
+from acegames.report.budget_view import in_shell
 from acegames.report.chosen_situations import round_off
 from acegames.report.page import json_for_script
 from acegames.report.reasons import deviations
 from acegames.report.summary import percent
 from acegames.report.write import collect
+from games import one_state
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
 
@@ -334,14 +335,13 @@ def test_long_labels_keep_the_page_small(tmp_path):
 
 
 def test_budgets_are_listed_with_the_tightest_first():
-    game = ace.MarkovGame.from_functions(
-        players=["rover"],
-        horizon=1,
-        initial="x",
+    game = one_state(
+        ["rover"],
+        [("go",)],
+        lambda t, a: [1, 0, -1, 9, 1, -4],
+        lambda t, a: [1],
         budget={"third": 3, "zero": 0, "debt": -1, "free": np.inf, "most": 1.25, "low": 0},
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1, s, [1, 0, -1, 9, 1, -4])],
-        reward=lambda t, s, a: [1],
+        state="x",
     )
     data, *_ = collect(ace.solve(game), episodes=5, rng=0, most=None)
     order = [data["constraints"][b["constraint"]] for b in data["summary"]["budgets"]]
@@ -349,15 +349,14 @@ def test_budgets_are_listed_with_the_tightest_first():
 
 
 def test_hostile_labels_do_not_get_into_the_markup(tmp_path):
-    game = ace.MarkovGame.from_functions(
-        name=HOSTILE,
-        players=[HOSTILE],
-        horizon=1,
-        initial=HOSTILE,
+    game = one_state(
+        [HOSTILE],
+        [(HOSTILE, "b")],
+        lambda t, a: 2 * (a[0] == "b"),
+        lambda t, a: [1],
         budget={HOSTILE: 1},
-        actions=lambda t, s: [(HOSTILE, "b")],
-        outcomes=lambda t, s, a: [(1, HOSTILE, 2 * (a[0] == "b"))],
-        reward=lambda t, s, a: [1],
+        state=HOSTILE,
+        name=HOSTILE,
     )
     ace.solve(game).report(tmp_path / "r.html", episodes=5)
     text = (tmp_path / "r.html").read_text()
@@ -371,15 +370,8 @@ def test_hostile_labels_do_not_get_into_the_markup(tmp_path):
 @pytest.mark.parametrize("label", ["\u202eabc\u2066", "]]><script>", "\x00\x1b[2J\u2029", "{{x}}${x}`\\", "<" * 20_000])
 def test_labels_that_turn_break_or_never_end(tmp_path, label):
     labels = [label, "b"]
-    game = ace.MarkovGame.from_functions(
-        name=label,
-        players=labels,
-        horizon=1,
-        initial=label,
-        budget={label: 1},
-        actions=lambda t, s: [labels, labels],
-        outcomes=lambda t, s, a: [(1, label, 0)],
-        reward=lambda t, s, a: [1, 0],
+    game = one_state(
+        labels, [labels, labels], lambda t, a: 0, lambda t, a: [1, 0], budget={label: 1}, state=label, name=label
     )
     ace.solve(game).report(tmp_path / "r.html", episodes=2)
     text = (tmp_path / "r.html").read_text()
@@ -474,15 +466,14 @@ def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(
 
 def test_reservoirs_are_told_by_their_levels():
     battery = ace.reservoir(6, start=4, reserve=[1, 1, 1, 2])
-    game = ace.MarkovGame.from_functions(
-        name="store",
-        players=["one"],
+    game = one_state(
+        ["one"],
+        [("go", "charge")],
+        lambda t, a: [2, 1, 1] if a == ("go",) else [-3, -1, 0],
+        lambda t, a: [a == ("go",)],
         horizon=4,
-        initial="s",
         budget={"battery": battery, "tank": ace.reservoir(3), "fuel": 9},
-        actions=lambda s: [("go", "charge")],
-        outcomes=lambda s, a: [(1, s, [2, 1, 1] if a == ("go",) else [-3, -1, 0])],
-        reward=lambda s, a: [a == ("go",)],
+        name="store",
     )
     data, _, _ = collect(ace.solve(game), episodes=50, rng=0, most=None)
     assert data["capacities"] == [6, 3, None] and data["start"] == [2, 0, 0]
@@ -524,7 +515,7 @@ def test_the_name_is_said_once_and_hints_are_in_python_or_quoted_for_a_shell(mon
     monkeypatch.setattr("acegames.report.budget_view.MOST_PAIRS", 1)
     monkeypatch.setattr("acegames.report.budget_view.FRONTIER_PAIRS", 1)
     drones = ace.solve(ace.catalog.get("drones"))
-    shell = InShell(["s.ace"], ["my game.yaml"])
+    shell = in_shell(["s.ace"], ["my game.yaml"])
     spoken, typed = (collect(drones, episodes=5, rng=0, most=None, hints=hints)[0] for hints in (None, shell))
     assert spoken["curves"][0]["notes"][0].command == "solution.budget_curve('red battery')"
     named = ["acegames", "frontier", "my game.yaml"]

@@ -12,6 +12,7 @@ import pytest
 
 import acegames as ace
 from chromium import MISSING, Chromium, find
+from games import one_state
 from shares import some
 
 pytestmark = pytest.mark.skipif(find() is None, reason=MISSING)
@@ -38,28 +39,28 @@ def three_budgets():
 def blanks():
     """Names with blanks, a state whose label looks like a condition, and one smallest budget."""
     costs = {"far": 2, "near": 1}
-    return ace.MarkovGame.from_functions(
-        name="blanks",
-        players=["one", "two"],
+    return one_state(
+        ["one", "two"],
+        [("far", "near")] * 2,
+        lambda t, a: [costs[a[0]], costs[a[1]], t == 1],
+        lambda t, a: [costs[a[0]], costs[a[1]]],
         horizon=3,
-        initial="x=1",
         budget={"fuel north": 4, "fuel south": 4, "noise": 5},
-        actions=lambda t, s: [("far", "near")] * 2,
-        outcomes=lambda t, s, a: [(1, "x=1", [costs[a[0]], costs[a[1]], t == 1])],
-        reward=lambda t, s, a: [costs[a[0]], costs[a[1]]],
+        state="x=1",
+        name="blanks",
     )
 
 
 def hostile():
-    return ace.MarkovGame.from_functions(
-        name=HOSTILE,
-        players=[HOSTILE, "you"],
+    return one_state(
+        [HOSTILE, "you"],
+        [(HOSTILE, "b"), ("c",)],
+        lambda t, a: 2 * (a[0] == "b"),
+        lambda t, a: [1, 2],
         horizon=2,
-        initial=HOSTILE,
         budget={HOSTILE: 1},
-        actions=lambda t, s: [(HOSTILE, "b"), ("c",)],
-        outcomes=lambda t, s, a: [(1, HOSTILE, 2 * (a[0] == "b"))],
-        reward=lambda t, s, a: [1, 2],
+        state=HOSTILE,
+        name=HOSTILE,
     )
 
 
@@ -106,15 +107,15 @@ def a_battery():
 
 
 def amounts(cost, budget, reward):
-    return ace.MarkovGame.from_functions(
-        name="amounts",
-        players=["rover"],
+    return one_state(
+        ["rover"],
+        [("go", "stay")],
+        lambda t, a: cost * (a[0] == "go"),
+        lambda t, a: [reward * (a[0] == "go")],
         horizon=2,
-        initial="field",
         budget={"fuel": budget},
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1, "field", cost * (a[0] == "go"))],
-        reward=lambda t, s, a: [reward * (a[0] == "go")],
+        state="field",
+        name="amounts",
     )
 
 

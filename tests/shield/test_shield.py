@@ -21,6 +21,7 @@ from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, Un
 from acegames.model.numbers import exact
 from acegames.safety import space
 from acegames.shield import shield_sets
+from games import one_state
 from products import check_maximal
 from shares import examples
 
@@ -52,14 +53,8 @@ def labels(game, indices):
 
 def two_players(safe, n=3):
     """One step, n actions each, in which exactly the given joint actions are safe."""
-    return ace.MarkovGame.from_functions(
-        players=["p", "q"],
-        horizon=1,
-        initial="s",
-        budget=0,
-        actions=lambda t, s: [range(n), range(n)],
-        outcomes=lambda t, s, a: [(1.0, "s", 0 if a in safe else 1)],
-        reward=lambda t, s, a: [0, 0],
+    return one_state(
+        ["p", "q"], [range(n), range(n)], lambda t, a: 0 if a in safe else 1, lambda t, a: [0, 0], budget=0
     )
 
 
@@ -183,15 +178,7 @@ def test_what_cannot_happen_does_not_count_and_what_hardly_can_does(chance, safe
 
 
 def test_rewards_are_never_read():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=3,
-        initial="s",
-        budget=2,
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1.0, s, a[0])],
-        reward=lambda t, s, a: 1e308,
-    )
+    game = one_state(["me"], [(0, 1)], lambda t, a: a[0], lambda t, a: 1e308, horizon=3, budget=2)
     with pytest.raises(InvalidGame):
         ace.solve(game)
     shield = ace.Shield(game)
@@ -201,14 +188,13 @@ def test_rewards_are_never_read():
 def test_schedules_debts_and_shared_budgets():
     """A budget that shrinks, a cost that gives back, one constraint for both players and one of a player's own."""
     cost = {"work": 2, "rest": 0, "refuel": -1}
-    game = ace.MarkovGame.from_functions(
-        players=["p", "q"],
+    game = one_state(
+        ["p", "q"],
+        [tuple(cost), tuple(cost)],
+        lambda t, a: {"both": cost[a[0]] + cost[a[1]], "q's": cost[a[1]]},
+        lambda t, a: [0, 0],
         horizon=3,
-        initial="s",
         budget={"both": [4, 3, 2], "q's": [2, 2, 2]},
-        actions=lambda t, s: [tuple(cost), tuple(cost)],
-        outcomes=lambda t, s, a: [(1.0, s, {"both": cost[a[0]] + cost[a[1]], "q's": cost[a[1]]})],
-        reward=lambda t, s, a: [0, 0],
     )
     shield, sets = shield_and_sets(game)
     assert len(sets) > 20
@@ -491,14 +477,13 @@ def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
 
 
 def test_units_of_amounts():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
+    game = one_state(
+        ["me"],
+        [(0, 1)],
+        lambda t, a: {"a": F(a[0], 3), "b": 0.1 * a[0]},
+        lambda t, a: 0,
         horizon=2,
-        initial="s",
         budget={"a": 1, "b": 2},
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1.0, s, {"a": F(a[0], 3), "b": 0.1 * a[0]})],
-        reward=lambda t, s, a: 0,
     )
     shield = ace.Shield(game)
     assert shield.units({"b": 0.2}).tolist() == [0, 2]
@@ -568,14 +553,13 @@ def test_rounding_up_never_breaks_a_budget_and_down_never_by_more_than_epsilon(s
 
 
 def test_continuous_costs_are_counted_as_they_are_rounded():
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
+    game = one_state(
+        ["me"],
+        [("idle", "run")],
+        lambda t, a: stats.uniform(0, 0.9) if a == ("run",) else 0,
+        lambda t, a: 0,
         horizon=4,
-        initial="s",
         budget={"heat": 2},
-        actions=lambda t, s: [("idle", "run")],
-        outcomes=lambda t, s, a: [(1.0, s, stats.uniform(0, 0.9) if a == ("run",) else 0)],
-        reward=lambda t, s, a: 0,
     )
     with pytest.raises(InvalidOption, match="drawn from"):
         ace.Shield(game)
@@ -897,14 +881,13 @@ def test_sets_that_do_not_fit_are_refused_before_room_is_made(monkeypatch):
 
 def test_situations_say_what_was_spent_of_every_constraint():
     """Also of those that cannot bind, and of a reservoir that is not full in the beginning."""
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
+    game = one_state(
+        ["p"],
+        [range(3)],
+        lambda t, a: {"free": 2 * a[0], "tank": 5 * a[0] - 5, "tight": a[0]},
+        lambda t, a: [0],
         horizon=3,
-        initial="s",
         budget={"free": math.inf, "tank": ace.reservoir(100, start=50), "tight": 4},
-        actions=lambda t, s: [range(3)],
-        outcomes=lambda t, s, a: [(1.0, s, {"free": 2 * a[0], "tank": 5 * a[0] - 5, "tight": a[0]})],
-        reward=lambda t, s, a: [0],
     )
     shield = ace.Shield(game)
     t, _, units = shield.situations(np.arange(shield.first[-1]))
@@ -915,14 +898,13 @@ def test_situations_say_what_was_spent_of_every_constraint():
 
 @pytest.mark.parametrize("players", [64, 70])
 def test_more_players_than_an_array_has_axes(players):
-    game = ace.MarkovGame.from_functions(
-        players=range(players),
+    game = one_state(
+        range(players),
+        [(0, 1), (0, 1), *[("on",)] * (players - 2)],
+        lambda t, a: a[0] + a[1],
+        lambda t, a: [0] * players,
         horizon=2,
-        initial="s",
         budget=3,
-        actions=lambda t, s: [(0, 1), (0, 1), *[("on",)] * (players - 2)],
-        outcomes=lambda t, s, a: [(1.0, s, a[0] + a[1])],
-        reward=lambda t, s, a: [0] * players,
     )
     shield = ace.Shield(game)
     assert [m.tolist() for m in shield.product(1, "s", 2)] == [[True, True], [True, False], *[[True]] * (players - 2)]

@@ -43,12 +43,12 @@ def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0, 
     )
 
 
-def one_state(players, actions, cost, reward, *, horizon=1, budget=None, **more):
+def one_state(players, actions, cost, reward, *, horizon=1, budget=None, state="s", **more):
     """Play that stays in one state: each player's own actions, cost(t, a) and reward(t, a)."""
     return ace.MarkovGame.from_functions(
         players=players,
         horizon=horizon,
-        initial="s",
+        initial=state,
         budget=budget,
         actions=lambda t, s: actions,
         outcomes=lambda t, s, a: [(1.0, s, cost(t, a))],

@@ -142,11 +142,11 @@ def report(
 
 def _hints(file: Path, game: str | None, output: Path, typed: list[str], said: dict[str, Any]) -> Any:
     """Return the words that made a page, as far as they differ from what is meant without them."""
-    from acegames.report.budget_view import InShell
+    from acegames.report.budget_view import in_shell
 
     usual = {"--episodes": EPISODES, "--seed": SEED}
     more = [str(x) for name, value in said.items() if value not in (None, usual.get(name)) for x in (name, value)]
-    return InShell([str(file), *more, *typed, "-o", str(output)], [str(file)] if game is None else [game, *typed])
+    return in_shell([str(file), *more, *typed, "-o", str(output)], [str(file)] if game is None else [game, *typed])
 
 
 def catalog(

@@ -249,7 +249,8 @@ def plane(
         raise InvalidOption("the game has no constraints, so there is no cumulative cost to draw over")
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
-    total = _reached(policy, t, policy.internals.state_numbers[state])
+    states, total = policy.internals.listed(t)
+    total = total[states == policy.internals.state_numbers[state]]
     if not len(total):
         raise UnknownPair(f"{place(t, state)}: this state is not reachable under feasible play at this time")
     fixed = _others(policy, axes, at or {})
@@ -269,21 +270,6 @@ def plane(
     labels = tuple(policy.constraints[m] for m in axes)
     amounts = tuple("spent" if own is None else "level" for own in reservoirs)
     return Plane(labels, amounts, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
-
-
-def _reached(policy: Policy, t: int, state: int) -> Ints:
-    """Return what can have been spent in a state at t, in whole units (Q, M)."""
-    space, dims = policy.layers[t].space, policy.dims
-    if policy.reached is not None:
-        space, dims = policy.reached.layers[t], policy.reached.dims
-    assert space.cells is not None
-    states, counted = space.spent(space.cells.listed(space.total))
-    counted = counted[states == state]
-    total = np.zeros((len(counted), len(policy.constraints)), dtype=np.int64)
-    total[:, list(dims)] = counted
-    if policy.reached is not None:
-        policy.reached.fill_sums(total)
-    return total
 
 
 def _others(policy: Policy, axes: list[int], at: Mapping[Label, Any]) -> dict[int, int]:

@@ -25,6 +25,7 @@ from acegames.model.user_functions import SEED, public
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.policy_file import count_pairs, in_file
 from acegames.policy.tracker import CostTracker, Possible, Spending
+from acegames.safety.cells import LayerSpace
 from acegames.system.display import Shown
 from acegames.system.progress import OnProgress
 
@@ -239,8 +240,7 @@ class Policy(Shown):
         return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        space = self.layers[t].space if self.reached is None else self.reached.layers[t]
-        occurs = space.has(self._state_numbers[state])
+        occurs = self.internals.boxes(t).has(self._state_numbers[state])
         return unreachable(t, state, spent, occurs=occurs, hint=self.tracker.hint(t))
 
     @cached_property
@@ -291,6 +291,26 @@ class PolicyInternals:
             q = int(np.flatnonzero(pair < 0)[0])
             raise policy._unknown(t, policy.states[int(state[q])], policy.tracker.spent(total[q].tolist()))
         return pair
+
+    def boxes(self, t: int) -> LayerSpace:
+        """Return the boxes of the situations that are listed at time t."""
+        reached = self.policy.reached
+        return self.policy.layers[t].space if reached is None else reached.layers[t]
+
+    def listed(self, t: int) -> tuple[Ints, Ints]:
+        """Return the situations of time t, state by state: states (Q,) and totals (Q, M).
+
+        Where the policy does not list totals that cannot bind any more, they are 0.
+        """
+        policy, reached, space = self.policy, self.policy.reached, self.boxes(t)
+        assert space.cells is not None
+        state, counted = space.spent(space.cells.listed(space.total))
+        total = np.zeros((len(state), len(policy.constraints)), dtype=np.int64)
+        if dims := list((reached or policy).dims):
+            total[:, dims] = counted
+        if reached is not None:
+            reached.fill_sums(total)
+        return state, total
 
     def flat_below(self, t: int) -> Ints:
         """Return totals (S, M) below which each constraint makes no difference to the answer.

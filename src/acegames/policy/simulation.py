@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.model.arrays import Floats, Ints, seal
+from acegames.model.arrays import Floats, Ints, number_rows, seal
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
@@ -242,7 +242,7 @@ class _PolicyQuestions:
 
     def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
         """Return the row that each episode plays at time t, (E,)."""
-        member, group = _groups(state, total)
+        _, member, group = np.unique(number_rows([state, *total.T]), return_index=True, return_inverse=True)
         state, total = state[member], total[member]
         ptr, row, prob = self._at_once(t, state, total) or self._one_by_one(t, state, total)
         return row[pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
@@ -274,23 +274,6 @@ class _PolicyQuestions:
         sums = np.add.reduceat(prob, ptr[:-1])
         fine = (row >= 0).all() and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
         return (ptr, row, prob) if fine else None
-
-
-def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
-    """Number equal (state, total) alike: one episode per number (G,), the number of each (E,)."""
-    key, size = state, int(state.max()) + 1
-    for column in total.T:
-        least, most = int(column.min()), int(column.max())
-        code, width = column - least, most - least + 1
-        if width >= 2**31:
-            code = np.unique(column, return_inverse=True)[1]
-            width = int(code.max()) + 1
-        if size * width >= 2**62:
-            key = np.unique(key, return_inverse=True)[1]
-            size = int(key.max()) + 1
-        key, size = key * width + code.astype(np.int64), size * width
-    _, member, group = np.unique(key, return_index=True, return_inverse=True)
-    return member, group
 
 
 def _has_lookup(policy: Any) -> bool:

@@ -19,7 +19,6 @@ from acegames.model.arrays import Bools, Floats, Ints, owners, spans
 from acegames.model.game import MarkovGame
 from acegames.model.words import shown
 from acegames.policy.policy import Policy
-from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice, lattice
 
 MOST_OUTCOMES = 1_000_000
@@ -60,26 +59,16 @@ class View:
 
         Where the policy does not list cumulative costs that cannot bind any more, one is listed.
         """
-        space, dims = self._space(t), (self.policy.reached or self.policy).dims
-        assert space.cells is not None
-        state, counted = space.spent(space.cells.listed(space.total))
+        space = self.policy.internals.boxes(t)
+        state, total = self.policy.internals.listed(t)
         at = np.searchsorted(space.states, state)
-        total = np.zeros((len(state), len(self.game.constraints)), dtype=np.int64)
-        if dims:
-            total[:, list(dims)] = counted
-        if self.policy.reached is not None:
-            self.policy.reached.fill_sums(total)
         return state, np.clip(total, space.least[at], space.most[at])
 
     def number(self, t: int) -> int:
         """Return how many situations of time t there are."""
-        cells = self._space(t).cells
+        cells = self.policy.internals.boxes(t).cells
         assert cells is not None
         return cells.number
-
-    def _space(self, t: int) -> LayerSpace:
-        reached = self.policy.reached
-        return self.policy.layers[t].space if reached is None else reached.layers[t]
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
         """Return the players' values in situations, (Q, N); NaN where not reachable in feasible

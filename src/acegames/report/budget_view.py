@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.budgets import has_schedule
@@ -47,7 +47,7 @@ def minimal(view: View, hints: Hints, progress: OnProgress | None = None) -> tup
         return None, Note("This game has no budgets.")
     pairs = count_pairs(view.policy.layers)
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
-        return None, Note(f"Left out: the solve had {pairs:,} stage games. {SHOWS}", hints.minimal())
+        return None, Note(f"Left out: the solve had {pairs:,} stage games. {SHOWS}", hints.minimal)
     try:
         return Frontier(view.counted, progress), Note("")
     except TooLarge as error:
@@ -110,53 +110,34 @@ def _curve(
 # -- what to type for more -------------------------------------------------------------------------
 
 
-class Hints(Protocol):
-    """Commands that can be copied from the page."""
-
-    def larger(self, most: int) -> str:
-        """Return a command that makes a page with so many situations."""
-
-    def minimal(self) -> str:
-        """Return a command that shows the minimal budgets."""
-
-    def curve(self, constraint: Label) -> str:
-        """Return a command that shows what the budget of this constraint is worth."""
-
-
 @dataclass(frozen=True)
-class InShell:
-    """Hints for a page that the program wrote."""
+class Hints:
+    """What can be copied from the page and typed for more than it shows."""
 
-    report: Sequence[str]  # the words after `acegames report` that made the page
-    game: Sequence[str]  # those that name its game
-
-    def larger(self, most: int) -> str:
-        """Return a command that makes a page with so many situations."""
-        return shlex.join(["acegames", "report", *self.report, "--most", str(most)])
-
-    def minimal(self) -> str:
-        """Return a command that shows the minimal budgets."""
-        return shlex.join(["acegames", "frontier", *self.game])
-
-    def curve(self, constraint: Label) -> str:
-        """Return a command that shows what the budget of this constraint is worth."""
-        return shlex.join(["acegames", "frontier", *self.game, "--curve", "--constraint", str(constraint)])
+    larger: Callable[[int], str]  # makes a page with so many situations
+    minimal: str  # shows the minimal budgets
+    curve: Callable[[Label], str]  # shows what the budget of this constraint is worth
 
 
-@dataclass(frozen=True)
-class InPython:
-    """Hints for a page that Python code made."""
+def in_shell(report: Sequence[str], game: Sequence[str]) -> Hints:
+    """Return commands, for a page that the program wrote.
 
-    path: str | None = None  # where the page was written
+    Args:
+        report: the words after `acegames report` that made the page.
+        game: those that name its game.
+    """
+    frontier = ["acegames", "frontier", *game]
+    return Hints(
+        larger=lambda most: shlex.join(["acegames", "report", *report, "--most", str(most)]),
+        minimal=shlex.join(frontier),
+        curve=lambda constraint: shlex.join([*frontier, "--curve", "--constraint", str(constraint)]),
+    )
 
-    def larger(self, most: int) -> str:
-        """Return code that makes a page with so many situations."""
-        return f"solution.report({'' if self.path is None else f'{self.path!r}, '}most={most})"
 
-    def minimal(self) -> str:
-        """Return code that shows the minimal budgets."""
-        return "acegames.feasibility(solution.game).minimal_budgets"
-
-    def curve(self, constraint: Label) -> str:
-        """Return code that shows what the budget of this constraint is worth."""
-        return f"solution.budget_curve({constraint!r})"
+def in_python(path: str | None = None) -> Hints:
+    """Return code, for a page that Python code made, and wrote to this path."""
+    return Hints(
+        larger=lambda most: f"solution.report({'' if path is None else f'{path!r}, '}most={most})",
+        minimal="acegames.feasibility(solution.game).minimal_budgets",
+        curve=lambda constraint: f"solution.budget_curve({constraint!r})",
+    )

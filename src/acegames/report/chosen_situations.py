@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import Ints, in_order, in_pair_order
+from acegames.model.arrays import Ints, in_order, in_pair_order, number_rows
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import SituationStage, View, stages
@@ -214,7 +214,7 @@ def _coarser(total: Ints, most: int) -> tuple[Ints, list[Ints] | None]:
     """
     if len(total) <= most or not total.shape[1]:
         return total, None
-    place = np.column_stack([_ranks(column) for column in total.T])
+    place = np.column_stack([number_rows([column]) for column in total.T])
     stride = max(2, int((len(total) / most) ** (1 / total.shape[1])))  # a smaller one leaves more
     while True:
         order, begins = in_order(list((place // stride).T))
@@ -236,19 +236,6 @@ def _in_amounts(view: View, ranges: list[Ints]) -> list[list[list[float]]]:
     for m, part in enumerate(ranges):
         lattice[: len(part), :, m] = part
     return [[[view.spent(x)[m] for x in lattice[k]] for k in range(len(part))] for m, part in enumerate(ranges)]
-
-
-def _ranks(column: Ints) -> Ints:
-    """Return the number of each amount among those that occur; sorted only where they lie far
-    apart.
-    """
-    above = column - column.min()
-    if int(above.max()) > 4 * len(column):
-        return np.searchsorted(np.unique(column), column)
-    occurs = np.zeros(int(above.max()) + 1, dtype=np.int64)
-    occurs[above] = 1
-    ranks: Ints = (np.cumsum(occurs) - 1)[above]
-    return ranks
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:

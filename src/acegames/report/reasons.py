@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.concepts import Concept
 from acegames.model.arrays import Bools, Floats, Ints, number_rows, owners
 from acegames.model.words import called, shown
 from acegames.numerics import NOISE, PROBABILITY_RENORMALISE, TIE
@@ -112,12 +111,6 @@ def objective_data(view: View) -> dict[str, Any] | None:
     return {"name": names[measure], "of": measure, "column": True} if measure else None
 
 
-def aims(concept: Concept, players: tuple[Any, ...], worth: Floats) -> Floats | None:
-    """Return the objective of each row of values (Q, N), larger is better; None without one."""
-    score: Floats | None = concept.score(worth, players)
-    return score
-
-
 def best_deviations(view: View, stage: SituationStage) -> tuple[Floats, Ints]:
     """Return each player's largest gain by leaving each entry, and the action that brings it, both
     (E, N).
@@ -154,7 +147,7 @@ def alternatives(
     worth = stage.worth[here]
     slack = TIE * np.ptp(worth, axis=0) + MANY_STEPS * NOISE * np.abs(worth).max(axis=0)
     gain, better = leaving[0][here], leaving[1][here]
-    own = aims(concept, players, np.vstack([worth, values]))
+    own: Floats | None = concept.score(np.vstack([worth, values]), players)
     gains: Bools = gain > slack
     said: list[list[Any]] = []
     for k, e in enumerate(here.tolist()):

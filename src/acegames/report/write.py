@@ -22,7 +22,7 @@ from acegames.policy.policy_file import count_pairs
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
 from acegames.report.against import check_comparable, check_counting, comparison, other_records
-from acegames.report.budget_view import Hints, InPython, Note, curves, frontier_data, minimal
+from acegames.report.budget_view import Hints, Note, curves, frontier_data, in_python, minimal
 from acegames.report.chosen_situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
 from acegames.report.page import Pictures, Render, json_for_script, page
 from acegames.report.reasons import objective_data
@@ -132,7 +132,7 @@ def write_report(
         most=most,
         render=render,
         against=against,
-        hints=hints or InPython(None if path is None else str(fspath(path))),
+        hints=hints or in_python(None if path is None else str(fspath(path))),
         progress=progress,
     )
     text = page(data)
@@ -176,7 +176,7 @@ def collect(
     progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
     """Return everything that the page shows, ready for JSON; `hints` say how to get more of it."""
-    hints = hints or InPython()
+    hints = hints or in_python()
     view, pictures = View.of(solution.game, solution.policy), Pictures(solution.game, render)
     other = None if against is None else _other(view, against)
     certificate = verify(view.game, view.policy, solution.concept, progress=progress)

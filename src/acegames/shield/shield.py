@@ -115,6 +115,8 @@ class Shield(Shown, Sealed):
     def of_actions(cls, agents: Any, *, horizon: int, price: Any, budget: Any, criterion: str = "largest") -> Shield:
         """Make the shield of an environment of which only the actions and their prices are known.
 
+        It is the shield of a game with one state, "(any state)", in which actions cost what they
+        are priced at.
 
         Args:
             agents: {agent: its actions}, each a number of actions, a Discrete space or a list of
@@ -132,19 +134,14 @@ class Shield(Shown, Sealed):
         Raises:
             InvalidOption, InvalidGame: an argument breaks a rule.
             Infeasible: even the cheapest actions exceed a budget.
-            TooLarge: there are more than a million joint actions, or steps.
+            TooLarge: there are more than a million joint actions, or steps, or too many cumulative
+                costs.
         """
-        from acegames.shield.priced_actions import ActionShield, least_cost, read_priced
+        from acegames.shield.priced_actions import read_priced
 
-        priced = read_priced(agents, horizon, price, budget)
-        game = priced.game
-        least = least_cost(lattice(game).costs(game.layers[0].cost))
-        shield: Shield = (
-            cls(game, criterion=criterion)
-            if least is None or any(game.reservoirs)
-            else ActionShield(game, least, criterion=criterion)
-        )
-        shield.idle = priced.idle
+        game, idle = read_priced(agents, horizon, price, budget)
+        shield = cls(game, criterion=criterion)
+        shield.idle = idle
         return shield
 
     @property
