@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import acegames as ace
+from acegames.model.numbers import exact
 
 
 class ByFunction:
@@ -19,9 +20,23 @@ class Changed:
 
     def __init__(self, policy, where, distribution):
         self.policy, self.where, self.answer = policy, where, distribution
+        self.tracker = getattr(policy, "tracker", None)
 
     def distribution(self, t, state, spent):
-        return self.answer if (t, state, spent) == self.where else self.policy.distribution(t, state, spent)
+        changed = (t, state, tuple(map(exact, spent))) == self.where
+        return dict(self.answer) if changed else self.policy.distribution(t, state, spent)
+
+
+class Table:
+    """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def distribution(self, t, state, spent):
+        key = (t, state, tuple(map(exact, spent)))
+        answer = self.table[key] if key in self.table else self.table[t, state]
+        return answer if isinstance(answer, dict) else {answer: 1.0}
 
 
 def pairs(game):
@@ -57,10 +72,18 @@ def one_state(players, actions, cost, reward, *, horizon=1, budget=None, **more)
     )
 
 
-def one_stage(cells):
-    """Two players who play once, from {joint action: rewards}."""
+def one_stage(cells, cost=None, budget=None):
+    """Two players who play once, from {joint action: rewards} and perhaps {joint action: cost}."""
     own = [sorted({a[i] for a in cells}) for i in (0, 1)]
-    return one_state(["p", "q"], own, lambda t, a: None, lambda t, a: cells[a], legal=lambda t, s, a: a in cells)
+    spending = (cost or {}).get
+    return one_state(
+        ["p", "q"],
+        own,
+        lambda t, a: spending(a),
+        lambda t, a: cells[a],
+        budget=budget,
+        legal=lambda t, s, a: a in cells,
+    )
 
 
 def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
@@ -78,8 +101,14 @@ def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
     )
 
 
-def with_budget(game, budget):
-    """The game with another budget, or with no constraints at all, built anew from what it says of itself."""
+def with_budget(game, budget, cost=None):
+    """The game with another budget, or with no constraints at all, built anew from what it says of itself.
+
+    `cost(layer, outcome)`, by their numbers, may say what outcomes cost now.
+    """
+
+    def own_cost(k, out):
+        return tuple(v[code] for v, code in zip(game.cost_values, game.layers[k].cost[out], strict=True))
 
     def moves(t, s):
         layer = game.layer(t)
@@ -88,8 +117,8 @@ def with_budget(game, budget):
     def outcomes(t, s, a):
         layer = game.layer(t)
         for k in range(*layer.outcomes(moves(t, s)[a]).indices(len(layer.prob))):
-            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
-            yield layer.prob[k], game.states[layer.next_state[k]], cost if budget else None
+            paid = (cost or own_cost)(game.layer_at[t], k) if budget else None
+            yield layer.prob[k], game.states[layer.next_state[k]], paid
 
     return ace.MarkovGame.from_functions(
         players=game.players,

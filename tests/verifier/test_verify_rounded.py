@@ -29,39 +29,12 @@ from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
 from acegames.verifier.counting import CountingRule, cells
-from plain_passes import take_plain_passes
+from games import Changed, with_budget
 
 INF = math.inf
 
 
 # -- fine games, the same rounded by hand, and policies that track the rounded costs --------------------------------
-
-
-def with_costs(game, cost_of, budgets=None):
-    """The same game with the cost of each outcome (layer, number) replaced."""
-
-    def rows(t, state):
-        layer = game.layer(t)
-        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(state))}
-
-    def outcomes(t, state, action):
-        layer, row = game.layer(t), rows(t, state)[action]
-        return [
-            (float(layer.prob[k]), game.states[layer.next_state[k]], cost_of(game.layer_at[t], k))
-            for k in range(int(layer.out_ptr[row]), int(layer.out_ptr[row + 1]))
-        ]
-
-    return MarkovGame.from_functions(
-        players=game.players,
-        actions=lambda t, s: game.actions,
-        legal=lambda t, s, a: a in rows(t, s),
-        outcomes=outcomes,
-        reward=lambda t, s, a: game.layer(t).reward[rows(t, s)[a]].tolist(),
-        horizon=game.horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-        budget=[list(row) for row in (budgets or game.budgets)],
-        constraints=game.constraints,
-    )
 
 
 def draw_cost(rng):
@@ -77,6 +50,10 @@ def by_hand(rule, cost):
         return Fraction(0)
     whole = (math.floor if rule.direction == "down" else math.ceil)(cost / rule.cell) * rule.cell
     return whole if rule.lowest is None or whole >= rule.lowest else rule.lowest
+
+
+def counted_by_hand(rules, cost):
+    return tuple(map(by_hand, rules, cost))
 
 
 def sound_rule(rng, costs, bounds, horizon):
@@ -119,15 +96,13 @@ def case(seed):
     fine = [[tuple(draw_cost(rng) for _ in range(width)) for _ in layer.prob] for layer in plain.layers]
     slack = [Fraction(int(rng.choice([0, 1, 3, 5, 200])), 10) + Fraction(1, 97) for _ in range(width)]
     budgets = [[b if b == INF else b + s for b, s in zip(row, slack, strict=True)] for row in plain.budgets]
-    game = with_costs(plain, lambda at, k: fine[at][k], budgets)
+    game = with_budget(plain, budgets, lambda at, k: fine[at][k])
     rules = tuple(
         sound_rule(rng, game.cost_values[m], [row[m] for row in game.budgets], game.horizon) for m in range(width)
     )
     if not any(rules):
         return None
-    rounded = with_costs(
-        plain, lambda at, k: tuple(by_hand(r, c) for r, c in zip(rules, fine[at][k], strict=True)), budgets
-    )
+    rounded = with_budget(plain, budgets, lambda at, k: counted_by_hand(rules, fine[at][k]))
     concept = CE() if rng.random() < 0.5 else CCE()
     try:
         policy = ace.solve(rounded, concept, engine=ace.ReferenceEngine()).policy
@@ -150,131 +125,35 @@ def cases(seeds=SEEDS):
 
 
 class Brute:
-    """Everything by definition, in exact numbers; `rules` say how costs are counted."""
+    """What the oracle says of a policy in the game whose states remember what it counts; `rules` say how costs are counted."""
 
     def __init__(self, game, policy, rules, kind):
-        self.game, self.policy, self.rules, self.kind = game, policy, rules, kind
-        self.spelled = oracle.spell_out(game)
-        self.costs = functools.cache(self._cost)
-        self.sigma = functools.cache(self._sigma)
-        self.obey = functools.cache(self._obey)
-        self.deviate = functools.cache(self._deviate)
-        self.alive = functools.cache(self._alive)
-
-    def _cost(self, whole):
-        true = self.spelled.cost(whole)
-        return true, tuple(by_hand(r, c) for r, c in zip(self.rules, true, strict=True))
-
-    def _sigma(self, t, s, counted):
-        given = self.policy.distribution(t, self.game.states[s], counted)
-        moves = {self.game.joint_action(m.action): m for m in self.spelled.moves[t][s]}
-        return [(moves[a], Fraction(p)) for a, p in given.items() if p > 0]
-
-    def after(self, node, move):
-        t, _, spent, counted = node
-        for p, s2, whole in move.outcomes:
-            true, count = self.costs(whole)
-            yield p, (t + 1, s2, self.spelled.after(spent, true), self.spelled.after(counted, count))
-
-    def keeps(self, node):
-        """Whether the true budgets hold just after arriving at a node."""
-        return all(x <= b for x, b in zip(node[2], self.game.budgets[node[0] - 1], strict=True))
-
-    def start(self):
-        spent = self.game.spent_at_start
-        return {(0, s, spent, spent) for s, _ in self.game.initial}
+        self.game, self.kind = game, kind
+        self.spelled = oracle.counting(oracle.spell_out(game), partial(counted_by_hand, rules))
+        self.policy = lambda t, state, spent: oracle.by_indices(game, policy, t, *state)
 
     def realised(self):
-        """The nodes after acting at t = 0, 1, ..., as the policy is played."""
-        here = self.start()
-        for t in range(self.game.horizon):
-            here = {
-                after
-                for node in here
-                for move, _ in self.sigma(t, node[1], node[3])
-                for _, after in self.after(node, move)
-            }
-            yield t, here
+        """The totals after acting at t = 0, 1, ..., as the policy is played."""
+        for t, (_, after) in enumerate(oracle.realised(self.spelled, self.policy)):
+            yield t, {self.spelled.cost(c) for _, c in after}
 
     def spending(self):
         """The largest totals, and the most by which each budget is exceeded."""
-        worst, over = None, [Fraction(0)] * len(self.rules)
-        for t, nodes in self.realised():
-            highest = [max(column) for column in zip(*(node[2] for node in nodes), strict=True)]
-            worst = highest if worst is None else list(map(max, worst, highest))
-            over = [
-                max(o, h - b) if b != INF else o for o, h, b in zip(over, highest, self.game.budgets[t], strict=True)
-            ]
-        return worst, over
+        highest = [[max(column) for column in zip(*totals, strict=True)] for _, totals in self.realised()]
+        over = [
+            max(0, *(h - b for h, b in zip(column, bounds, strict=True) if b != INF), 0)
+            for column, bounds in zip(zip(*highest, strict=True), zip(*self.game.budgets, strict=True), strict=True)
+        ]
+        return list(map(max, zip(*highest, strict=True))), over
 
-    def _alive(self, node):
-        """Whether some continuation keeps the true budgets for certain."""
-        t, s, *_ = node
-        return t == self.game.horizon or any(self.safe(node, move) for move in self.spelled.moves[t][s])
+    def gains(self):
+        """What each player gains where policies that are feasible for the true budgets come; nothing where there are none."""
+        nodes = oracle.feasible_nodes(self.spelled) or {}
+        found = oracle.judge(self.spelled, nodes, self.policy, self.kind)
+        return [[gain for gain, _ in each.values()] for each in found]
 
-    def safe(self, node, move):
-        return all(self.keeps(after) and self.alive(after) for _, after in self.after(node, move))
-
-    def subgames(self):
-        """The nodes that policies feasible for the true budgets reach; none where there are no such policies."""
-        here = self.start()
-        if not all(self.alive(node) for node in here):
-            return
-        for t in range(self.game.horizon):
-            yield from here
-            here = {
-                after
-                for node in here
-                for move in self.spelled.moves[t][node[1]]
-                if self.safe(node, move)
-                for _, after in self.after(node, move)
-            }
-
-    def _obey(self, i, t, s, counted):
-        if t == self.game.horizon:
-            return 0
-        node = (t, s, counted, counted)
-        return sum(
-            p * (move.reward[i] + sum(q * self.obey(i, *after[:2], after[3]) for q, after in self.after(node, move)))
-            for move, p in self.sigma(t, s, counted)
-        )
-
-    def _deviate(self, i, node):
-        """The best that player i can get while the true budgets hold for certain; -inf where it cannot keep them."""
-        t, s, _, counted = node
-        if t == self.game.horizon:
-            return 0
-        moves = {m.action: m for m in self.spelled.moves[t][s]}
-        sigma = self.sigma(t, s, counted)
-        heard = {m.action[i] for m, _ in sigma} if self.kind == "CE" else {None}
-        total = 0
-        for told in heard:
-            group = [(m, p) for m, p in sigma if told in (None, m.action[i])]
-            choices = [self._instead(i, node, moves, group, b) for b in {None, *(a[i] for a in moves)}]
-            if max(choices) == -INF:
-                return -INF
-            total += max(choices)
-        return total
-
-    def _instead(self, i, node, moves, group, b):
-        """What b brings instead of what is recommended; None is to follow."""
-        total = 0
-        for m, p in group:
-            other = m if b is None else moves.get((*m.action[:i], b, *m.action[i + 1 :]))
-            if other is None or not self.safe(node, other):
-                return -INF
-            value = other.reward[i]
-            for q, after in self.after(node, other):
-                then = self.deviate(i, after)
-                if then == -INF:
-                    return -INF
-                value += q * then
-            total += p * value
-        return total
-
-    def largest_gain(self, i):
-        gains = [self.deviate(i, node) - self.obey(i, node[0], node[1], node[3]) for node in self.subgames()]
-        return max(gains, default=-INF)
+    def largest_gains(self):
+        return [max(each, default=-INF) for each in self.gains()]
 
 
 def brute(found, policy=None, rules=None):
@@ -283,13 +162,7 @@ def brute(found, policy=None, rules=None):
 
 def counted_gains(found, policy):
     """The oracle's verdict on a policy in the game with costs as counted."""
-    _, fs, _ = oracle.feasible_sets(found.rounded)
-    table = {}
-    for t, pairs in enumerate(fs):
-        for s, c in pairs:
-            given = policy.distribution(t, found.rounded.states[s], c)
-            table[t, s, c] = {found.rounded.action_indices(a): p for a, p in given.items()}
-    return oracle.deviation_gains(found.rounded, table, type(found.concept).__name__)
+    return oracle.deviation_gains(found.rounded, oracle.table_of(found.rounded, policy), type(found.concept).__name__)
 
 
 def exactly(array):
@@ -333,8 +206,7 @@ def test_no_deviation_that_keeps_the_true_budgets_gains_more_than_the_reported_b
         if any(r is not None and r.direction == "up" for r in found.rules):
             continue
         certificate = verify(found.game, found.policy, found.concept)
-        truth = brute(found)
-        gains = [truth.largest_gain(i) for i in range(len(found.game.players))]
+        gains = brute(found).largest_gains()
         assert certificate.covers == "every deviation that keeps the true budgets"
         for gain, bound, off in zip(gains, certificate.regret, certificate.rounding, strict=True):
             assert gain <= bound + off
@@ -358,11 +230,9 @@ def exact(found):
     return replace(found.policy, tracker=tracker, game_digest=found.rounded.digest)
 
 
-def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
+def test_small_blocks_say_the_same(monkeypatch):
     some = cases()[:25]
-    with monkeypatch.context() as patch:
-        take_plain_passes(patch)
-        plain = [verify(found.game, found.policy, found.concept) for found in some]
+    plain = [verify(found.game, found.policy, found.concept) for found in some]
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.walked", 2)
     monkeypatch.setattr("acegames.verifier.basics.BELOW", 0)
     for found, before in zip(some, plain, strict=True):
@@ -377,19 +247,6 @@ def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
 # -- damage ---------------------------------------------------------------------------------------------------------
 
 
-class Damaged:
-    """A policy with another answer at one place."""
-
-    def __init__(self, policy, key, changed):
-        self.policy, self.key, self.changed = policy, key, changed
-        self.tracker, self.game_digest = policy.tracker, policy.game_digest
-
-    def distribution(self, t, state, spent):
-        if (t, state, tuple(Fraction(str(x)) for x in spent)) == self.key:
-            return self.changed
-        return self.policy.distribution(t, state, spent)
-
-
 def test_damaged_policies_are_judged_as_the_oracle_judges_them():
     caught = {"unsafe": 0, "gain": 0}
     for k, found in enumerate(cases()[:120]):
@@ -400,7 +257,7 @@ def test_damaged_policies_are_judged_as_the_oracle_judges_them():
         layer = found.game.layer(t)
         rows = layer.rows(s)
         action = found.game.joint_action(layer.action[rows[int(rng.integers(len(rows)))]])
-        policy = Damaged(found.policy, (t, found.game.states[s], c), {action: 1.0})
+        policy = Changed(found.policy, (t, found.game.states[s], c), {action: 1.0})
         certificate = verify(found.game, policy, found.concept)
         inside, gains = counted_gains(found, policy)
         if not inside:
@@ -431,10 +288,6 @@ class Reckless:
         return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
 
 
-def _counted_by_hand(rules, cost):
-    return tuple(map(by_hand, rules, cost))
-
-
 def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
     """In games that change with time too, with several starts, and joint actions that are not legal."""
     seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
@@ -450,13 +303,13 @@ def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
             limits = (b + (t + 1) * cell for b, cell in zip(found.game.budgets[t], cells, strict=True))
             return [x > limit for x, limit in zip(spent, limits, strict=True)]
 
-        first = next((t for t, nodes in truth.realised() if any(any(broken(t, n[2])) for n in nodes)), None)
+        first = next((t for t, totals in truth.realised() if any(any(broken(t, c)) for c in totals)), None)
         if first is None:
             assert certificate.witness is None
             seen["kept"] += 1
             continue
         history, reason = certificate.witness.history, certificate.witness.reason
-        count = partial(_counted_by_hand, found.rules)
+        count = partial(counted_by_hand, found.rules)
         assert oracle.is_history(found.game, policy.distribution, history, count)
         assert len(history) == first + 1 and reason in certificate.problems
         total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))
@@ -516,13 +369,13 @@ def test_tampered_trackers_are_caught_or_the_certificate_is_true_of_them(tamper)
         worst, over = truth.spending()
         assert exactly(certificate.max_spent) == worst
         assert exactly(certificate.excess) == over
-        for t, nodes in truth.realised():
+        for t, totals in truth.realised():
             for m2, r in enumerate(rules):
                 allowed = (t + 1) * r.cell if r is not None and r.direction == "down" else 0
-                assert all(node[2][m2] <= found.game.budgets[t][m2] + allowed for node in nodes)
+                assert all(spent[m2] <= found.game.budgets[t][m2] + allowed for spent in totals)
         if "up" not in certificate.counting:
-            for i, (bound, off) in enumerate(zip(certificate.regret, certificate.rounding, strict=True)):
-                assert truth.largest_gain(i) <= bound + off
+            bounds = zip(truth.largest_gains(), certificate.regret, certificate.rounding, strict=True)
+            assert all(gain <= bound + off for gain, bound, off in bounds)
     assert refused > 10
     assert accepted > 0
 
@@ -810,7 +663,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
 
 
 def test_constraints_in_another_order_are_named():
-    game = with_costs(solo([1], horizon=1, budget=1), lambda at, k: 1)
+    game = solo([1], horizon=1, budget=1)
     policy = Greedy(game, Rounding(Fraction(1), "down"), 0, 100)
     policy.tracker.constraints = ("time",)
     assert "The policy rounds the costs of ['time']" in verify(game, policy, CE()).problems[0]
@@ -1101,11 +954,10 @@ def test_rounded_reservoirs_are_judged_as_brute_force_does(rounding):
         assert [oracle.exact(x) for x in certificate.max_spent] == worst
         assert [oracle.exact(x) for x in certificate.excess] == over
         assert rounding == "down" or not any(over)
-        for node in truth.subgames() if rounding == "down" else ():  # up: some safe deviations are not counted as safe
-            for i in range(len(game.players)):
-                gain = truth.deviate(i, node) - truth.obey(i, node[0], node[1], node[3])
-                assert gain <= certificate.regret[i] + 1e-7
-                seen["deviations"] += 1
+        if rounding == "down":  # up: some safe deviations are not counted as safe
+            for gains, regret in zip(truth.gains(), certificate.regret, strict=True):
+                assert all(gain <= regret + 1e-7 for gain in gains)
+                seen["deviations"] += len(gains)
         seen["partly full"] += any(kept and kept.missing for kept in game.reservoirs)
         seen["exceeded"] += any(over)
         seen["binding"] += any(x > 0 for x in worst)
