@@ -437,7 +437,9 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
     """The same situation by situation: for each player {(t, s, c): (W_i - V_i, stake_i)}, exact; None where the policy leaves FA."""
     g = spell_out(game)
     nodes = feasible_nodes(g)
-    if not all(a in {m.action for m in moves} for (t, s, c), moves in nodes.items() for a in played(policy[t, s, g.cost(c)])):
+    if not all(
+        a in {m.action for m in moves} for (t, s, c), moves in nodes.items() for a in played(policy[t, s, g.cost(c)])
+    ):
         return None
     found = judge(g, nodes, lambda t, s, c: policy[t, s, g.cost(c)], kind)
     return [{(t, s, g.cost(c)): pair for (t, s, c), pair in each.items()} for each in found]

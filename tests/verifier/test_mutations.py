@@ -11,21 +11,10 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE
+from games import Changed
 from shares import blocks
 
 SEEDS, BLOCK, DAMAGES = 300, 30, 8
-
-
-class Damaged:
-    """A policy that answers differently at one pair."""
-
-    def __init__(self, policy, t, state, spent, distribution):
-        self.policy, self.key, self.changed = policy, (t, state, tuple(spent)), distribution
-
-    def distribution(self, t, state, spent):
-        if (t, state, tuple(oracle.Fraction(str(x)) for x in spent)) == self.key:
-            return dict(self.changed)
-        return self.policy.distribution(t, state, spent)
 
 
 def move_some(rng, sigma, feasible, legal):
@@ -64,26 +53,17 @@ def pick(rng, items):
 KINDS = [move_some, unsafe, drop]
 
 
-def as_table(game, policy, fs):
-    """The policy on all of FS, by indices, for the judge."""
-    return {
-        (t, s, c): {game.action_indices(a): p for a, p in policy.distribution(t, game.states[s], c).items()}
-        for t in range(game.horizon)
-        for s, c in fs[t]
-    }
-
-
 def cases(seeds):
     """Yield (game, concept, damaged policy, safe, gains) for many random damages."""
     for seed in seeds:
         rng = np.random.default_rng([seed, 99])
         game = oracle.random_game(rng, players=int(rng.integers(1, 4)), rewards=["integers", "dyadic"][seed % 2])
-        feasible, fs, fa = oracle.feasible_sets(game)
+        feasible, _, fa = oracle.feasible_sets(game)
         if not feasible:
             continue
         concept = [CE(), CCE(), CE("egalitarian"), CCE("fair")][seed % 4]
         policy = ace.solve(game, concept).policy
-        table = as_table(game, policy, fs)
+        table = oracle.table_of(game, policy)
         pairs = sorted(table, key=repr)
         for k in range(DAMAGES):
             t, s, c = pick(rng, pairs)
@@ -93,7 +73,7 @@ def cases(seeds):
             changed = damage(rng, table[t, s, c], sorted(fa[t, s, c]), legal)
             safe, gains = oracle.deviation_gains(game, table | {(t, s, c): changed}, type(concept).__name__)
             labelled = {game.joint_action(a): p for a, p in changed.items()}
-            yield game, concept, Damaged(policy, t, game.states[s], c, labelled), safe, gains
+            yield game, concept, Changed(policy, (t, game.states[s], c), labelled), safe, gains
 
 
 @blocks(SEEDS, BLOCK, of=5)
@@ -101,7 +81,7 @@ def test_damage_is_caught(first):
     count = {"unsafe": 0, "unstable": 0, "harmless": 0}
     for game, concept, damaged, safe, gains in cases(range(first, first + BLOCK)):
         certificate = ace.verify(game, damaged, concept)
-        where = (game, damaged.key, damaged.changed, concept)
+        where = (game, damaged.where, damaged.answer, concept)
         if not safe:
             assert not certificate.ok, where
             count["unsafe"] += 1
@@ -123,9 +103,8 @@ def test_damage_is_caught(first):
 def test_undamaged_policies_pass_the_judge(kind):
     for seed in range(500, 540):
         game = oracle.random_game(np.random.default_rng(seed))
-        feasible, fs, _ = oracle.feasible_sets(game)
-        if feasible:
+        if oracle.feasible_sets(game)[0]:
             policy = ace.solve(game, kind()).policy
-            safe, gains = oracle.deviation_gains(game, as_table(game, policy, fs), kind.__name__)
+            safe, gains = oracle.deviation_gains(game, oracle.table_of(game, policy), kind.__name__)
             assert safe
             assert max(gains) < 1e-7

@@ -21,9 +21,9 @@ from acegames.verifier.gpu_functions import STRIP, Gaining
 from acegames.verifier.pair_kernels import extremes
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader
-from declaring import Declares
-from elsewhere import Drawn, Safe, Wavering, assert_equal
+from elsewhere import assert_equal
 from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, verify_gain
+from policies import Declares, Drawn, Safe, Wavering
 from random_games import changing_game
 
 MANY = "acegames.verifier.basics.LIMITS.many"

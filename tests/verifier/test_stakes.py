@@ -17,28 +17,18 @@ from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
+from games import Table
 from proof_checker import check, claimed
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
-@pytest.fixture
-def way(both_passes, monkeypatch):
-    """Both ways to a verdict, with few keys."""
-    monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
-
-
-class FromTable:
-    """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def distribution(self, t, state, spent):
-        key = (t, state, tuple(map(exact, spent)))
-        answer = self.table[key] if key in self.table else self.table[t, state]
-        return answer if isinstance(answer, dict) else {answer: 1.0}
+@pytest.fixture(params=["hashed", "dense"])
+def way(request, monkeypatch):
+    """Both ways to look keys up."""
+    if request.param == "hashed":
+        monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
 
 
 def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
@@ -56,7 +46,7 @@ def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
 
 def judged(game, table, concept, path, ok):
     """The certificate of a policy, and what the checker prints with floats and exactly: all three accept it, or none."""
-    policy = FromTable(table) if isinstance(table, dict) else table
+    policy = Table(table) if isinstance(table, dict) else table
     certificate = verify(game, policy, concept)
     claimed(game, policy, concept, path)
     checked = [check(path, *options) for options in ([], ["--exact"])]
@@ -100,9 +90,7 @@ def test_a_coarse_deviator_may_follow_where_following_is_better(tmp_path):
 def test_who_follows_now_may_deviate_later():
     """Following is worth W of what comes next and not V: a gain at t=1 is one at t=0 too."""
     pay = [{"s": {(0, 0): (1, 1), (1, 1): (1, 1)}}, {"s": {("x", "-"): (0, 0), ("y", "-"): (5, 0)}}]
-    certificate = verify(
-        game_of(pay, "s"), FromTable({(0, "s"): {(0, 0): 0.5, (1, 1): 0.5}, (1, "s"): ("x", "-")}), CCE()
-    )
+    certificate = verify(game_of(pay, "s"), Table({(0, "s"): {(0, 0): 0.5, (1, 1): 0.5}, (1, "s"): ("x", "-")}), CCE())
     assert certificate.where[0] == (0, "s", ()) and certificate.regret.tolist() == [5, 0]
 
 
@@ -137,7 +125,7 @@ def random_table(rng, fa, players, concept):
 
 def labelled(game, table):
     """The policy that a table by indices stands for."""
-    return FromTable(
+    return Table(
         {(t, game.states[s], c): {game.joint_action(a): p for a, p in x.items()} for (t, s, c), x in table.items()}
     )
 
@@ -193,12 +181,7 @@ def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path)
     seen = {True: 0, False: 0}
     for rng, game, fa in random_cases(24, 12, concept):
         solution = ace.solve(game, concept)
-        table = {
-            (t, s, c): {
-                game.action_indices(a): p for a, p in solution.policy.distribution(t, game.states[s], c).items()
-            }
-            for t, s, c in fa
-        }
+        table = oracle.table_of(game, solution.policy)
         key = sorted(fa)[int(rng.integers(len(fa)))]
         moved, target = 10.0 ** rng.uniform(-10, -5), sorted(fa[key])[int(rng.integers(len(fa[key])))]
         table[key] = {a: p * (1 - moved) for a, p in table[key].items()}
@@ -356,7 +339,7 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
     game = game_of(
         [{"rich": by_chance(1e6), "poor": by_chance(1.0)}], {"rich": 0.5, "poor": 0.5}, leads=lambda t, s, a: s
     )
-    policy = FromTable({(0, "rich"): throwing(1e-9), (0, "poor"): throwing(1e-6)})
+    policy = Table({(0, "rich"): throwing(1e-9), (0, "poor"): throwing(1e-6)})
     certificate = verify(game, policy, CE())
     assert certificate.where[0] == (0, "rich", ()) and certificate.share_where[0] == (0, "poor", ())
     assert certificate.regret == pytest.approx([1e-3, 0], rel=1e-6) and certificate.tol[0] == pytest.approx(1e-2)
@@ -468,7 +451,7 @@ def test_numbers_that_overflow_are_not_accepted():
     pay = [
         {"s": {("a", "x"): (0.0, 0.0), ("b", "x"): (1.0, 0.0), ("b", "y"): (1.7e308, 0.0), ("a", "y"): (0.0, 0.0)}}
     ] * 2
-    certificate = verify(game_of(pay, "s"), FromTable({(t, "s"): ("a", "x") for t in range(2)}), CE())
+    certificate = verify(game_of(pay, "s"), Table({(t, "s"): ("a", "x") for t in range(2)}), CE())
     assert not certificate.ok and certificate.regret[0] == 2
 
 
@@ -481,7 +464,7 @@ def test_what_overflows_off_the_path_is_neither_accepted_nor_forgotten():
     ]
     game = game_of(pay, "s", ("p",), lambda t, s, a: "abyss" if a[0] in ("go", "fall") else "s")
     table = {(t, s): ("stay" if s == "s" else "fall",) for t in (1, 2) for s in ("s", "abyss")}
-    certificate = verify(game, FromTable({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
+    certificate = verify(game, Table({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
     assert not certificate.ok and certificate.values[0] == pytest.approx(1)
     assert np.isnan(certificate.regret).all() and np.isnan(certificate.share).all()
     assert certificate.where == certificate.share_where == ((1, "abyss", ()),)

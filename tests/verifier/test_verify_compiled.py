@@ -1,4 +1,4 @@
-"""Compiled passes and bulk reading: the verdict must be that of plain passes (`plain_passes`), word for word."""
+"""Every way to look keys up and to judge gives the same certificate, word for word, and it is what the oracle finds; reading in bulk."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.policy_tables import BulkLookup
 from acegames.verifier.subgames import Subgames, within_budget
-from declaring import Declares
-from plain_passes import take_plain_passes
+from elsewhere import assert_equal
+from policies import Both, Declares, RandomAnswers, Singly
 from shares import blocks
 
 COMPILED = ("dense", "lines", "hashed", "together")
@@ -30,14 +30,12 @@ COMPILED = ("dense", "lines", "hashed", "together")
 
 @pytest.fixture
 def passes(monkeypatch):
-    """Return verify(how, ...): "plain", or compiled: "dense" (a slot per key), "lines" (the same, many keys at once),
+    """Return verify(how, ...): "dense" (a slot per key), "lines" (the same, many keys at once),
     "hashed" (with crowded tables) or "together" (all times at once); lines and hashed read the tables of a policy that
     shows them."""
 
     def run(how, *arguments, **keywords):
         with monkeypatch.context() as patch:
-            if how == "plain":
-                take_plain_passes(patch)
             patch.setattr("acegames.verifier.basics.LIMITS.dense", {"hashed": 0}.get(how, 10**6))
             patch.setattr("acegames.verifier.basics.LIMITS.long_line", {"lines": 1}.get(how, 10**9))
             patch.setattr("acegames.verifier.basics.LIMITS.keys_per_pair", 10**6)
@@ -50,88 +48,33 @@ def passes(monkeypatch):
     return run
 
 
-class Singly:
-    """A policy from a function of (t, state, spent), by `distribution` alone."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def distribution(self, t, state, spent):
-        return self.answer(t, state, tuple(exact(c) for c in spent))
-
-
-class Both:
-    """The same with `lookup`, which counts in its own units."""
-
-    def __init__(self, game, answer, units=None):
-        self.game, self.answer = game, answer
-        self.states, self.actions = game.states, game.actions
-        self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in ExactUnits(game).scale])
-        self.asked = 0
-
-    def distribution(self, t, state, spent):
-        return self.answer(t, state, tuple(exact(c) for c in spent))
-
-    def lookup(self, t, state, total):
-        self.asked += len(state)
-        ptr, action, prob = [0], [], []
-        for s, row in zip(state.tolist(), total.tolist(), strict=True):
-            spent = tuple(c * u for c, u in zip(row, self.tracker.units, strict=True))
-            for a, p in self.answer(t, self.states[s], spent).items():
-                action.append(self.game.action_indices(a))
-                prob.append(p)
-            ptr.append(len(prob))
-        return np.array(ptr), np.array(action, dtype=np.int32).reshape(len(prob), len(self.actions)), np.array(prob)
-
-
-def random_policy(game, seed, *, faults):
-    """Dyadic probabilities, so that sums are exact; `faults` is how often an answer is wrong in some way."""
-    feasible, _, fa = oracle.feasible_sets(game)
-
-    def answer(t, state, spent):
-        rng = np.random.default_rng([seed, t, game.state_index(state), *(int(abs(c) * 30) for c in spent)])
-        layer, s = game.layer(t), game.state_index(state)
-        legal = [tuple(map(int, layer.action[r])) for r in layer.rows(s)]
-        good = sorted(fa.get((t, s, spent), ())) if feasible else legal
-        wrong = rng.random() < faults
-        if not good or (wrong and rng.random() < 0.3):
-            raise KeyError("nothing to say")
-        pool = legal if wrong else good
-        chosen = [pool[k] for k in rng.permutation(len(pool))[: int(rng.choice([1, 2, 3]))]]
-        probs = {1: [1.0], 2: [0.25, 0.75], 3: [0.5, 0.25, 0.25]}[len(chosen)]
-        if wrong and rng.random() < 0.2:
-            probs[0] *= -1 if rng.random() < 0.5 else 0.5
-        return {game.joint_action(a): p for a, p in zip(chosen, probs, strict=True)}
-
-    return answer
-
-
-def assert_same(one, two, *, exactly=True):
-    assert (one.pairs, one.ok, one.limits) == (two.pairs, two.ok, two.limits)
-    assert one.max_spent.tolist() == two.max_spent.tolist() or np.isnan(one.max_spent.astype(float)).all()
-    assert one.witness == two.witness
-    if exactly:
-        np.testing.assert_array_equal(one.values, two.values)
-        for name in ("regret", "share", "tol", "rounding"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-        assert (one.where, one.share_where) == (two.where, two.share_where)
-        assert one.problems == two.problems
-        assert str(one) == str(two)
-    else:
-        np.testing.assert_allclose(one.values, two.values, atol=1e-12)
-        np.testing.assert_allclose(one.regret, two.regret, atol=1e-12)
-        np.testing.assert_allclose(one.share, two.share, atol=1e-12)
-        np.testing.assert_allclose(
-            one.rounding, two.rounding, rtol=0.05
-        )  # which of tied choices comes first is rounding
-
-
 def agreed(passes, game, answer, concept):
-    """What the plain passes say of a policy, once the compiled ones have said the same."""
-    plain = passes("plain", game, Singly(answer), concept)
-    for how in COMPILED:
-        assert_same(passes(how, game, Singly(answer), concept), plain)
-    return plain
+    """What all ways say of a policy."""
+    first, *others = (passes(how, game, Singly(answer), concept) for how in COMPILED)
+    for other in others:
+        assert_equal(other, first)
+    return first
+
+
+def agreed_and_true(passes, game, answers, concept):
+    """What all ways say of random answers, of faults and of gains, which is what the oracle says; and rounding explains the rest."""
+    found, wrong, table = agreed(passes, game, answers, concept), 0, {}
+    assert found.pairs == (len(answers.safe) if answers.feasible else 0)
+    for (t, s, c), safe in answers.safe.items() if found.pairs else ():
+        try:
+            played = {game.action_indices(a): p for a, p in answers(t, game.states[s], c).items()}
+        except KeyError:
+            played = {}
+        wrong += min(played.values(), default=-1) < 0 or sum(played.values()) != 1 or not safe >= set(played)
+        table[t, s, c] = played
+    if found.pairs:
+        assert np.isnan(found.regret).all() == (wrong > 0) and (found.ok <= (not wrong))
+    if table and not wrong and len(table) < 100:
+        truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
+        for i, each in enumerate(truth):
+            assert abs(max(gain for gain, _ in each.values()) - exact(found.regret[i])) <= exact(found.rounding[i])
+        assert found.rounding.max() < 1e-12
+    return found
 
 
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
@@ -141,7 +84,7 @@ def test_all_passes_agree_on_games_that_change_with_time(passes, faults, concept
     for seed in range(300, 316):
         shape = {"players": 3, "constraints": 1} if seed % 4 == 0 else {"horizon": 1} if seed % 4 == 1 else {}
         game = oracle.random_game(np.random.default_rng(seed), rewards="dyadic", stationary=False, **shape)
-        found = agreed(passes, game, random_policy(game, seed, faults=faults), concept)
+        found = agreed_and_true(passes, game, RandomAnswers(game, seed, faults), concept)
         kinds["three players"] += len(game.players) == 3
         kinds["one step"] += game.horizon == 1
         kinds["several starts"] += len(game.initial) > 1
@@ -154,11 +97,7 @@ def test_the_compiled_passes_agree_on_reservoirs(passes, faults):
     judged = 0
     for seed in range(24):
         game = oracle.random_game(np.random.default_rng(seed), rewards="dyadic", reservoirs=True)
-        policy = Singly(random_policy(game, seed, faults=faults))
-        first, *others = (passes(how, game, policy, CE()) for how in COMPILED)
-        for other in others:
-            assert_same(other, first)
-        judged += first.pairs > 0
+        judged += agreed_and_true(passes, game, RandomAnswers(game, seed, faults), CE()).pairs > 0
     assert judged > 0
 
 
@@ -208,7 +147,7 @@ def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
             np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
         )
         with np.errstate(over="ignore"):  # hashes wrap around
-            agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
+            agreed(passes, game, RandomAnswers(game, seed), concept)
 
 
 @blocks(200, 50)
@@ -220,20 +159,20 @@ def test_all_passes_agree_on_random_policies(passes, faults, first):
         rng = np.random.default_rng([seed, 5])
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2], reservoirs=stored)
         concept = [CE(), CCE()][seed // 2 % 2]
-        answer = random_policy(game, seed, faults=faults)
+        answer = RandomAnswers(game, seed, faults)
         scale = [Fraction(1, k) for k in ExactUnits(game).scale]
         finer = [u / int(rng.integers(1, 8)) for u in scale]
-        plain = agreed(passes, game, answer, concept)
-        for how in ("plain", *COMPILED):
-            assert_same(passes(how, game, Both(game, answer, finer), concept), plain)
-        if not plain.pairs:
+        found = agreed_and_true(passes, game, answer, concept)
+        for how in COMPILED:
+            assert_equal(passes(how, game, Both(game, answer, finer), concept), found)
+        if not found.pairs:
             seen["infeasible"] += 1
-        elif plain.witness is not None:
+        elif found.witness is not None:
             seen["witness"] += 1
-        elif np.isnan(plain.regret).any():
+        elif np.isnan(found.regret).any():
             seen["off the path"] += 1
         else:
-            seen["fine" if plain.ok else "unstable"] += 1
+            seen["fine" if found.ok else "unstable"] += 1
     assert seen["infeasible"] >= 5, seen
     expected = {
         0.0: ["fine", "unstable"],
@@ -241,18 +180,6 @@ def test_all_passes_agree_on_random_policies(passes, faults, first):
         0.3: ["witness", "off the path"],
     }
     assert all(seen[kind] >= 1 for kind in expected[faults]), seen
-
-
-@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
-def test_all_passes_agree_on_what_rounding_can_have_changed(passes, concept):
-    """A bound that is too small would make rounding a gain, and one that is too large a gain rounding."""
-    for seed in range(10):
-        game = oracle.random_game(np.random.default_rng([seed, 9]), horizon=3, rewards="dyadic", stationary=False)
-        policy = Singly(random_policy(game, seed, faults=0.0))
-        plain, hashed = (passes(how, game, policy, concept) for how in ("plain", "hashed"))
-        np.testing.assert_array_equal(plain.rounding, hashed.rounding)
-        assert plain.tol.tolist() == hashed.tol.tolist() or not plain.pairs
-        assert not plain.pairs or (plain.rounding > 0).any()
 
 
 @blocks(150, 50)
@@ -264,11 +191,11 @@ def test_all_passes_agree_on_solved_games(passes, first):
             solution = ace.solve(game, [CE(), CCE("egalitarian")][seed % 2])
         except ace.Infeasible:
             continue
-        found = [passes(how, game, solution.policy, solution.concept) for how in ("plain", *COMPILED)]
+        found = [passes(how, game, solution.policy, solution.concept) for how in COMPILED]
         assert all(certificate.ok for certificate in found), str(found[0])
-        assert_same(found[0], found[1], exactly=False)
-        assert_same(found[0], found[2], exactly=False)
-        np.testing.assert_allclose(found[1].values, solution.values, atol=1e-9)
+        for other in found[1:]:
+            assert_equal(other, found[0])
+        np.testing.assert_allclose(found[0].values, solution.values, atol=1e-9)
         solved += 1
     assert solved > 20
 
@@ -321,7 +248,7 @@ def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
                 initial="s",
             )
             subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
-            for how in ("plain", *COMPILED):
+            for how in COMPILED:
                 assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
 
 
@@ -398,7 +325,7 @@ def test_unrolled_games_are_judged_alike(passes, unroll_all, faults, number):
     seen = {"fine": 0, "at fault": 0, "infeasible": 0}
     for seed in range(number):
         game = oracle.random_game(np.random.default_rng([seed, 5]), rewards="dyadic", stationary=bool(seed % 2))
-        found = agreed(passes, game, random_policy(game, seed, faults=faults), [CE(), CCE()][seed // 2 % 2])
+        found = agreed_and_true(passes, game, RandomAnswers(game, seed, faults), [CE(), CCE()][seed // 2 % 2])
         seen["infeasible" if not found.pairs else "at fault" if np.isnan(found.regret).any() else "fine"] += 1
     assert seen["infeasible"] and seen["at fault" if faults else "fine"], seen
 
@@ -461,7 +388,7 @@ def test_a_spoiled_lookup_is_found_out_and_replaced(passes, kind):
     assert str(certificate)
     if kind != "another action":  # that one is a policy, if not this one
         honest = passes("dense", game, Singly(cheapest), CCE())
-        assert_same(replace(certificate, problems=certificate.problems[1:]), honest)
+        assert_equal(replace(certificate, problems=certificate.problems[1:]), honest)
 
 
 def test_a_class_that_replaces_only_one_method_is_judged_by_distribution(passes):
@@ -493,7 +420,7 @@ def test_a_single_pair_that_lookup_does_not_know_is_named(passes):
 
     policy = Both(game, silent)
     certificate = passes("dense", game, policy, CCE())
-    assert certificate.problems == passes("plain", game, Singly(silent), CCE()).problems
+    assert certificate.problems == passes("dense", game, Singly(silent), CCE()).problems
     assert certificate.problems == ("At t=5, state 's', spent (4,): the policy has no answer there ('hush').",)
 
 
@@ -704,7 +631,7 @@ def test_an_engine_without_threads_is_refused():
 
 def test_huge_rewards_overflow_in_words(passes):
     game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.full((1, 2, 1), 1.7e308), horizon=3)
-    for how in ("plain", "dense"):
+    for how in ("dense", "hashed"):
         certificate = passes(how, game, Singly(cheapest), CE())
         assert not certificate.ok
         assert "overflow" in str(certificate)
@@ -716,10 +643,9 @@ def test_more_faults_than_are_shown_are_counted(passes):
     def reckless(t, state, spent):
         return {(2,): 1.0}
 
-    plain, compiled = (passes(how, game, Singly(reckless), CCE()) for how in ("plain", "dense"))
-    assert "more situations" in plain.problems[-1]
-    assert_same(plain, compiled)
-    assert compiled.max_spent.tolist() == [36.0]
+    found = agreed(passes, game, reckless, CCE())
+    assert "more situations" in found.problems[-1]
+    assert found.max_spent.tolist() == [36.0]
 
 
 class Declaring:

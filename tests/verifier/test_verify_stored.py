@@ -15,7 +15,7 @@ from acegames.safety.cells import Cells
 from acegames.verifier import key_kernels, verify
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
-from declaring import Declares
+from policies import Declares
 from shares import some
 
 
