@@ -49,7 +49,7 @@ FEASIBLE = ("feasible_properties", "feasibility", "reduction", "almost_sure", "c
 POLICY = ("solution", "policy", "records_of_players", "random_play", "changing_games", "simulation", "checkpoint")
 VERIFY = (
     *("verify", "verify_compiled", "verify_rounded", "stakes", "units_and_bounds", "random_play"),
-    *("mutations", "verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
+    *("verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")
 ROUNDED = (

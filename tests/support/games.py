@@ -136,3 +136,20 @@ def with_budget(game, budget, cost=None):
 def crossing():
     """A solved game in which both players mix."""
     return ace.solve(ace.catalog.get("intersection"), ace.Nash())
+
+
+def doubling(horizon):
+    """Costs double each step and only the end counts: of 2**horizon totals a few can still be kept."""
+    return one_state(
+        ["me"],
+        [("spend", "save")],
+        lambda t, a: 2**t * (a[0] == "spend"),
+        lambda t, a: [a[0] == "spend"],
+        horizon=horizon,
+        budget={"c": ace.almost_sure(3)},
+    )
+
+
+def spending(*choices, budget, horizon, cost=sum, players=("p",), reward=lambda action: [0.0] * len(action)):
+    """Play that stays in one state, in which `choices` are each player's actions and `cost(action)` what they cost."""
+    return one_state(players, choices, lambda t, a: cost(a), lambda t, a: reward(a), horizon=horizon, budget=budget)

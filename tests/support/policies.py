@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -150,3 +151,19 @@ class Wavering(Declares):
             raise KeyError("odd")
         action[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
         return ptr, action, prob
+
+
+class Reckless:
+    """Any legal joint actions, whatever they cost; now and then no answer."""
+
+    def __init__(self, game, seed, tracker=None, silent=0.0):
+        self.game, self.seed, self.tracker, self.silent = game, seed, tracker, silent
+        self.distribution = functools.cache(self._distribution)
+
+    def _distribution(self, t, state, spent):
+        s, layer = self.game.state_index(state), self.game.layer(t)
+        rng = np.random.default_rng([self.seed, t, s, *(int(1000 * abs(exact(c))) for c in spent)])
+        if rng.random() < self.silent:
+            raise KeyError("hush")
+        chosen = rng.permutation(layer.rows(s))[: int(rng.integers(1, 3))]
+        return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}

@@ -17,7 +17,7 @@ from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
-from games import Table
+from games import ByFunction, Table, solo
 from proof_checker import check, claimed
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
@@ -175,24 +175,49 @@ def test_random_policies_are_judged_alike(concept, games, tmp_path):
     assert min(seen.values()) >= 3, seen
 
 
-@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
-def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path):
-    """Solved, then a little probability moved: just accepted or just not, by all three alike."""
-    seen = {True: 0, False: 0}
-    for rng, game, fa in random_cases(24, 12, concept):
-        solution = ace.solve(game, concept)
-        table = oracle.table_of(game, solution.policy)
-        key = sorted(fa)[int(rng.integers(len(fa)))]
-        moved, target = 10.0 ** rng.uniform(-10, -5), sorted(fa[key])[int(rng.integers(len(fa[key])))]
-        table[key] = {a: p * (1 - moved) for a, p in table[key].items()}
-        table[key][target] = table[key].get(target, 0.0) + moved
-        truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
-        every = [pair for each in truth for pair in each.values() if pair[0]]
-        share = max((float(gain / stake) if stake else math.inf for gain, stake in every), default=0.0)
-        if abs(share / VERIFY - 1) > 0.01:
-            judged(game, labelled(game, table), concept, tmp_path / "a.proof", ok=share <= VERIFY)
-            seen[share <= VERIFY] += 1
-    assert min(seen.values()) >= 3, seen
+def damaged(rng, played, safe, legal):
+    """Other play in one situation: some probability moved, or all; one joint action left out; some that is not safe, however little."""
+    kind = rng.choice(
+        ["moved", "dropped" if len(played) > 1 else "moved", "unsafe" if set(legal) - set(safe) else "moved"]
+    )
+    if kind == "dropped":
+        rest = {a: p for a, p in played.items() if a != min(played, key=played.get)}
+        return {a: p / sum(rest.values()) for a, p in rest.items()}
+    pool = sorted(set(legal) - set(safe)) if kind == "unsafe" else safe
+    target = pool[int(rng.integers(len(pool)))]
+    share = float(rng.choice([10.0 ** rng.uniform(-10, -5), rng.uniform(0.05, 0.9), 1.0]))
+    left = {a: p * (1 - share) for a, p in played.items() if share < 1}
+    return left | {target: left.get(target, 0.0) + share}
+
+
+@pytest.mark.parametrize("games", [24, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("concept", [CE(), CCE(), CE("egalitarian"), CCE("fair")], ids=repr)
+def test_damaged_solutions_are_judged_alike(concept, games, tmp_path):
+    """Solved, then damaged in one situation: unsafe, just accepted or just not, by all three alike."""
+    seen = {"unsafe": 0, "just refused": 0, "refused": 0, "accepted": 0}
+    for rng, game, fa in random_cases(games, 12, concept):
+        solved = oracle.table_of(game, ace.solve(game, concept).policy)
+        for k in range(8):
+            t, s, _ = key = sorted(fa)[int(rng.integers(len(fa)))]
+            legal = [tuple(game.layer(t).action[r].tolist()) for r in game.layer(t).rows(s)]
+            table = solved | {key: damaged(rng, solved[key], sorted(fa[key]), legal)}
+            truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
+            if truth is None:
+                assert not verify(game, labelled(game, table), concept).ok
+                seen["unsafe"] += 1
+                continue
+            every = [pair for each in truth for pair in each.values() if pair[0] > oracle.Fraction(1, 10**14)]
+            share = max((float(gain / stake) if stake else math.inf for gain, stake in every), default=0.0)
+            if abs(share / VERIFY - 1) < 0.01:
+                continue
+            certificate = verify(game, labelled(game, table), concept)
+            assert certificate.ok == (share <= VERIFY)
+            for i, each in enumerate(truth):
+                assert certificate.regret[i] == pytest.approx(max(0.0, *(float(g) for g, _ in each.values())), abs=1e-9)
+            if k == 0:
+                judged(game, labelled(game, table), concept, tmp_path / "a.proof", ok=certificate.ok)
+            seen["accepted" if share <= VERIFY else "just refused" if share < 1e-4 else "refused"] += 1
+    assert min(seen.values()) >= 5, seen
 
 
 # -- penalties --------------------------------------------------------------------------------------------------------
@@ -420,17 +445,15 @@ def test_probabilities_that_do_not_quite_sum_to_one_lose_nothing(tmp_path):
         "split": [(0.5, "rich", ()), (0.5 - 9e-13, "also", ())],
         "lose": [(1.0, "poor", ())],
     }
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        actions=lambda t, s: [tuple(ways) if t == 0 else ("-",)],
-        outcomes=lambda t, s, a: ways.get(a[0], [(1.0, s, ())]),
-        reward=lambda t, s, a: [1e6 * (t == 1 and s != "poor")],
+    game = solo(
+        lambda t, s, a: [(1.0, s, ())] if t else ways[a],
         horizon=2,
-        initial="s",
+        budget=None,
+        reward=lambda t, s, a: 1e6 * (t == 1 and s != "poor"),
+        actions=tuple(ways),
     )
     assert game.layer(0).prob.min() == 0.5 - 9e-13
-    table = {(0, "s"): ("split",), **{(1, s): ("-",) for s in ("rich", "also", "poor")}}
-    judged(game, table, CE(), tmp_path / "a.proof", ok=True)
+    judged(game, ByFunction(lambda t, s, c: {("split",): 1.0}), CE(), tmp_path / "a.proof", ok=True)
 
 
 def test_no_more_is_accepted_than_was():

@@ -22,6 +22,7 @@ from acegames.verifier.policy_reader import Reader
 from acegames.verifier.policy_tables import BulkLookup
 from acegames.verifier.subgames import Subgames, within_budget
 from elsewhere import assert_equal
+from games import doubling, one_state, solo
 from policies import Both, Declares, RandomAnswers, Singly
 from shares import blocks
 
@@ -116,15 +117,8 @@ def test_pairs_are_gone_through_line_by_line_the_same_line_of_all_states():
 
 def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
     """4 or 5 are spent and all of it must come back; the most that may be spent is more than what any later budget leaves."""
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [(4, 5)] if t == 0 else [(-4, -5)],
-        outcomes=lambda t, s, a: [(1.0, s, a[0])],
-        reward=lambda t, s, a: [float(a[0])],
-        budget=[(5,), (0,)],
-        horizon=2,
-        initial="s",
-    )
+    own, legal = [(4, 5, -4, -5)], lambda t, s, a: (a[0] > 0) == (t == 0)
+    game = one_state(["me"], own, lambda t, a: a[0], lambda t, a: a, horizon=2, budget=[(5,), (0,)], legal=legal)
     for late, words in (
         (lambda spent: -spent, "Stable: exploitability 0. No player gains more"),
         (lambda spent: -5, "gains 1 by a safe deviation at t=1, state 's', spent (4,)"),
@@ -222,14 +216,12 @@ def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
 
 def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
     """One player, one state: cheap enough to check by hand, large enough for crowded tables."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [range(len(costs))],
-        outcomes=lambda t, s, a: [(0.5, s, costs[a[0]] * unit), (0.5, s, costs[-1] * unit if a[0] else 0)],
-        reward=lambda t, s, a: [float(a[0])],
-        budget=budget * unit,
+    return solo(
+        lambda t, s, a: [(0.5, s, costs[a] * unit), (0.5, s, costs[-1] * unit if a else 0)],
         horizon=horizon,
-        initial="s",
+        budget=budget * unit,
+        reward=lambda t, s, a: float(a),
+        actions=range(len(costs)),
     )
 
 
@@ -238,15 +230,7 @@ def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
     """Nothing may cost anything, and still a budget below zero cannot be kept."""
     for bound in (-(10**30), *range(-4, 4), 10**30):
         for budget in ([[bound], [bound]], [[bound], [math.inf]], [[math.inf], [bound]]):
-            game = ace.MarkovGame.from_functions(
-                players=["me"],
-                actions=lambda t, s: [range(2)],
-                outcomes=lambda t, s, a: [(1.0, s, costs[a[0]])],
-                reward=lambda t, s, a: [0.0],
-                budget=budget,
-                horizon=2,
-                initial="s",
-            )
+            game = solo(lambda t, s, a: [(1.0, s, costs[a])], horizon=2, budget=budget, actions=range(2))
             subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
             for how in COMPILED:
                 assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
@@ -254,15 +238,7 @@ def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
 
 def test_what_cannot_be_recovered_is_not_followed():
     """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, packed or unrolled."""
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("spend", "save")],
-        outcomes=lambda t, s, a: [(1.0, s, 2**t if a == ("spend",) else 0)],
-        reward=lambda t, s, a: [0.0],
-        budget={"c": ace.almost_sure(3)},
-        horizon=20,
-        initial="s",
-    )
+    game = doubling(20)
     assert max(map(len, unroll(game, ExactUnits(game)).state)) < 100
     assert max(map(len, within_budget(PairKeys.of(game, ExactUnits(game))))) < 100
 
@@ -288,15 +264,8 @@ def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatc
 
 def test_a_game_that_does_not_pack_into_64_bits_is_unrolled(passes):
     for unit in (10**15, 10**30):
-        wide = ace.MarkovGame.from_functions(
-            players=["me"],
-            actions=lambda t, s: [range(2)],
-            outcomes=lambda t, s, a, unit=unit: [(1.0, s, (unit * a[0] + 1, unit + a[0]))],
-            reward=lambda t, s, a: [float(a[0])],
-            budget=[2 * unit + 3, 3 * unit + 2],
-            horizon=3,
-            initial="s",
-        )
+        cost, budget = (lambda t, a, unit=unit: (unit * a[0] + 1, unit + a[0])), [2 * unit + 3, 3 * unit + 2]
+        wide = one_state(["me"], [range(2)], cost, lambda t, a: a, horizon=3, budget=budget)
         assert PairKeys.of(wide, ExactUnits(wide)).unrolled is not None
         twice = Singly(lambda t, s, c, unit=unit: {(int(c[0] < 2 * unit),): 1.0})
         certificate = agreed(passes, wide, twice.answer, CCE())
@@ -671,15 +640,8 @@ class Declaring:
 
 def spending(budget, most=1):
     """One player and state; an action costs one more than its number, and brings as much before the last step."""
-    return ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=3,
-        initial="s",
-        budget=budget,
-        actions=lambda t, s: [list(range(most + 1))],
-        outcomes=lambda t, s, a: [(1.0, "s", a[0] + 1)],
-        reward=lambda t, s, a: [float(a[0]) if t < 2 else 0.0],
-    )
+    own, pay = [range(most + 1)], lambda t, a: [a[0] if t < 2 else 0]
+    return one_state(["p"], own, lambda t, a: a[0] + 1, pay, horizon=3, budget=budget)
 
 
 @pytest.mark.parametrize("low", [np.iinfo(np.int64).min, -(2**62), -1])

@@ -29,7 +29,8 @@ from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
 from acegames.verifier.counting import CountingRule, cells
-from games import Changed, with_budget
+from games import Changed, one_state, solo, with_budget
+from policies import Reckless
 
 INF = math.inf
 
@@ -274,25 +275,11 @@ def test_damaged_policies_are_judged_as_the_oracle_judges_them():
     assert caught["gain"] > 10
 
 
-class Reckless:
-    """Any legal joint action, whatever it counts as."""
-
-    def __init__(self, found, seed):
-        self.game, self.tracker = found.game, found.policy.tracker
-        self.seed, self.distribution = seed, functools.cache(self._distribution)
-
-    def _distribution(self, t, state, counted):
-        s, layer = self.game.state_index(state), self.game.layer(t)
-        rng = np.random.default_rng([self.seed, t, s, *(int(1000 * abs(Fraction(str(c)))) for c in counted)])
-        chosen = rng.permutation(layer.rows(s))[: int(rng.integers(1, 3))]
-        return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
-
-
 def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
     """In games that change with time too, with several starts, and joint actions that are not legal."""
     seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
     for k, found in enumerate(cases(range(40))):
-        policy = Reckless(found, k)
+        policy = Reckless(found.game, k, found.policy.tracker)
         certificate = verify(found.game, policy, found.concept)
         truth = brute(found, policy)
         worst, over = truth.spending()
@@ -383,16 +370,15 @@ def test_tampered_trackers_are_caught_or_the_certificate_is_true_of_them(tamper)
 # -- small cases with known answers -----------------------------------------------------------------------------------
 
 
-def solo(costs, *, horizon, budget, reward=lambda a: float(a == "go")):
-    """One player; "go" costs one of `costs`, with equal chances, "stay" nothing."""
-    return MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1 / len(costs), "s", c) for c in costs] if a == ("go",) else [(1.0, "s", 0)],
-        reward=lambda t, s, a: [reward(a[0])],
-        budget={"fuel": budget},
+def going(costs, *, horizon, budget):
+    """One player; "go" pays and costs one of `costs`, {cost: probability} or with equal chances; "stay" nothing."""
+    chances = costs if isinstance(costs, dict) else dict.fromkeys(costs, 1 / len(costs))
+    return solo(
+        lambda t, s, a: [(p, s, c) for c, p in chances.items()] if a == "go" else [(1.0, s, 0)],
         horizon=horizon,
-        initial="s",
+        budget={"fuel": budget},
+        reward=lambda t, s, a: float(a == "go"),
+        actions=("go", "stay"),
     )
 
 
@@ -408,13 +394,13 @@ class Greedy:
 
 
 def test_the_words_name_what_is_exceeded_and_what_was_promised():
-    game = solo([Fraction(19, 10)], horizon=5, budget=Fraction(19, 2))
+    game = going([Fraction(19, 10)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 9.5), CCE())
     assert certificate.ok, str(certificate)  # counts 5, spends 9.5
     assert "Safe: every budget holds on every possible history (largest true cumulative cost: fuel 9.5 of 9.5)." in str(
         certificate
     )
-    longer = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
+    longer = going([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(longer, Greedy(longer, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
     assert certificate.ok, str(certificate)
     assert (
@@ -429,7 +415,7 @@ def test_the_words_name_what_is_exceeded_and_what_was_promised():
 
 def test_rounding_up_says_which_deviations_it_does_not_cover():
     """True costs allow to go twice, rounded up only once: the policy is safe, and nothing is claimed beyond."""
-    game = solo([Fraction(11, 10)], horizon=2, budget=3)
+    game = going([Fraction(11, 10)], horizon=2, budget=3)
     certificate = verify(game, Greedy(game, Rounding(Fraction(2), "up"), 2, 3), CCE())
     assert certificate.ok, str(certificate)
     assert certificate.max_spent.tolist() == [1.1]
@@ -438,7 +424,7 @@ def test_rounding_up_says_which_deviations_it_does_not_cover():
 
 
 def test_a_broken_allowance_has_a_true_history():
-    game = solo([Fraction(9, 10), Fraction(13, 10)], horizon=4, budget=2)
+    game = going([Fraction(9, 10), Fraction(13, 10)], horizon=4, budget=2)
     certificate = verify(game, Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100), CCE())
     assert not certificate.ok
     assert "Not safe" in str(certificate)
@@ -461,14 +447,11 @@ def test_a_broken_allowance_has_a_true_history():
 def test_a_history_is_made_of_costs_that_occur_together():
     """Costs that count alike become one; the history that shows the trouble must have true ones, dear for the constraint in question."""
     costs = {"go": [(1.9, 0.1), (1.5, 0.9), (1.1, 0.4)], "run": [(2.4, 0.2), (2.6, 0.7)], "stay": [(0, 0)]}
-    game = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [tuple(costs)],
-        outcomes=lambda t, s, a: [(1 / len(costs[a[0]]), "s", c) for c in costs[a[0]]],
-        reward=lambda t, s, a: [0.0],
-        budget={"fuel": 9, "noise": 1.5},
+    game = solo(
+        lambda t, s, a: [(1 / len(costs[a]), "s", c) for c in costs[a]],
         horizon=4,
-        initial="s",
+        budget={"fuel": 9, "noise": 1.5},
+        actions=tuple(costs),
     )
     rules = (Rounding(Fraction(1), "down"), None)
     for m, plan in enumerate((["run"] * 4, ["go", "run", "stay", "go"])):
@@ -484,7 +467,7 @@ def test_a_history_is_made_of_costs_that_occur_together():
 
 
 def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
-    game = solo([Fraction(11, 10)], horizon=2, budget=3)
+    game = going([Fraction(11, 10)], horizon=2, budget=3)
     certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 1), CCE())  # goes once, could go twice
     assert not certificate.ok
     assert certificate.regret.tolist() == [1]
@@ -498,7 +481,7 @@ def test_no_more_is_promised_than_the_last_budget_needs():
     """A cell per step, up to the last time that has a budget."""
     for budgets, steps in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
         game = with_fields(
-            solo([Fraction(1, 2)], horizon=4, budget=2),
+            going([Fraction(1, 2)], horizon=4, budget=2),
             budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
         )
         certificate = verify(game, Greedy(game, Rounding(Fraction(1, 4), "down"), 0, 100), CCE())
@@ -506,7 +489,7 @@ def test_no_more_is_promised_than_the_last_budget_needs():
 
 
 def test_a_policy_without_an_answer_has_a_history_that_leads_there():
-    game = solo([Fraction(7, 10)], horizon=3, budget=9)
+    game = going([Fraction(7, 10)], horizon=3, budget=9)
     policy = Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100)
     answer = policy.distribution
     policy.distribution = lambda t, state, spent: {} if t == 2 else answer(t, state, spent)
@@ -520,14 +503,12 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
 @pytest.mark.parametrize("silent", ["first", "second"])
 def test_of_two_faults_at_the_same_time_the_first_is_told(silent, rounding):
     """From one start the budget is broken, from the other there is no answer."""
-    game = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1.0, s, 9 if a == ("go",) else 0)],
-        reward=lambda t, s, a: [0.0],
-        budget={"fuel": 1},
+    game = solo(
+        lambda t, s, a: [(1.0, s, 9)],
         horizon=1,
+        budget={"fuel": 1},
         initial={"first": 0.5, "second": 0.5},
+        actions=("go",),
     )
     policy = SimpleNamespace(
         tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=rounding),
@@ -538,7 +519,7 @@ def test_of_two_faults_at_the_same_time_the_first_is_told(silent, rounding):
 
 
 def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on():
-    game = solo([Fraction(9, 10), Fraction(2, 10)], horizon=3, budget=1)
+    game = going([Fraction(9, 10), Fraction(2, 10)], horizon=3, budget=1)
     answers = itertools.cycle([{("go",): 1.0}, {("stay",): 1.0}, {("go",): 1.0}])
     policy = Greedy(game, Rounding(Fraction(1, 7), "down"), 0, 100)
     policy.distribution = lambda t, state, spent: next(answers)
@@ -547,12 +528,12 @@ def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on()
 
 def test_amounts_beyond_64_bits_stay_exact():
     huge = Fraction(10**25 + 1, 3)
-    game = solo([huge, huge + 1], horizon=3, budget=2 * huge + 2)
+    game = going([huge, huge + 1], horizon=3, budget=2 * huge + 2)
     rule = Rounding(Fraction(10**24), "down")
     certificate = verify(game, Greedy(game, rule, 3 * 10**24, Fraction(2 * huge + 2)), CCE())
     assert certificate.ok, str(certificate)
     assert certificate.max_spent.tolist() == [2 * huge + 2]
-    mixed = solo([huge, huge + 1], horizon=3, budget=2 * huge + 2)
+    mixed = going([huge, huge + 1], horizon=3, budget=2 * huge + 2)
     third = Rounding(Fraction(1, 3), "down")
     same = verify(mixed, Greedy(mixed, third, huge + 1, Fraction(2 * huge + 2)), CCE())
     assert same.ok, str(same)
@@ -574,14 +555,12 @@ WIDE = {
 def test_counts_too_wide_for_64_bits_are_told_apart(kind):
     """Whichever of three ways the policy knows no answer after, it is found, whatever two of them have in common in the last 64 bits."""
     ways, width = WIDE[kind], len(WIDE[kind][0][1])
-    game = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(1 / 3, k, c) for k, c in ways] if t == 0 else [(1.0, s, (0,) * width)],
-        reward=lambda t, s, a: [0.0],
-        budget=[[2**61] * width] * 2,
+    game = solo(
+        lambda t, s, a: [(1 / 3, k, c) for k, c in ways] if t == 0 else [(1.0, s, (0,) * width)],
         horizon=2,
+        budget=[[2**61] * width] * 2,
         initial=dict.fromkeys(range(17), 1 / 17),
+        actions=("go",),
     )
     tracker = CostTracker(game.constraints, (Fraction(1),) * width, (Rounding(Fraction(1), "down"),) * width)
     for k, c in ways:
@@ -600,15 +579,8 @@ def test_counts_too_wide_for_64_bits_are_told_apart(kind):
 
 def test_a_cut_off_from_where_the_budget_still_binds_is_named():
     """After a refund of 8 one can go eight more times; counted as 0, none of it is seen: deviations would be missed."""
-    game = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "stay", "refund")],
-        outcomes=lambda t, s, a: [(1.0, "s", {"go": 1, "stay": 0, "refund": -8}[a[0]])],
-        reward=lambda t, s, a: [float(a[0] == "go")],
-        budget={"fuel": 1},
-        horizon=4,
-        initial="s",
-    )
+    cost, pay = {"go": 1, "stay": 0, "refund": -8}, lambda t, a: [a[0] == "go"]
+    game = one_state(["me"], [tuple(cost)], lambda t, a: cost[a[0]], pay, horizon=4, budget={"fuel": 1})
     blind = Rounding(Fraction(1), "down", Fraction(0))
     policy = SimpleNamespace(
         tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=(blind,)),
@@ -625,10 +597,10 @@ def test_a_cut_off_from_where_the_budget_still_binds_is_named():
 
 
 def test_an_ignored_constraint_that_can_bind_is_named():
-    game = solo([Fraction(1, 2)], horizon=4, budget=2)
+    game = going([Fraction(1, 2)], horizon=4, budget=2)
     policy = Greedy(game, Rounding(Fraction(1), "ignore"), 0, 100)
     assert verify(game, policy, CCE()).ok
-    tight = solo([Fraction(1, 2)], horizon=4, budget=[INF, 1, 1, INF])
+    tight = going([Fraction(1, 2)], horizon=4, budget=[INF, 1, 1, INF])
     certificate = verify(tight, policy, CCE())
     assert not certificate.ok
     assert (
@@ -652,7 +624,7 @@ def test_an_ignored_constraint_that_can_bind_is_named():
     ],
 )
 def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, sentence):
-    game = solo([1], horizon=2, budget=1)
+    game = going([1], horizon=2, budget=1)
     policy = Greedy(game, Rounding(Fraction(1), "down"), 0, 100)
     policy.tracker.rounding = rounding
     certificate = verify(game, policy, CE())
@@ -663,7 +635,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
 
 
 def test_constraints_in_another_order_are_named():
-    game = solo([1], horizon=1, budget=1)
+    game = going([1], horizon=1, budget=1)
     policy = Greedy(game, Rounding(Fraction(1), "down"), 0, 100)
     policy.tracker.constraints = ("time",)
     assert "The policy rounds the costs of ['time']" in verify(game, policy, CE()).problems[0]
@@ -674,7 +646,7 @@ def test_a_tracker_that_counts_otherwise_than_it_says_is_caught():
         def of(self, cost):
             return super().of(cost) - self.cell
 
-    game = solo([Fraction(3, 4)], horizon=2, budget=1)
+    game = going([Fraction(3, 4)], horizon=2, budget=1)
     policy = Greedy(game, Sly(Fraction(1, 2), "down"), 0, 100)
     certificate = verify(game, policy, CE())
     assert any("counts a cost of 0 as -1/2, its rounding says 0" in p for p in certificate.problems)
@@ -685,7 +657,7 @@ def test_a_tracker_that_counts_otherwise_than_it_says_is_caught():
 
 def random_game(*costs, horizon, budget, states=1):
     """`solo`, where "go" draws its cost from one of the given distributions (RandomCost), each with equal chances."""
-    game = solo(list(range(1, len(costs) + 1)), horizon=horizon, budget=budget)
+    game = going(list(range(1, len(costs) + 1)), horizon=horizon, budget=budget)
     assert game.cost_values == ((0, *range(1, len(costs) + 1)),)
     return with_fields(game, cost_values=((Fraction(0), *costs),))
 
@@ -699,15 +671,7 @@ def drawn(source, scale=1):
 
 def solved(game, table, rule, concept=None):
     """Solve the game whose `go` costs are the given {counted: probability}, and let it track the random costs."""
-    rounded = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(p, "s", c) for c, p in table.items()] if a == ("go",) else [(1.0, "s", 0)],
-        reward=lambda t, s, a: [float(a[0] == "go")],
-        budget={"fuel": game.budgets[0][0]},
-        horizon=game.horizon,
-        initial="s",
-    )
+    rounded = going(table, horizon=game.horizon, budget=game.budgets[0][0])
     solution = ace.solve(rounded, concept or CCE())
     return solution, attach(solution.policy, game, (rule,))
 
@@ -827,15 +791,8 @@ def test_gaps_in_a_distribution_are_no_cells():
 
 def test_several_random_constraints_fall_into_every_combination_of_cells(monkeypatch):
     rules = (Rounding(Fraction(1, 2), "down"), Rounding(Fraction(1), "up"))
-    game = MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("go",)],
-        outcomes=lambda t, s, a: [(0.5, "s", (1, 1)), (0.5, "s", (0, 0))],
-        reward=lambda t, s, a: [1.0],
-        budget={"fuel": 2, "time": 5},
-        horizon=2,
-        initial="s",
-    )
+    budget = {"fuel": 2, "time": 5}
+    game = solo(lambda t, s, a: [(0.5, s, (1, 1)), (0.5, s, (0, 0))], horizon=2, budget=budget, actions=("go",))
     game = with_fields(
         game,
         cost_values=((Fraction(0), drawn(stats.uniform())), (Fraction(0), drawn(stats.uniform(0, 2)))),
@@ -899,7 +856,7 @@ def test_random_costs_that_cannot_be_counted_are_refused():
 
 
 def test_certificates_have_all_fields_in_json(capsys):
-    game = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
+    game = going([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
     certificate = verify(game, Greedy(game, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
     print_json("verify", 0, certificate_data(certificate))
     data = json.loads(capsys.readouterr().out)
@@ -913,7 +870,7 @@ def test_certificates_have_all_fields_in_json(capsys):
 
 
 def test_exact_policies_have_the_fields_too():
-    game = solo([1], horizon=4, budget=[1, 1, 2, 2])
+    game = going([1], horizon=4, budget=[1, 1, 2, 2])
     greedy = SimpleNamespace(distribution=lambda t, state, spent: {("go",): 1.0})
     certificate = verify(game, greedy, CCE())
     assert not certificate.ok

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
-from acegames import CCE, CE, MarkovGame
+from acegames import CCE, CE
 from acegames.model.numbers import exact_or_inf
-from games import one_state, with_budget
+from games import one_state, solo, with_budget
 from shares import examples, some
 
 GAMES = 300
@@ -160,33 +160,29 @@ def test_a_stage_known_by_hand():
 # -- constructed cases ------------------------------------------------------------------------------------------
 
 
-def solo(horizon, actions, outcomes, budget, **more):
-    """A one-player game from {state: actions} and {(state, action): outcomes}; rewards 0 unless given."""
-    reward = more.pop("reward", lambda t, s, a: [0])
-    return MarkovGame.from_functions(
-        players=["solo"],
+def alone(horizon, outcomes, budget, initial="root", reward=lambda t, s, a: 0.0):
+    """A one-player game from {(state, action): outcomes}; elsewhere nothing happens."""
+    own = sorted({a for _, a in outcomes})
+    return solo(
+        lambda t, s, a: outcomes.get((s, a), [(1, s, 0)]),
         horizon=horizon,
-        initial=more.pop("initial", "root"),
         budget=budget,
-        actions=lambda t, s: [actions.get(s, ["go"])],
-        outcomes=lambda t, s, a: outcomes.get((s, a[0]), [(1, s, 0)]),
+        initial=initial,
         reward=reward,
-        **more,
+        actions=own,
     )
 
 
 def test_no_immediate_violation_is_not_enough():
     """Spending all at once breaks nothing now and everything later: each step costs at least 1."""
-    game = solo(
-        3, {"root": ["fast", "slow"]}, {("root", "fast"): [(1, "root", 3)], ("root", "slow"): [(1, "root", 1)]}, [4]
-    )
+    game = alone(3, {("root", "fast"): [(1, "root", 3)], ("root", "slow"): [(1, "root", 1)]}, [4])
     feasible, minimal = check_feasibility(game)
     assert feasible
     assert minimal == {(3,)}
     reached = ace.feasibility(game)
     assert reached.actions(0, "root", [0]) == [("slow",)]  # 3 now would leave 1 for two steps
     assert reached.actions(1, "root", [1]) == [("slow",)]
-    assert not ace.feasibility(solo(3, {}, {("root", "go"): [(1, "root", 1)]}, [2])).feasible
+    assert not ace.feasibility(alone(3, {("root", "go"): [(1, "root", 1)]}, [2])).feasible
 
 
 def test_true_but_not_reached_through_true():
@@ -194,9 +190,9 @@ def test_true_but_not_reached_through_true():
     outcomes = {
         ("root", "x"): [(0.5, "p", 0), (0.5, "q", 0)],
         ("root", "y"): [(1, "r", 0)],
-        ("q", "go"): [(1, "q", 5)],
+        **{("q", a): [(1, "q", 5)] for a in "xy"},
     }
-    game = solo(2, {"root": ["x", "y"]}, outcomes, [1], reward=lambda t, s, a: [float(a == ("x",))])
+    game = alone(2, outcomes, [1], reward=lambda t, s, a: float(a == "x"))
     check_feasibility(game)
     reached = ace.feasibility(game)
     assert [s for s, _ in reached.states(1)] == ["r"]
@@ -217,24 +213,24 @@ def test_a_budget_that_makes_the_feasible_set_no_product(kind):
 
 
 def test_tenths_are_exact():
-    game = solo(2, {}, {("root", "go"): [(0.5, "root", 0.1), (0.5, "root", 0.2)]}, [0.4])
+    game = alone(2, {("root", "go"): [(0.5, "root", 0.1), (0.5, "root", 0.2)]}, [0.4])
     assert check_feasibility(game) == (True, {(Fraction(2, 5),)})
-    three = solo(3, {}, {("root", "go"): [(1, "root", 0.1)]}, [0.3])
+    three = alone(3, {("root", "go"): [(1, "root", 0.1)]}, [0.3])
     assert check_feasibility(three)[0]
-    assert not check_feasibility(solo(3, {}, {("root", "go"): [(1, "root", 0.1)]}, [0.29]))[0]
+    assert not check_feasibility(alone(3, {("root", "go"): [(1, "root", 0.1)]}, [0.29]))[0]
 
 
 def test_refuelling_in_time_and_too_late():
     """Costs 2 and -2 in turn need 2; with the schedule inf, 0 they need nothing."""
     outcomes = {("root", "go"): [(1, "depot", 2)], ("depot", "go"): [(1, "root", -2)]}
-    assert check_feasibility(solo(2, {}, outcomes, [1])) == (False, {(2,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[math.inf], [0]])) == (True, {(0,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[math.inf], [math.inf]])) == (True, {(math.inf,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[1], [math.inf]])) == (False, {(2,)})
+    assert check_feasibility(alone(2, outcomes, [1])) == (False, {(2,)})
+    assert check_feasibility(alone(2, outcomes, [[math.inf], [0]])) == (True, {(0,)})
+    assert check_feasibility(alone(2, outcomes, [[math.inf], [math.inf]])) == (True, {(math.inf,)})
+    assert check_feasibility(alone(2, outcomes, [[1], [math.inf]])) == (False, {(2,)})
 
 
 def test_every_initial_state_must_be_feasible():
-    game = solo(1, {}, {("bad", "go"): [(1, "bad", 2)]}, [1], initial={"good": 0.5, "bad": 0.5})
+    game = alone(1, {("bad", "go"): [(1, "bad", 2)]}, [1], initial={"good": 0.5, "bad": 0.5})
     assert check_feasibility(game) == (False, {(2,)})
 
 
