@@ -99,6 +99,22 @@ class Declares:
         return SimpleNamespace(flat_below=self._flat_below or self.policy.internals.flat_below)
 
 
+class Shows(Declares):
+    """The same with tables, of which some parts are others: `numbering`, `answers` or `flat_below`."""
+
+    thread_safe = True
+    distribution, lookup = Declares.distribution, Declares.lookup
+
+    def __init__(self, policy, **parts):
+        super().__init__(policy)
+        self.parts = parts
+
+    @property
+    def internals(self):
+        true = {name: getattr(self.policy.internals, name) for name in ("flat_below", "numbering", "answers")}
+        return SimpleNamespace(**{**true, **self.parts})
+
+
 class Safe(Declares):
     """A solved policy without its tables, which several may ask at once."""
 
@@ -136,13 +152,11 @@ class Wavering(Declares):
     """A solved policy whose `lookup` now and then has no answer, or another one than `distribution`."""
 
     thread_safe = True
+    distribution = Declares.distribution
 
     def __init__(self, policy, fails):
         super().__init__(policy)
         self.fails = fails
-
-    def distribution(self, t, state, spent):
-        return super().distribution(t, state, spent)
 
     def lookup(self, t, state, total):
         ptr, action, prob = super().lookup(t, state, total)
