@@ -27,7 +27,6 @@ from acegames.files.tables import read_policy, write_policy
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
 from acegames.policy.simulation import simulate
-from acegames.policy.tracker import CostTracker
 from acegames.system.container import read_archive, write_archive
 from games import ByFunction, one_state, solo
 from random_games import changing_game
@@ -126,14 +125,6 @@ def test_runners_count_as_the_oracle_does(number, tmp_path):
             pair = shield.next_pairs([pair], *step)[0]
             assert pair == shield.pair(t + 1, state, spent)
         assert all(exactly(r.spent) == spent for r in (*runners.values(), guarded))
-
-
-def test_trackers_begin_with_what_is_missing_and_never_fall_below_zero():
-    game = battery(start=4)
-    tracker, plain = ace.Shield(game).tracker, CostTracker(("battery",), (Fraction(1),))
-    assert (tracker.start(), plain.start()) == ((2,), (0,))
-    assert [tracker.add((2,), cost) for cost in (-1, -5, 5)] == [(1,), (0,), (7,)]
-    assert plain.add((2,), -5) == (-3,)
 
 
 # -- simulation -----------------------------------------------------------------------------------------------------------
