@@ -17,6 +17,7 @@ from acegames.kernels import device
 from acegames.kernels.intrinsics import WARP, Warp
 from acegames.kernels.lockstep import allocate_group
 from acegames.system.compiled import inlined, kernel
+from acegames.verifier import gpu_functions
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -34,32 +35,33 @@ def _forget(group):
     group.games[:] = -1
 
 
-PHASES = {
-    "heights": ["device.find_height"],
-    "reach": ["device.prepare_reached_rows", "device.mark_successors"],
-    "pack": ["device.pack_marks"],
-    "cells": ["device.prepare_cell_rows", "device.solve_pure_cell"],
-    "plain": ["forget_and_solve"],
-    "left": ["device.solve_fallback_games"],
-    "read_open": ["device.read_open_game"],
-    "mend": ["device.apply_repair"],
-    "strips": ["device.count_strip"],
-    "numbers": ["device.sum_strips", "device.prefix_sums", "device.number_strips"],
-    "file_cells": ["device.encode_cell"],
-    "file_records": ["device.encode_mixed"],
-    **{
-        f"verify_{name}": [f"gpu_functions.{name}_thread"]
-        for name in ("pass", "pack", "number", "draw", "judge", "gain")
-    },
-}
-"""What the threads of each kernel do between two barriers."""
-
-
 @inlined
 def forget_and_solve(thread, block, threads, blocks, shared, own, given):
     _forget(own.group)
     device.solve_regular_by_thread(thread, block, threads, blocks, shared, own, given)
 
+
+PHASES = {
+    "heights": [device.find_height],
+    "reach": [device.prepare_reached_rows, device.mark_successors],
+    "pack": [device.pack_marks],
+    "cells": [device.prepare_cell_rows, device.solve_pure_cell],
+    "plain": [forget_and_solve],
+    "left": [device.solve_fallback_games],
+    "read_open": [device.read_open_game],
+    "mend": [device.apply_repair],
+    "strips": [device.count_strip],
+    "numbers": [device.sum_strips, device.prefix_sums, device.number_strips],
+    "file_cells": [device.encode_cell],
+    "file_records": [device.encode_mixed],
+    "verify_pass": [gpu_functions.pass_thread],
+    "verify_pack": [gpu_functions.pack_thread],
+    "verify_number": [gpu_functions.number_thread],
+    "verify_draw": [gpu_functions.draw_thread],
+    "verify_judge": [gpu_functions.judge_thread],
+    "verify_gain": [gpu_functions.gain_thread],
+}
+"""What the threads of each kernel do between two barriers."""
 
 DRIVE = """
 @kernel
@@ -68,10 +70,12 @@ def {name}(threads, blocks, shared, own, given):
 """
 PHASE = """\
         for thread in range(threads - 1, -1, -1):
-            {phase}(thread, block, threads, blocks, shared, own, given)
+            {name}_{k}(thread, block, threads, blocks, shared, own, given)
 """
 for name, phases in PHASES.items():  # as text, because compiled closures cannot be kept on disk
-    exec(compile(DRIVE.format(name=name) + "".join(PHASE.format(phase=x) for x in phases), __file__, "exec"))
+    globals().update({f"{name}_{k}": phase for k, phase in enumerate(phases)})
+    code = DRIVE.format(name=name) + "".join(PHASE.format(name=name, k=k) for k in range(len(phases)))
+    exec(compile(code, __file__, "exec"))
 
 
 @kernel

@@ -325,21 +325,6 @@ def lexicographic_simplex(levels, rows, size):
     return sigma[:size]
 
 
-def solve_linear(a, b):
-    """Gauss-Jordan in Fractions; None when singular."""
-    rows = [[*row, y] for row, y in zip(a, b, strict=True)]
-    for k in range(len(rows)):
-        pivot = next((r for r in range(k, len(rows)) if rows[r][k] != 0), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for r in range(len(rows)):
-            if r != k and rows[r][k]:
-                rows[r] = [x - rows[r][k] * y for x, y in zip(rows[r], rows[k], strict=True)]
-    return [row[-1] for row in rows]
-
-
 def sequential_linprog(levels, rows, size):
     """The same in floats: one scipy program per level, each earlier level fixed to within 1e-9."""
     a_ub = [[float(x) for x in row] for row in rows]
