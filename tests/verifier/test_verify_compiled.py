@@ -70,7 +70,7 @@ def agreed_and_true(passes, game, answers, concept):
         table[t, s, c] = played
     if found.pairs:
         assert np.isnan(found.regret).all() == (wrong > 0) and (found.ok <= (not wrong))
-    if table and not wrong and len(table) < 100:
+    if table and not wrong and len(table) < 40:
         truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
         for i, each in enumerate(truth):
             assert abs(max(gain for gain, _ in each.values()) - exact(found.regret[i])) <= exact(found.rounding[i])
