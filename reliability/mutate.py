@@ -48,8 +48,8 @@ MEMORY = 8 * 2**30
 FEASIBLE = ("feasible_properties", "feasibility", "reduction", "almost_sure", "curve", "local")
 POLICY = ("solution", "policy", "records_of_players", "random_play", "changing_games", "simulation", "checkpoint")
 VERIFY = (
-    *("verify", "verify_compiled", "verify_rounded", "stakes", "units_and_bounds", "random_play"),
-    *("mutations", "verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
+    *("verify", "verify_compiled", "verify_rounded", "stakes", "random_play"),
+    *("verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")
 ROUNDED = (
@@ -435,14 +435,35 @@ def excuses() -> dict[str, str]:
     return dict(re.findall(r"^- `([^`]+)` `([^`]+)`", text, flags=re.MULTILINE))
 
 
-def stale() -> list[str]:
-    """One line for each reason whose mutant is gone or changes something else now."""
-    now = {m.name: m.change for s in TESTED for m in mutants(ROOT, path_of(s), PARTS.get(s))}
-    return [
-        f"- `{name}` `{change}` is `{now.get(name)}` now"
-        for name, change in excuses().items()
-        if now.get(name) != change
-    ]
+def stale() -> dict[str, str]:
+    """Each reason whose mutant is gone or changes something else now, by name, with the name of the only mutant that it can mean, or ""."""
+    now = [m for s in TESTED for m in mutants(ROOT, path_of(s), PARTS.get(s))]
+    changes = {m.name: m.change for m in now}
+    meant: dict[tuple[str, str], list[str]] = {}
+    for m in now:
+        meant.setdefault((m.function.rpartition(".")[2], m.change), []).append(m.name)
+    found = {}
+    for name, change in excuses().items():
+        if changes.get(name) != change:
+            file, function, *_ = name.split(":")
+            likely = [
+                x
+                for x in meant.get((function.rpartition(".")[2], change), [])
+                if x.startswith(f"{file}:") or len(change) > len("min -> max")
+            ]
+            found[name] = likely[0] if len(likely) == 1 else ""
+    return found
+
+
+def tidy(found: dict[str, str]) -> None:
+    """Rename what moved in survivors.md, and leave out what is gone."""
+    kept, there = [], excuses().keys() - found.keys()
+    for line in EXCUSES.read_text().splitlines():
+        name = line.split("`")[1] if line.startswith("- `") else ""
+        new = found.get(name, name)
+        if not name or (new and (name == new or new not in there)):
+            kept.append(line.replace(name, new) if name else line)
+    EXCUSES.write_text("\n".join(kept) + "\n")
 
 
 def table(found: dict[str, dict[str, Any]], all_of: Counter[str]) -> str:
@@ -500,11 +521,12 @@ def main() -> None:
     options.add_argument("--longest", type=float, default=LONGEST, help="seconds of tests of one file for each mutant")
     options.add_argument("--show", action="store_true", help="only show what is known")
     options.add_argument(
-        "--stale", action="store_true", help="only list reasons in survivors.md whose code has changed"
+        "--tidy", action="store_true", help="only rename in survivors.md what moved, and leave out what is gone"
     )
     asked = options.parse_args()
-    if asked.stale:
-        print(*stale(), sep="\n")
+    if asked.tidy:
+        tidy(moved := stale())
+        print(*(f"{name} -> {new or 'gone'}" for name, new in moved.items()), sep="\n")
         return
     shorts = [s for s in TESTED if asked.module is None or any(part in s for part in asked.module)]
     if asked.fresh:

@@ -58,15 +58,6 @@ def example(monkeypatch):
             del sys.modules[name]
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def both_passes(request, monkeypatch):
-    """Let the verifier judge in both ways."""
-    if request.param == "plain":
-        from plain_passes import take_plain_passes
-
-        take_plain_passes(monkeypatch)
-
-
 @pytest.fixture
 def two_nodes():
     """The address of a Ray cluster of two nodes, one for all tests that ask for it."""

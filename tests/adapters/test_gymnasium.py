@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.adapters import gymnasium as adapter
 from acegames.adapters import safety_gymnasium as six
 from acegames.adapters.pettingzoo import parallel_env
-from adapter_games import delivery, spending
+from games import delivery, spending
 
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env, data_equivalence  # noqa: E402

@@ -10,7 +10,7 @@ pytest.importorskip("pettingzoo")
 import acegames as ace
 from acegames.adapters import gymnasium, pettingzoo, safety_gymnasium
 from acegames.adapters.environments.env_interface import constraint_names
-from adapter_games import spending
+from games import spending
 from parallel_envs import Relay, Rovers
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("pettingzoo")
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
-from adapter_games import spending
+from games import spending
 from parallel_envs import Relay, Rovers
 
 THEIRS = pytest.mark.filterwarnings("default")  # warnings of packages that are not ours

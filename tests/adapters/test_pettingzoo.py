@@ -16,7 +16,7 @@ import pytest
 
 import acegames as ace
 from acegames.adapters.pettingzoo import aec_env, parallel_env, raw_aec_env
-from adapter_games import spending
+from games import spending
 from oracle import random_game, spell_out
 from shares import some
 

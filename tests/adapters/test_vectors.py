@@ -22,7 +22,7 @@ from acegames.adapters import gymnasium as adapter
 from acegames.adapters import pettingzoo as pz
 from acegames.adapters.environments.env_interface import constraint_names
 from acegames.adapters.gymnasium import ONE_PLAYER
-from adapter_games import delivery, spending
+from games import delivery, spending
 
 
 def tolls():
@@ -42,7 +42,10 @@ def tolls():
     )
 
 
-ONE = {"knapsack": lambda: ace.catalog.get("knapsack"), "delivery": lambda: delivery(lambda t, drives: t + drives)}
+ONE = {
+    "knapsack": lambda: ace.catalog.get("knapsack"),
+    "delivery": lambda: delivery(lambda t, s, a: [t + (a[0] == "drive")]),
+}
 MANY = {
     "tolls": tolls,
     "intersection": lambda: ace.catalog.get("intersection", horizon=4, budget=4),

@@ -60,10 +60,6 @@ def test_what_would_be_found():
     assert LOOSE.search(code) and "ret" in assembly
 
 
-CANDIDATES = {"stage/nash.py": {"share_of_regret", "_values"}}
-"""By file, functions that judge what another library has answered. Its answers depend on its version anyway."""
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -74,9 +70,7 @@ CANDIDATES = {"stage/nash.py": {"share_of_regret", "_values"}}
 )
 def test_no_library_adds_up(path):
     """`@` and its like go to BLAS, whose order of adding depends on the processor; numpy's sums depend on its version."""
-    tree, judging = ast.parse((SOURCES / path).read_text()), CANDIDATES.get(path, set())
-    assert judging <= {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-    tree.body = [n for n in tree.body if getattr(n, "name", "") not in judging]
+    tree = ast.parse((SOURCES / path).read_text())
     products = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult)]
     calls = [
         n.lineno

@@ -17,7 +17,6 @@ from acegames.model.layers import with_fields
 from acegames.safety.frontier import last_finite
 from acegames.verifier.pair_keys import Ceilings, ExactUnits
 from game_files import CHICKEN, load_text
-from plain_passes import take_plain_passes
 
 INF = math.inf
 
@@ -172,7 +171,7 @@ def test_feasibility_is_the_oracles(number):
 
 @pytest.mark.parametrize("number", [16, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [ace.CE, ace.CCE])
-def test_solved_verified_played_and_kept(kind, number, tmp_path, monkeypatch):
+def test_solved_verified_played_and_kept(kind, number, tmp_path):
     done = 0
     for k, game in enumerate(random_games(number, 3, players=2)):
         expected = oracle.root_values(game, kind())
@@ -182,12 +181,9 @@ def test_solved_verified_played_and_kept(kind, number, tmp_path, monkeypatch):
             continue
         solution = ace.solve(game, kind())
         np.testing.assert_allclose(solution.values, [float(v) for v in expected], atol=1e-7)
-        for take in (take_plain_passes, lambda patch: None):  # both ways to a verdict
-            with monkeypatch.context() as patch:
-                take(patch)
-                certificate = ace.verify(game, solution.policy, kind())
-            assert certificate.ok, str(certificate)
-            assert certificate.pairs == ace.feasibility(game).pairs
+        certificate = ace.verify(game, solution.policy, kind())
+        assert certificate.ok, str(certificate)
+        assert certificate.pairs == ace.feasibility(game).pairs
         listed = ace.solve(game, kind(), engine=ace.LocalEngine(dense=False))
         np.testing.assert_allclose(listed.values, solution.values, atol=1e-9)
         assert ace.simulate(game, solution.policy, episodes=50, rng=k).violations == 0

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
+from games import doubling, one_state, solo
 from proof_checker import CHECK, CHECKER, ROOT, check, load
 
 SOURCE = CHECKER.read_text()
@@ -465,15 +466,8 @@ def bold(path, game):
 def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
     """300 outcomes of different costs at each of 5 steps: some 300^5 situations, refused before they take what may be taken."""
     outcomes = [(1 / 300, "s", {f"c{m}": pow(k + 1, m + 2, 9973) for m in range(3)}) for k in range(300)]
-    game = ace.MarkovGame.from_functions(
-        players=("p",),
-        actions=lambda t, s: [["go"]],
-        horizon=5,
-        initial="s",
-        budget={f"c{m}": 60_000 for m in range(3)},
-        outcomes=lambda t, s, a: outcomes,
-        reward=lambda t, s, a: (1.0,),
-    )
+    budget = {f"c{m}": 60_000 for m in range(3)}
+    game = solo(lambda t, s, a: outcomes, horizon=5, budget=budget, actions=("go",))
     path = bold(tmp_path / "hostile.proof", game)
     monkeypatch.setattr(CHECK, "MOST_BYTES", 2**23)
     tracemalloc.start()
@@ -516,16 +510,7 @@ def test_what_is_no_file_is_unreadable(path, tmp_path):
 
 def test_play_that_may_owe_until_the_end_is_followed_no_further_than_it_can_be_recovered(tmp_path):
     """Costs double each step and only the end counts: of 2^30 totals some hundred can still be kept."""
-    game = ace.MarkovGame.from_functions(
-        players=("p",),
-        actions=lambda t, s: [["spend", "save"]],
-        horizon=30,
-        initial="s",
-        budget={"c": ace.almost_sure(3)},
-        outcomes=lambda t, s, a: [(1.0, "s", {"c": 2**t if a[0] == "spend" else 0})],
-        reward=lambda t, s, a: (float(a[0] == "spend"),),
-    )
-    done = check(ace.prove(ace.solve(game), tmp_path / "a.proof").path)
+    done = check(ace.prove(ace.solve(doubling(30)), tmp_path / "a.proof").path)
     assert done.returncode == 0, done.stdout
 
 
@@ -533,14 +518,13 @@ def test_play_that_may_owe_until_the_end_is_followed_no_further_than_it_can_be_r
 def test_costs_without_a_small_common_denominator_and_huge_ones_are_read(number, tmp_path):
     """Hundreds of unit fractions; and numbers that no float can hold beside no budget at all."""
     fractions = [Fraction(1, k) for k in range(1, number)]
-    many = ace.MarkovGame.from_functions(
-        players=("p",),
-        actions=lambda t, s: [range(len(fractions))],
+    many = one_state(
+        ["p"],
+        [range(len(fractions))],
+        lambda t, a: {"c": fractions[a[0]], "end": Fraction(10**304) + Fraction(1, 10**5)},
+        lambda t, a: [1.0 / (1 + a[0])],
         horizon=2,
-        initial="s",
         budget={"c": Fraction(4, 3 * number), "end": ace.almost_sure(Fraction(10**305))},
-        outcomes=lambda t, s, a: [(1.0, "s", {"c": fractions[a[0]], "end": Fraction(10**304) + Fraction(1, 10**5)})],
-        reward=lambda t, s, a: (1.0 / (1 + a[0]),),
     )
     proof = ace.prove(ace.solve(many, epsilon={"c": Fraction(1, 10), "end": 0}), tmp_path / "a.proof")
     assert check(proof.path, "--rounded").returncode == 0

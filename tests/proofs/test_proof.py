@@ -16,6 +16,7 @@ import acegames as ace
 import oracle
 from acegames.cli import app
 from acegames.errors import BadFile, InvalidOption
+from games import one_stage, one_state, solo
 from proof_checker import check
 
 
@@ -59,16 +60,8 @@ def test_the_file_is_what_the_docstring_says(tmp_path):
 
 def test_a_reservoir_is_in_the_proof_and_judged_by_the_checker(tmp_path):
     rule = {"go": 2, "stay": 0, "charge": -3}
-    game = ace.MarkovGame.from_functions(
-        players=["car"],
-        actions=lambda t, s: [list(rule)],
-        outcomes=lambda t, s, a: [(1.0, s, rule[a[0]])],
-        reward=lambda t, s, a: [float(a[0] == "go")],
-        horizon=4,
-        initial="road",
-        budget={"battery": ace.reservoir(5, start=3)},
-    )
-    solution = ace.solve(game)
+    pay, budget = lambda t, a: [a[0] == "go"], {"battery": ace.reservoir(5, start=3)}
+    solution = ace.solve(one_state(["car"], [list(rule)], lambda t, a: rule[a[0]], pay, horizon=4, budget=budget))
     proof = ace.prove(solution, tmp_path / "a.proof")
     first, _, header, _ = parts(proof.path)
     assert first == b"acegames-proof 1" and header["game"]["reservoirs"] == [["5", "3"]]
@@ -141,16 +134,7 @@ def test_costs_from_distributions_are_refused_with_a_way_out(tmp_path):
 
 def rock_paper_scissors():
     """A tie costs both; the best coarse equilibrium never ties, and told an action one knows what the other does."""
-    wins = {("rock", "scissors"), ("scissors", "paper"), ("paper", "rock")}
-    return ace.MarkovGame.from_functions(
-        players=["a", "b"],
-        actions=lambda t, s: [["rock", "paper", "scissors"]] * 2,
-        outcomes=lambda t, s, x: [(1.0, s, 0)],
-        reward=lambda t, s, x: [-2.0] * 2 if x[0] == x[1] else [1.0, -1.0] if x in wins else [-1.0, 1.0],
-        budget=[0],
-        horizon=1,
-        initial=0,
-    )
+    return one_stage({(a, b): [(-2, -2), (1, -1), (-1, 1)][(a - b) % 3] for a in range(3) for b in range(3)})
 
 
 def test_what_is_not_certified_is_not_proved(tmp_path):
@@ -197,14 +181,12 @@ def test_a_game_without_budgets_and_one_with_wide_totals(tmp_path):
 
 def test_three_budgets_whose_totals_together_do_not_fit_into_64_bits(tmp_path):
     sevenths = Fraction(1, 7) + Fraction(1, 10**14)
-    game = ace.MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda t, s: [["go", "stay"]],
-        outcomes=lambda t, s, x: [(0.5, s, (sevenths * (x[0] == "go"),) * 3), (0.5, s, (0, -1, 1))],
-        reward=lambda t, s, x: [float(x[0] == "go")],
-        budget=[2, 2, 3],
+    game = solo(
+        lambda t, s, a: [(0.5, s, (sevenths * (a == "go"),) * 3), (0.5, s, (0, -1, 1))],
         horizon=3,
-        initial=0,
+        budget=[2, 2, 3],
+        reward=lambda t, s, a: float(a == "go"),
+        actions=("go", "stay"),
     )
     done = check(ace.prove(ace.solve(game), tmp_path / "a.proof").path)
     assert done.returncode == 0, done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -150,11 +149,6 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=at["x"], y=at["y"])
         self.call("Input.dispatchMouseEvent", type="mousePressed", **at)
         self.call("Input.dispatchMouseEvent", type="mouseReleased", **at)
-
-    def screenshot(self, path, *, whole=True):
-        """Take a picture of the page, for people."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def troubles(self):
         """Errors on the console, uncaught exceptions, and requests for anything but the page itself."""

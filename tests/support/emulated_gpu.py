@@ -17,51 +17,9 @@ from acegames.kernels import device
 from acegames.kernels.intrinsics import WARP, Warp
 from acegames.kernels.lockstep import allocate_group
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.gpu_functions import (
-    draw_thread,
-    gain_thread,
-    judge_thread,
-    number_thread,
-    pack_thread,
-    pass_thread,
-)
+from acegames.verifier import gpu_functions
 
 POISON = 0xFF  # of each byte: floats are no numbers then
-
-
-# Each is a function of its own, because compiled closures cannot be kept on disk.
-
-
-@kernel
-def heights(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.find_height(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def reach(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.prepare_reached_rows(thread, block, threads, blocks, shared, own, given)
-        for thread in range(threads - 1, -1, -1):
-            device.mark_successors(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def pack(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.pack_marks(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def cells(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.prepare_cell_rows(thread, block, threads, blocks, shared, own, given)
-        for thread in range(threads - 1, -1, -1):
-            device.solve_pure_cell(thread, block, threads, blocks, shared, own, given)
 
 
 @inlined
@@ -77,12 +35,47 @@ def _forget(group):
     group.games[:] = -1
 
 
+@inlined
+def forget_and_solve(thread, block, threads, blocks, shared, own, given):
+    _forget(own.group)
+    device.solve_regular_by_thread(thread, block, threads, blocks, shared, own, given)
+
+
+PHASES = {
+    "heights": [device.find_height],
+    "reach": [device.prepare_reached_rows, device.mark_successors],
+    "pack": [device.pack_marks],
+    "cells": [device.prepare_cell_rows, device.solve_pure_cell],
+    "plain": [forget_and_solve],
+    "left": [device.solve_fallback_games],
+    "read_open": [device.read_open_game],
+    "mend": [device.apply_repair],
+    "strips": [device.count_strip],
+    "numbers": [device.sum_strips, device.prefix_sums, device.number_strips],
+    "file_cells": [device.encode_cell],
+    "file_records": [device.encode_mixed],
+    "verify_pass": [gpu_functions.pass_thread],
+    "verify_pack": [gpu_functions.pack_thread],
+    "verify_number": [gpu_functions.number_thread],
+    "verify_draw": [gpu_functions.draw_thread],
+    "verify_judge": [gpu_functions.judge_thread],
+    "verify_gain": [gpu_functions.gain_thread],
+}
+"""What the threads of each kernel do between two barriers."""
+
+DRIVE = """
 @kernel
-def plain(threads, blocks, shared, own, given):
+def {name}(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
+"""
+PHASE = """\
         for thread in range(threads - 1, -1, -1):
-            _forget(own.group)
-            device.solve_regular_by_thread(thread, block, threads, blocks, shared, own, given)
+            {name}_{k}(thread, block, threads, blocks, shared, own, given)
+"""
+for name, phases in PHASES.items():  # as text, because compiled closures cannot be kept on disk
+    globals().update({f"{name}_{k}": phase for k, phase in enumerate(phases)})
+    code = DRIVE.format(name=name) + "".join(PHASE.format(name=name, k=k) for k in range(len(phases)))
+    exec(compile(code, __file__, "exec"))
 
 
 @kernel
@@ -90,101 +83,6 @@ def warp(threads, blocks, shared, own, given):
     for block in range(blocks - 1, -1, -1):
         _forget(shared.group)
         device.solve_regular_by_warp(0, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def left(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.solve_fallback_games(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def read_open(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.read_open_game(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def mend(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.apply_repair(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def strips(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.count_strip(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def numbers(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.sum_strips(thread, block, threads, blocks, shared, own, given)
-        for thread in range(threads - 1, -1, -1):
-            device.prefix_sums(thread, block, threads, blocks, shared, own, given)
-        for thread in range(threads - 1, -1, -1):
-            device.number_strips(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def file_cells(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.encode_cell(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def file_records(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            device.encode_mixed(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_pass(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            pass_thread(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_pack(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            pack_thread(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_number(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            number_thread(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_draw(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            draw_thread(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_judge(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            judge_thread(thread, block, threads, blocks, shared, own, given)
-
-
-@kernel
-def verify_gain(threads, blocks, shared, own, given):
-    for block in range(blocks - 1, -1, -1):
-        for thread in range(threads - 1, -1, -1):
-            gain_thread(thread, block, threads, blocks, shared, own, given)
 
 
 def poison(array):

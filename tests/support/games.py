@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import acegames as ace
+from acegames.model.numbers import exact
 
 
 class ByFunction:
@@ -19,9 +20,23 @@ class Changed:
 
     def __init__(self, policy, where, distribution):
         self.policy, self.where, self.answer = policy, where, distribution
+        self.tracker = getattr(policy, "tracker", None)
 
     def distribution(self, t, state, spent):
-        return self.answer if (t, state, spent) == self.where else self.policy.distribution(t, state, spent)
+        changed = (t, state, tuple(map(exact, spent))) == self.where
+        return dict(self.answer) if changed else self.policy.distribution(t, state, spent)
+
+
+class Table:
+    """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def distribution(self, t, state, spent):
+        key = (t, state, tuple(map(exact, spent)))
+        answer = self.table[key] if key in self.table else self.table[t, state]
+        return answer if isinstance(answer, dict) else {answer: 1.0}
 
 
 def pairs(game):
@@ -57,10 +72,18 @@ def one_state(players, actions, cost, reward, *, horizon=1, budget=None, state="
     )
 
 
-def one_stage(cells):
-    """Two players who play once, from {joint action: rewards}."""
+def one_stage(cells, cost=None, budget=None):
+    """Two players who play once, from {joint action: rewards} and perhaps {joint action: cost}."""
     own = [sorted({a[i] for a in cells}) for i in (0, 1)]
-    return one_state(["p", "q"], own, lambda t, a: None, lambda t, a: cells[a], legal=lambda t, s, a: a in cells)
+    spending = (cost or {}).get
+    return one_state(
+        ["p", "q"],
+        own,
+        lambda t, a: spending(a),
+        lambda t, a: cells[a],
+        budget=budget,
+        legal=lambda t, s, a: a in cells,
+    )
 
 
 def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
@@ -81,8 +104,15 @@ def delivery(reward=lambda t, s, a: [a[0] == "drive"]):
 OWN = object()
 
 
-def rest_of(game, t=0, state=None, budget=OWN):
-    """The game from `t` on, begun in `state`, built anew from what it says of itself; by default with its own budgets."""
+def rest_of(game, t=0, state=None, budget=OWN, cost=None):
+    """The game from `t` on, begun in `state`, built anew from what it says of itself; by default with its own budgets.
+
+    `cost(layer, outcome)`, by their numbers, may say what outcomes cost now.
+    """
+
+    def own_cost(k, out):
+        return [v[code] for v, code in zip(game.cost_values, game.layers[k].cost[out], strict=True)]
+
     budget = [list(row) for row in game.budgets[t:]] if budget is OWN else budget
     budget = budget if game.constraints else None
     moves = {
@@ -94,8 +124,8 @@ def rest_of(game, t=0, state=None, budget=OWN):
     def outcomes(u, s, a):
         layer = game.layer(t + u)
         for k in range(*layer.outcomes(moves[t + u, s][a]).indices(len(layer.prob))):
-            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
-            yield layer.prob[k], game.states[layer.next_state[k]], cost if budget else None
+            paid = (cost or own_cost)(game.layer_at[t + u], k) if budget else None
+            yield layer.prob[k], game.states[layer.next_state[k]], paid
 
     return ace.MarkovGame.from_functions(
         players=game.players,
@@ -109,15 +139,32 @@ def rest_of(game, t=0, state=None, budget=OWN):
     )
 
 
-def with_budget(game, budget):
-    """The game with another budget, or with no constraints at all."""
-    return rest_of(game, budget=budget)
+def with_budget(game, budget, cost=None):
+    """The game with another budget, or with no constraints at all; see `rest_of`."""
+    return rest_of(game, budget=budget, cost=cost)
 
 
 @functools.cache
 def crossing():
     """A solved game in which both players mix."""
     return ace.solve(ace.catalog.get("intersection"), ace.Nash())
+
+
+def doubling(horizon):
+    """Costs double each step and only the end counts: of 2**horizon totals a few can still be kept."""
+    return one_state(
+        ["me"],
+        [("spend", "save")],
+        lambda t, a: 2**t * (a[0] == "spend"),
+        lambda t, a: [a[0] == "spend"],
+        horizon=horizon,
+        budget={"c": ace.almost_sure(3)},
+    )
+
+
+def spending(*choices, budget, horizon, cost=sum, players=("p",), reward=lambda action: [0.0] * len(action)):
+    """Play that stays in one state, in which `choices` are each player's actions and `cost(action)` what they cost."""
+    return one_state(players, choices, lambda t, a: cost(a), lambda t, a: reward(a), horizon=horizon, budget=budget)
 
 
 def alone(outcomes, *, actions=("go",), reward=None, **changed):

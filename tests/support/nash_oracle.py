@@ -10,8 +10,6 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from oracle import solve_linear
-
 
 @dataclass(frozen=True)
 class Span:
@@ -65,25 +63,28 @@ def mixtures(same, less, n):
 
 def unique(rows, n):
     """The one solution of rows y = 0, sum(y) = 1, or None."""
-    a, b = [[Fraction(1)] * n], [Fraction(1)]
-    for row in rows:
-        if rank([*a, row]) > len(a):
-            a, b = [*a, row], [*b, Fraction(0)]
-    return tuple(solve_linear(a, b)) if len(a) == n else None
+    left, leading = eliminated([[Fraction(1)] * (n + 1), *([*row, 0] for row in rows)])
+    return tuple(row[-1] for row in left[:n]) if leading == list(range(n)) else None
 
 
 def rank(rows):
-    rows, r = [list(row) for row in rows], 0
+    return len(eliminated(rows)[1])
+
+
+def eliminated(rows):
+    """Gauss-Jordan: what is left of the rows, and the columns of their leading ones."""
+    left, leading = [list(map(Fraction, row)) for row in rows], []
     for k in range(len(rows[0])):
-        at = next((i for i in range(r, len(rows)) if rows[i][k]), None)
-        if at is None:
-            continue
-        rows[r], rows[at] = rows[at], rows[r]
-        for i in range(r + 1, len(rows)):
-            f = rows[i][k] / rows[r][k]
-            rows[i] = [x - f * y for x, y in zip(rows[i], rows[r], strict=True)]
-        r += 1
-    return r
+        r = len(leading)
+        at = next((i for i in range(r, len(left)) if left[i][k]), None)
+        if at is not None:
+            left[r], left[at] = left[at], left[r]
+            left[r] = [x / left[r][k] for x in left[r]]
+            for i in range(len(left)):
+                if i != r and left[i][k]:
+                    left[i] = [x - left[i][k] * y for x, y in zip(left[i], left[r], strict=True)]
+            leading.append(k)
+    return left, leading
 
 
 def dot(one, other):

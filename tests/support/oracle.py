@@ -11,6 +11,8 @@ a stage has can hang on one.
     root_values       backward induction with it
     deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
     gains_and_stakes  the same in every situation, and what is at stake there                             (spec 7)
+    counting          the game whose states remember what a policy counts instead of true costs           (spec 5)
+    realised          where play by a given policy can be
     is_history        whether play by a given policy can go a certain way
     random_game       small games that cover the model; `games()` wraps it for hypothesis
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -101,6 +103,25 @@ def spell_out(game: MarkovGame) -> Spelled:
     return Spelled(moves, budgets, tuple(unit), start, game.horizon, width, len(game.players), spent, stored)
 
 
+def counting(g: Spelled, count) -> Spelled:
+    """Return the game of the states (s, counted), where a policy takes a true cost for `count(cost)`."""
+
+    class States(dict):
+        def __init__(self, moves):
+            self.of = moves
+
+        def __missing__(self, state):
+            s, counted = state
+            self[state] = [
+                replace(m, outcomes=tuple((p, (s2, g.after(counted, count(g.cost(d)))), d) for p, s2, d in m.outcomes))
+                for m in self.of[s]
+            ]
+            return self[state]
+
+    initial = tuple(((s, g.cost(g.start)), p) for s, p in g.initial)
+    return replace(g, moves=[States(moves) for moves in g.moves], initial=initial)
+
+
 def rational(x: float) -> Fraction:
     """Return the simple fraction that a float stands for, or else what it is."""
     simple = Fraction(x).limit_denominator(10**6)
@@ -133,7 +154,7 @@ def truth(g: Spelled, budgets):
     return node, move
 
 
-def _feasible_nodes(g: Spelled):
+def feasible_nodes(g: Spelled):
     """Return {(t, s, c): list of TRUE moves} over what feasible policies reach; None when infeasible."""
     node, move = truth(g, g.budgets)
     if not all(node(0, s, g.start) for s, _ in g.initial):
@@ -150,7 +171,7 @@ def _feasible_nodes(g: Spelled):
 def feasible_sets(game: MarkovGame):
     """Return (feasible, FS, FA): FS[t] a set of (state index, cost), FA[t, s, c] a frozenset of joint action indices."""
     g = spell_out(game)
-    nodes = _feasible_nodes(g)
+    nodes = feasible_nodes(g)
     fs = [set() for _ in range(g.horizon)]
     fa = {}
     for (t, s, c), moves in (nodes or {}).items():
@@ -304,21 +325,6 @@ def lexicographic_simplex(levels, rows, size):
     return sigma[:size]
 
 
-def solve_linear(a, b):
-    """Gauss-Jordan in Fractions; None when singular."""
-    rows = [[*row, y] for row, y in zip(a, b, strict=True)]
-    for k in range(len(rows)):
-        pivot = next((r for r in range(k, len(rows)) if rows[r][k] != 0), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for r in range(len(rows)):
-            if r != k and rows[r][k]:
-                rows[r] = [x - rows[r][k] * y for x, y in zip(rows[r], rows[k], strict=True)]
-    return [row[-1] for row in rows]
-
-
 def sequential_linprog(levels, rows, size):
     """The same in floats: one scipy program per level, each earlier level fixed to within 1e-9."""
     a_ub = [[float(x) for x in row] for row in rows]
@@ -370,7 +376,7 @@ def all_values(game: MarkovGame, concept) -> dict:
     """Return {(t, s, c): the players' values} over FS; empty when infeasible."""
     kind, objective, floor = read_concept(game, concept)
     g = spell_out(game)
-    nodes = _feasible_nodes(g) or {}
+    nodes = feasible_nodes(g) or {}
     value = {}
     for t, s, c in sorted(nodes, key=lambda key: -key[0]):
         moves = nodes[t, s, c]
@@ -413,22 +419,48 @@ def deviation_gains(game: MarkovGame, policy: dict, kind: str):
 
 
 def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
-    """The same situation by situation: for each player {(t, s, c): (W_i - V_i, stake_i)}, exact; None where the policy leaves FA.
-
-    W_i is the best value of a deviation that is feasible now and ever after. At each step the deviator follows, or plays, under CCE and
-    Nash, one action whatever is recommended; under CE it may choose an action for each recommendation. The stake is the
-    best total that safe play can bring, less the worst that the policy can by what it plays with at least 1e-8.
-    """
+    """The same situation by situation: for each player {(t, s, c): (W_i - V_i, stake_i)}, exact; None where the policy leaves FA."""
     g = spell_out(game)
-    nodes = _feasible_nodes(g)
-    sigma = {}
-    for (t, s, c), moves in nodes.items():
-        heard = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
-        sigma[t, s, c] = {a: p / sum(heard.values()) for a, p in heard.items()}
-        if not set(heard) <= {m.action for m in moves}:
-            return None
+    nodes = feasible_nodes(g)
+    if not all(
+        a in {m.action for m in moves} for (t, s, c), moves in nodes.items() for a in played(policy[t, s, g.cost(c)])
+    ):
+        return None
+    found = judge(g, nodes, lambda t, s, c: policy[t, s, g.cost(c)], kind)
+    return [{(t, s, g.cost(c)): pair for (t, s, c), pair in each.items()} for each in found]
 
-    def move(key, a):
+
+def table_of(game: MarkovGame, policy) -> dict:
+    """Return what a policy plays on all of FS, by indices of states and joint actions."""
+    _, reached, _ = feasible_sets(game)
+    return {(t, s, c): by_indices(game, policy, t, s, c) for t, here in enumerate(reached) for s, c in here}
+
+
+def by_indices(game: MarkovGame, policy, t, s, c) -> dict:
+    """Return a policy's distribution over indices of joint actions, at the number of a state."""
+    return {game.action_indices(a): p for a, p in policy.distribution(t, game.states[s], c).items()}
+
+
+def played(answer):
+    """Return an answer without what is not played, summing to one, exactly."""
+    heard = {a: Fraction(p) for a, p in answer.items() if p > 0}
+    return {a: p / sum(heard.values()) for a, p in heard.items()}
+
+
+def judge(g: Spelled, nodes, policy, kind: str):
+    """Return for each player {node: (W_i - V_i, stake_i)} of a policy, asked by (t, s, c), that may leave the safe moves of the nodes.
+
+    W_i is the best value of a deviation that is feasible now and ever after, -inf where there is none. At each step the deviator
+    follows, or plays, under CCE and Nash, one action whatever is recommended; under CE it may choose an action for each
+    recommendation. The stake is the best total that safe play can bring, less the worst that the policy can by what it plays with
+    at least 1e-8.
+    """
+    sigma = functools.cache(lambda *key: played(policy(*key)))
+
+    def legal(key, a):
+        return next(m for m in g.moves[key[0]][key[1]] if m.action == a)
+
+    def safe(key, a):
         return next((m for m in nodes[key] if m.action == a), None)
 
     def expected(key, m, i, after):
@@ -442,22 +474,23 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 
     @from_the_end
     def obey(i, key):
-        return sum(p * expected(key, move(key, a), i, obey) for a, p in sigma[key].items())
+        return sum(p * expected(key, legal(key, a), i, obey) for a, p in sigma(*key).items())
 
     @from_the_end
     def deviate(i, key):
         total = 0
-        for heard in {a[i] for a in sigma[key]} if kind == "CE" else {None}:
-            group = {a: p for a, p in sigma[key].items() if heard in (None, a[i])}
-            plans = [{a: move(key, a) for a in group}]
+        for heard in {a[i] for a in sigma(*key)} if kind == "CE" else {None}:
+            group = {a: p for a, p in sigma(*key).items() if heard in (None, a[i])}
+            plans = [{a: safe(key, a) for a in group}]
             plans += [
-                {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group} for b in {m.action[i] for m in nodes[key]}
+                {a: safe(key, (*a[:i], b, *a[i + 1 :])) for a in group} for b in {m.action[i] for m in nodes[key]}
             ]
-            total += max(
+            values = (
                 sum(p * expected(key, plan[a], i, deviate) for a, p in group.items())
                 for plan in plans
                 if None not in plan.values()
             )
+            total += max(values, default=-INF)
         return total
 
     @from_the_end
@@ -466,15 +499,23 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 
     @from_the_end
     def worst(i, key):
-        return min(expected(key, move(key, a), i, worst) for a, p in sigma[key].items() if p >= Fraction(1, 10**8))
+        return min(expected(key, legal(key, a), i, worst) for a, p in sigma(*key).items() if p >= Fraction(1, 10**8))
 
-    def place(key):
-        return (*key[:2], g.cost(key[2]))
-
-    return [{place(x): (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in nodes} for i in range(g.players)]
+    return [{x: (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in nodes} for i in range(g.players)]
 
 
 # -- histories --------------------------------------------------------------------------------------------------
+
+
+def realised(g: Spelled, policy):
+    """Yield for each time where play by a policy, asked by (t, s, c), can be before and after it: two sets of (s, c)."""
+    after = {(s, g.start) for s, _ in g.initial}
+    for t in range(g.horizon):
+        here, after = after, set()
+        for s, c in here:
+            answer = policy(t, s, c)
+            after |= {(s2, g.after(c, d)) for m in g.moves[t][s] if m.action in answer for _, s2, d in m.outcomes}
+        yield here, after
 
 
 def is_history(game: MarkovGame, policy, history, count=lambda cost: cost) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Held:
     """Something in this process: a block, or what is shared."""
 

@@ -6,16 +6,16 @@ import numpy as np
 
 from acegames.engines.cluster import InBlocks
 from elsewhere import sent
-from serial_tasks import SerialTasks
+from serial_tasks import Held, SerialTasks
 
 LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one
 
 
-class Later:
+class Later(Held):
     """A block that is made when somebody needs it, or by chance."""
 
-    def __init__(self, make=None, content=None):
-        self.make, self.content = make, content
+    def __init__(self, content=None, make=None):
+        self.content, self.make = content, make
 
     def fetch(self):
         if self.make is not None:
@@ -23,22 +23,19 @@ class Later:
         return self.content
 
 
-class Shuffled:
+class Shuffled(SerialTasks):
     """Runs the tasks that are under way in a random order when there are too many; blocks that a task needs are made before."""
 
     def __init__(self, seed, most=5, workers=3, nodes=2):
         self.rng, self.most, self.workers, self.nodes = np.random.default_rng(seed), most, workers, nodes
         self.under_way, self.ran, self.largest = [], 0, 0
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, kind, error, at):
         if error is None:
             self.finish()
 
     def share(self, content):
-        return Later(content=sent(content))
+        return Held(sent(content))
 
     put = share
 
@@ -74,12 +71,6 @@ class Shuffled:
     def finish(self):
         while self.under_way:
             self.wait()
-
-    def bring(self, blocks):
-        pass
-
-    def apart(self):
-        return None
 
     def account(self):
         return f"in {self.ran} tasks"

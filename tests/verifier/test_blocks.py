@@ -22,7 +22,8 @@ from acegames.verifier.on_cluster import BlockFinding
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_tables import BulkLookup, why_alone
 from acegames.verifier.subgames import Subgames, within_budget
-from elsewhere import Damaged, Drawn, Elsewhere, Safe, Sending, Wavering, assert_equal
+from elsewhere import Elsewhere, Sending, assert_equal
+from policies import Damaged, Declares, Drawn, Safe, Wavering
 from random_games import changing_game
 from serial_tasks import SerialTasks
 from shaped_games import alone, own_costs
@@ -300,8 +301,6 @@ def test_policies_that_cannot_be_sent_are_refused(cut):
 
 
 def test_policies_that_only_one_may_ask_are_asked_here(cut, caplog):
-    from declaring import Declares
-
     game = random_game(3, 3, 4)
     policy = Declares(ace.solve(game, CE()).policy)
     for _ in range(2):

@@ -9,8 +9,9 @@ import acegames as ace
 import two_nodes as clusters
 from acegames import CE, Nash
 from acegames.cli.bench import random_game
-from elsewhere import Drawn, Safe, assert_equal
+from elsewhere import assert_equal
 from oracle import random_game as any_game
+from policies import Drawn, Safe
 
 pytest.importorskip("ray", reason=clusters.MISSING)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,9 +20,9 @@ from acegames.verifier.gpu_functions import STRIP, Gaining
 from acegames.verifier.pair_kernels import extremes
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader
-from declaring import Declares
-from elsewhere import Drawn, Safe, Wavering, assert_equal
+from elsewhere import assert_equal
 from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard, verify_gain
+from policies import Drawn, Safe, Shows, Wavering
 from random_games import changing_game
 
 MANY = "acegames.verifier.basics.LIMITS.many"
@@ -227,36 +226,18 @@ def test_pairs_that_are_missing(on_both, monkeypatch, dense, kept, t):
     assert not found.ok and where.startswith("verifying on the processors")
 
 
-class Shows(Declares):
-    """Shows the tables of a solved policy; at some pairs they say something else than `lookup`."""
-
-    thread_safe = True
-
-    def distribution(self, t, state, spent):
-        return super().distribution(t, state, spent)
-
-    def lookup(self, t, state, total):
-        return super().lookup(t, state, total)
-
-    @property
-    def internals(self):
-        true = self.policy.internals
-        return SimpleNamespace(flat_below=true.flat_below, numbering=true.numbering, answers=self.answers)
-
-    def answers(self, t, state, pair):
-        ptr, row, prob = self.policy.internals.answers(t, state, pair)
-        prob = prob.copy()
-        for begin, end in pairwise(ptr):
-            prob[begin:end] = prob[begin:end][::-1]
-        return ptr, row, prob
-
-
 def test_tables_that_contradict_the_policy(on_both, monkeypatch, dense):
     """What they say is judged, and the sentence is about the same pair."""
     monkeypatch.setattr(MANY, 0)
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.compared", 400)
     game, policies = dense
-    found, where = on_both(game, Shows(policies[CE()]))
+    policy = policies[CE()]
+
+    def turned_around(t, state, pair):
+        ptr, row, prob = policy.internals.answers(t, state, pair)
+        return ptr, row, np.concatenate([prob[begin:end][::-1] for begin, end in pairwise(ptr)])
+
+    found, where = on_both(game, Shows(policy, answers=turned_around))
     assert where == ON_CARD and "`answers` do not say what its `lookup` says" in str(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
@@ -17,58 +16,13 @@ import pytest
 import oracle
 from acegames.concepts import CCE, CE, Nash
 from acegames.errors import InvalidOption
-from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
+from games import ByFunction, Table, one_stage, solo
+from policies import Reckless
 
 BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
-
-
-class Table:
-    """A policy given as {(t, state): distribution} or {(t, state, spent): distribution}; an action is pure."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def distribution(self, t, state, spent):
-        key = (t, state, spent) if (t, state, spent) in self.table else (t, state)
-        given = self.table[key]
-        return given if isinstance(given, dict) else {given: 1.0}
-
-
-class Call:
-    def __init__(self, function):
-        self.distribution = function
-
-
-def one_shot(payoff, *, cost=None, budget=None, legal=None):
-    """A single stage: payoff {(a, b): (u1, u2)}, cost {(a, b): number}."""
-    rows = list(dict.fromkeys(a for a, _ in payoff))
-    columns = list(dict.fromkeys(b for _, b in payoff))
-    return MarkovGame.from_functions(
-        players=["row", "column"],
-        actions=lambda t, s: [rows, columns],
-        legal=lambda t, s, a: a in payoff and (legal is None or legal(a)),
-        outcomes=lambda t, s, a: [(1.0, s, None if cost is None else cost[a])],
-        reward=lambda t, s, a: payoff[a],
-        budget=budget,
-        horizon=1,
-        initial="s",
-    )
-
-
-def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0, actions=("x", "y")):
-    """One player; outcomes(t, s, a) with a bare label a."""
-    return MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [actions],
-        outcomes=lambda t, s, a: outcomes(t, s, a[0]),
-        reward=lambda t, s, a: [reward(t, s, a[0])],
-        budget=budget,
-        horizon=horizon,
-        initial=initial,
-    )
 
 
 CHICKEN = {
@@ -84,21 +38,8 @@ PRISONERS = {("c", "c"): (3, 3), ("c", "d"): (0, 5), ("d", "c"): (5, 0), ("d", "
 
 
 @BOTH
-def test_chicken_traffic_light_is_an_equilibrium(concept):
-    third = {("dare", "yield"): 1 / 3, ("yield", "dare"): 1 / 3, ("yield", "yield"): 1 / 3}
-    certificate = verify(one_shot(CHICKEN), Table({(0, "s"): third}), concept)
-    assert certificate.ok
-    assert certificate.problems == ()
-    assert certificate.witness is None
-    np.testing.assert_allclose(certificate.values, [5, 5])
-    np.testing.assert_allclose(certificate.regret, 0, atol=1e-12)
-    assert certificate.pairs == 1
-    assert certificate.max_spent.shape == (0,)
-
-
-@BOTH
 def test_chicken_profitable_deviation_has_its_exact_gain(concept):
-    certificate = verify(one_shot(CHICKEN), Table({(0, "s"): ("yield", "yield")}), concept)
+    certificate = verify(one_stage(CHICKEN), Table({(0, "s"): ("yield", "yield")}), concept)
     assert not certificate.ok
     np.testing.assert_array_equal(certificate.regret, [1, 1])
     assert certificate.where == ((0, "s", ()), (0, "s", ()))
@@ -109,24 +50,14 @@ def test_chicken_profitable_deviation_has_its_exact_gain(concept):
 @BOTH
 def test_prisoners_cooperate_only_when_defection_is_over_budget(concept):
     cooperate = Table({(0, "s"): ("c", "c")})
-    free = verify(one_shot(PRISONERS), cooperate, concept)
+    free = verify(one_stage(PRISONERS), cooperate, concept)
     assert not free.ok
     np.testing.assert_array_equal(free.regret, [2, 2])
     fines = {a: a.count("d") for a in PRISONERS}
-    bound = verify(one_shot(PRISONERS, cost=fines, budget=0), cooperate, concept)
+    bound = verify(one_stage(PRISONERS, cost=fines, budget=0), cooperate, concept)
     assert bound.ok, str(bound)
     assert bound.regret.tolist() == [0, 0]
     assert bound.where == (None, None)
-
-
-def test_deviation_is_void_once_one_recommendation_makes_it_infeasible():
-    """Always playing b gains on average, but (b, r) is illegal, so it counts in neither concept."""
-    payoff = {("a", "l"): (0, 0), ("a", "r"): (0, 0), ("b", "l"): (9, 0)}
-    mixed = Table({(0, "s"): {("a", "l"): 1 - 1e-12, ("a", "r"): 1e-12}})
-    assert verify(one_shot(payoff), mixed, CCE()).ok
-    assert verify(one_shot(payoff), mixed, CE()).ok
-    pure = verify(one_shot(payoff), Table({(0, "s"): ("a", "l")}), CCE())
-    assert pure.regret.tolist() == [9, 0]
 
 
 def test_a_coarse_equilibrium_that_is_no_correlated_one():
@@ -139,58 +70,12 @@ def test_a_coarse_equilibrium_that_is_no_correlated_one():
         for b in "abc"
     }
     sigma = Table({(0, "s"): {("a", "a"): 0.4, ("b", "b"): 0.4, ("c", "c"): 0.1, ("c", "a"): 0.1}})
-    coarse = verify(one_shot(payoff), sigma, CCE())
+    coarse = verify(one_stage(payoff), sigma, CCE())
     assert coarse.ok, str(coarse)
-    fine = verify(one_shot(payoff), sigma, CE())
+    fine = verify(one_stage(payoff), sigma, CE())
     assert not fine.ok
     # told c, the row player expects -0.1 by obeying; a gives 0.1 * (-1) + 0.1 * 1 = 0
     np.testing.assert_allclose(fine.regret[0], 0.1)
-
-
-def six_cycle():
-    cells = {(1, 1): (1, 0), (2, 2): (1, 0), (3, 3): (1, 0), (1, 2): (0, 1), (2, 3): (0, 1), (3, 1): (0, 1)}
-    return one_shot(cells), list(cells)
-
-
-@BOTH
-def test_six_cycle_uniform_is_an_equilibrium_and_no_single_cell_is(concept):
-    game, cells = six_cycle()
-    uniform = verify(game, Table({(0, "s"): dict.fromkeys(cells, 1 / 6)}), concept)
-    assert uniform.ok, str(uniform)
-    for cell in cells:
-        assert not verify(game, Table({(0, "s"): cell}), concept).ok
-    row = verify(game, Table({(0, "s"): {(1, 1): 0.5, (1, 2): 0.5}}), concept)
-    assert not row.ok  # a product distribution: the spec says there is no Nash equilibrium
-
-
-def test_gains_add_up_over_time():
-    game = MarkovGame.from_arrays(
-        np.ones((1, 2, 1)), np.array([[[0.0], [2.5]]]), np.array([[[0], [1]]]), budget=[2], horizon=3
-    )
-    lazy = Call(lambda t, s, c: {(0,): 1.0})
-    certificate = verify(game, lazy, CCE())
-    assert certificate.regret.tolist() == [5.0]  # two of the three steps may be taken
-    assert certificate.where == ((0, 0, (0,)),)
-    assert certificate.values.tolist() == [0.0]
-    greedy = Call(lambda t, s, c: {(1,): 1.0} if c[0] < 2 else {(0,): 1.0})
-    best = verify(game, greedy, CCE())
-    assert best.ok
-    assert best.values.tolist() == [5.0]
-    assert best.max_spent.tolist() == [2.0]
-    assert best.pairs == 1 + 2 + 3
-
-
-def test_regret_counts_subgames_that_the_policy_never_reaches():
-    game = solo(
-        lambda t, s, a: [(1.0, a if t == 0 else s, 0)],
-        horizon=2,
-        budget=1,
-        reward=lambda t, s, a: float((t, s, a) == (1, "y", "y")) + 10 * float((t, a) == (0, "x")),
-    )
-    certificate = verify(game, Table({(0, "s"): ("x",), (1, "x"): ("x",), (1, "y"): ("x",)}), CE())
-    assert certificate.regret.tolist() == [1.0]
-    assert certificate.where == ((1, "y", (0,)),)
-    assert certificate.values.tolist() == [10.0]
 
 
 # -- safety ----------------------------------------------------
@@ -204,7 +89,7 @@ def risky(t, s, a):
 def test_broken_budget_has_a_true_history(tiny):
     game = solo(risky, horizon=4, budget={"risk": 1})
     mixed = {("x",): tiny, ("y",): 1.0 - float(tiny)}
-    certificate = verify(game, Call(lambda t, s, c: mixed), CCE())
+    certificate = verify(game, ByFunction(lambda t, s, c: mixed), CCE())
     assert not certificate.ok
     assert certificate.max_spent.tolist() == [4.0]
     history = certificate.witness.history
@@ -245,50 +130,22 @@ def test_unsafe_only_in_an_unreached_subgame_is_caught():
     assert "no answer" in undefined.problems[0]
 
 
-def dead_end_game(cost_of_q=2):
-    """Spec 2: x leads to p (fine) or q (dead end), y to r (fine). So p is TRUE and not in FS."""
-
-    def outcomes(t, s, a):
-        if s == "root":
-            return [(0.5, "p", 0), (0.5, "q", 0)] if a == "x" else [(1.0, "r", 0)]
-        return [(1.0, s, cost_of_q if s == "q" else 0)]
-
-    return solo(outcomes, horizon=2, budget=1, initial="root", reward=lambda t, s, a: float(s == "p"))
-
-
-@BOTH
-def test_true_but_not_reached_through_true_needs_no_answer(concept):
-    certificate = verify(dead_end_game(), Table({(0, "root"): ("y",), (1, "r"): ("x",)}), concept)
-    assert certificate.ok, str(certificate)
-    assert certificate.pairs == 2  # root and r; p is no subgame
-    harmless = verify(dead_end_game(cost_of_q=1), Table({(0, "root"): ("y",), (1, "r"): ("x",)}), concept)
-    assert not harmless.ok  # now p and q are subgames
-
-
-def test_playing_into_a_dead_end_is_unsafe_with_a_witness_at_its_end():
-    table = {(0, "root"): ("x",), (1, "p"): ("x",), (1, "q"): ("x",), (1, "r"): ("x",)}
-    certificate = verify(dead_end_game(), Table(table), CE())
-    assert not certificate.ok
-    assert [step.state for step in certificate.witness.history] == ["root", "q"]
-    assert any("after which no policy keeps every budget with probability one" in p for p in certificate.problems)
-
-
 def test_exact_at_the_budget_where_floats_are_not():
     game = solo(lambda t, s, a: [(1.0, s, 0.1)], horizon=3, budget=0.3)  # 0.1 + 0.1 + 0.1 > 0.3 in floats
     asked = []
-    certificate = verify(game, Call(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), CE())
+    certificate = verify(game, ByFunction(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), CE())
     assert certificate.ok
     assert certificate.max_spent.tolist() == [0.3]
     assert certificate.max_spent.dtype == np.float64
     assert sorted(asked) == [(0, (0,)), (1, (0.1,)), (2, (0.2,))]
     less = solo(lambda t, s, a: [(1.0, s, 0.1)], horizon=3, budget=Fraction(3, 10) - Fraction(1, 10**30))
-    assert not verify(less, Call(lambda t, s, c: {("x",): 1.0}), CE()).ok
+    assert not verify(less, ByFunction(lambda t, s, c: {("x",): 1.0}), CE()).ok
 
 
 def test_thirds_reach_the_policy_as_fractions():
     game = solo(lambda t, s, a: [(1.0, s, Fraction(1, 3))], horizon=2, budget=1)
     asked = []
-    certificate = verify(game, Call(lambda t, s, c: asked.append(c) or {("x",): 1.0}), CE())
+    certificate = verify(game, ByFunction(lambda t, s, c: asked.append(c) or {("x",): 1.0}), CE())
     assert sorted(asked) == [(0,), (Fraction(1, 3),)]
     assert certificate.max_spent.tolist() == [Fraction(2, 3)]
 
@@ -296,20 +153,20 @@ def test_thirds_reach_the_policy_as_fractions():
 @pytest.mark.parametrize("huge", [2**62 - 10, 10**30])
 def test_costs_beyond_64_bits_alone_or_in_sum(huge):
     game = solo(lambda t, s, a: [(1.0, s, huge if a == "x" else 1)], horizon=3, budget=2 * huge + 1)
-    fine = Call(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
+    fine = ByFunction(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
     certificate = verify(game, fine, CCE())
     assert certificate.ok, str(certificate)
     assert certificate.max_spent.tolist() == [2 * huge + 1]
     assert certificate.pairs == 1 + 2 + 3
-    assert not verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok
+    assert not verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()).ok
 
 
 @pytest.mark.parametrize("bound", [-(10**30), 0, math.inf])
 def test_a_single_step_may_cost_more_than_64_bits(bound):
     game = solo(lambda t, s, a: [(1.0, s, 10**30 if a == "x" else -(10**30))], horizon=1, budget=[[bound]])
-    certificate = verify(game, Call(lambda t, s, c: {("y",): 1.0}), CCE())
+    certificate = verify(game, ByFunction(lambda t, s, c: {("y",): 1.0}), CCE())
     assert certificate.ok and certificate.max_spent.tolist() == [-(10**30)]
-    assert verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok == (bound == math.inf)
+    assert verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()).ok == (bound == math.inf)
 
 
 def test_negative_costs_and_an_almost_sure_budget():
@@ -318,7 +175,7 @@ def test_negative_costs_and_an_almost_sure_budget():
     def outcomes(t, s, a):
         return [(1.0, s, 5 if a == "x" else -5)]
 
-    there_and_back = Call(lambda t, s, c: {("x",): 1.0} if t == 0 else {("y",): 1.0})
+    there_and_back = ByFunction(lambda t, s, c: {("x",): 1.0} if t == 0 else {("y",): 1.0})
     schedule = [[math.inf], [0]]
     certificate = verify(solo(outcomes, horizon=2, budget=schedule), there_and_back, CE())
     assert certificate.ok, str(certificate)
@@ -327,7 +184,7 @@ def test_negative_costs_and_an_almost_sure_budget():
     anytime = verify(solo(outcomes, horizon=2, budget=0), there_and_back, CE())
     assert not anytime.ok
     assert len(anytime.witness.history) == 1
-    down = verify(solo(outcomes, horizon=2, budget=-5), Call(lambda t, s, c: {("y",): 1.0}), CE())
+    down = verify(solo(outcomes, horizon=2, budget=-5), ByFunction(lambda t, s, c: {("y",): 1.0}), CE())
     assert down.ok
     assert down.max_spent.tolist() == [-5.0]
 
@@ -335,7 +192,7 @@ def test_negative_costs_and_an_almost_sure_budget():
 def test_several_constraints_are_reported_each_by_itself():
     game = solo(lambda t, s, a: [(1.0, s, {"a": 1} if a == "x" else {"b": 2})], horizon=3, budget={"a": 2, "b": 4})
     certificate = verify(
-        game, Call(lambda t, s, c: {("y",): 1.0} if c[0] == 2 or (c == (1, 0)) else {("x",): 1.0}), CE()
+        game, ByFunction(lambda t, s, c: {("y",): 1.0} if c[0] == 2 or (c == (1, 0)) else {("x",): 1.0}), CE()
     )
     assert certificate.max_spent.tolist() == [2.0, 2.0]
     assert certificate.ok, str(certificate)
@@ -346,7 +203,7 @@ def test_initial_distribution_weighs_values_and_binds_every_start():
     def outcomes(t, s, a):
         return [(1.0, s, 1 if s == "bad" else 0)]
 
-    always = Call(lambda t, s, c: {("x",): 1.0})
+    always = ByFunction(lambda t, s, c: {("x",): 1.0})
     arguments = {"horizon": 1, "reward": lambda t, s, a: {"good": 1.0, "bad": 5.0}[s]}
     fine = verify(solo(outcomes, budget=1, initial={"good": 0.75, "bad": 0.25}, **arguments), always, CE())
     assert fine.ok
@@ -391,7 +248,7 @@ def test_infeasible_from_some_layer_on():
 )
 def test_malformed_answers_are_problems_not_tracebacks(answer, words):
     game = solo(risky, horizon=2, budget=5)
-    certificate = verify(game, Call(lambda t, s, c: answer if t == 1 else {("y",): 1.0}), CE())
+    certificate = verify(game, ByFunction(lambda t, s, c: answer if t == 1 else {("y",): 1.0}), CE())
     assert not certificate.ok
     assert words in certificate.problems[0]
     assert "t=1, state 's', spent (0,)" in certificate.problems[0]
@@ -401,7 +258,7 @@ def test_malformed_answers_are_problems_not_tracebacks(answer, words):
 
 def test_impossible_actions_with_probability_zero_are_no_problem():
     game = solo(risky, horizon=1, budget=1)
-    assert verify(game, Call(lambda t, s, c: {("x",): 1.0, ("z",): 0.0}), CE()).ok
+    assert verify(game, ByFunction(lambda t, s, c: {("x",): 1.0, ("z",): 0.0}), CE()).ok
 
 
 def test_undefined_or_failing_policies():
@@ -409,7 +266,7 @@ def test_undefined_or_failing_policies():
     reached = verify(game, Table({(0, "s"): ("y",)}), CE())
     assert reached.problems.count(reached.witness.reason) == 1
     assert "t=1" in reached.witness.reason
-    failing = verify(game, Call(lambda t, s, c: 1 / 0), CE())
+    failing = verify(game, ByFunction(lambda t, s, c: 1 / 0), CE())
     assert "ZeroDivisionError" in failing.problems[0]
     many = solo(risky, horizon=12, budget=5)
     assert "more situations" in verify(many, Table({(0, "s"): ("y",)}), CE()).problems[-1]
@@ -428,14 +285,14 @@ def test_policy_of_another_game():
 
 
 def test_a_policy_without_a_concept_is_judged_as_cce():
-    game, policy = one_shot(CHICKEN), Table({(0, "s"): ("dare", "yield")})
+    game, policy = one_stage(CHICKEN), Table({(0, "s"): ("dare", "yield")})
     certificate = verify(game, policy)
     assert certificate.concept == CCE() and "coarse correlated" in str(certificate)
     assert certificate.regret.tolist() == verify(game, policy, CCE()).regret.tolist()
 
 
 def test_bad_arguments():
-    game = one_shot(CHICKEN)
+    game = one_stage(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
     with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
@@ -451,7 +308,7 @@ def test_bad_arguments():
 
 
 def test_the_concept_is_the_policys_own_by_default():
-    game = one_shot(CHICKEN)
+    game = one_stage(CHICKEN)
     policy = Table({(0, "s"): {("dare", "dare"): 0.5, ("yield", "yield"): 0.5}})
     assert [verify(game, policy, x).regret.tolist() for x in (CCE(), CE())] == [[1.0, 1.0], [1.5, 1.5]]
     for concept in (CE("fair"), CCE(), Nash()):
@@ -463,7 +320,7 @@ def test_the_concept_is_the_policys_own_by_default():
 
 
 def test_tolerance():
-    game = one_shot(CHICKEN)
+    game = one_stage(CHICKEN)
     slightly = Table({(0, "s"): {("dare", "yield"): 1 - 1e-3, ("yield", "yield"): 1e-3}})
     assert not verify(game, slightly, CCE()).ok
     certificate = verify(game, slightly, CCE(), tol=1e-2)
@@ -482,13 +339,13 @@ def test_tolerance():
             "\nNot stable: exploitability 0.001. This is the most that a player gains by a safe deviation in "
             in str(verify(game, slightly, CCE(), tol=tol))
         )
-    large, small = verify(one_shot({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
+    large, small = verify(one_stage({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
     assert 1e-4 < large < 1e-2  # rounding, for nothing is at stake
     assert small == 0
 
 
 def test_what_is_just_accepted_is_called_stable():
-    game = one_shot(CHICKEN)
+    game = one_stage(CHICKEN)
     polite = Table({(0, "s"): ("yield", "yield")})
     certificate = verify(game, polite, CCE(), tol=1)
     assert certificate.regret.tolist() == [1, 1]
@@ -538,21 +395,21 @@ def test_amounts_are_said_exactly_or_a_little_above(amount):
 )  # fmt: skip
 def test_every_kind_of_budget_is_said(schedule, words):
     game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=[(b,) for b in schedule])
-    certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE())
+    certificate = verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE())
     assert certificate.limits == (words,)
     assert f"largest cumulative cost: constraint 0: 0{words})" in str(certificate)
 
 
 def test_huge_rewards_do_not_crash():
     game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=1, reward=lambda t, s, a: 1.7e308)
-    certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CE())
+    certificate = verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CE())
     assert not certificate.ok
     assert "overflow" in str(certificate)
 
 
 def test_certificate_reads_as_plain_words():
     game = solo(risky, horizon=2, budget={"risk": 2})
-    words = str(verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()))
+    words = str(verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()))
     assert words.splitlines()[0].startswith("CERTIFIED")
     assert "Safe: every budget holds on every possible history (largest cumulative cost: risk 2 of 2)." in words
     assert "which for one player is an optimal policy (game " in words
@@ -585,193 +442,93 @@ def _source():
 # -- against brute force ----------------------------------------------------
 
 
-def random_game(rng, *, horizon=2):
-    """Two players, two states, two actions each, some illegal, chance, two costs from -1 to 2."""
-    n_states = 2
-    rows = {}
-    for t in range(horizon):
-        for s in range(n_states):
-            joint = [a for a in itertools.product(range(2), range(2)) if rng.random() < 0.9] or [(0, 0)]
-            for a in joint:
-                k = int(rng.integers(1, 3))
-                p = rng.dirichlet(np.ones(k))
-                rows[t, s, a] = (
-                    [(p[j], int(rng.integers(n_states)), tuple(rng.integers(-1, 3, 2).tolist())) for j in range(k)],
-                    rng.integers(-3, 4, 2).tolist(),
-                )
-    budget = [[float(b) if b < 4 else math.inf for b in rng.integers(0, 5, 2)] for _ in range(horizon)]
-    return MarkovGame.from_functions(
-        players=[0, 1],
-        actions=lambda t, s: [range(2), range(2)],
-        legal=lambda t, s, a: (t, s, a) in rows,
-        outcomes=lambda t, s, a: rows[t, s, a][0],
-        reward=lambda t, s, a: rows[t, s, a][1],
-        budget=budget,
-        horizon=horizon,
-        initial=0,
-    )
-
-
 FOLLOW = object()
 
 
-class Slow:
-    """The definitions, read literally, on dictionaries of Fractions and by recursion over whole policies."""
+class Plans:
+    """What each deviation plan is worth, by the definition: play follows a whole plan to the end, and nothing is chosen step by step."""
 
-    def __init__(self, game):
-        self.game = game
-
-    def acts(self, t, s):
-        layer = self.game.layer(t)
-        return {self.game.joint_action(layer.action[r]): r for r in layer.rows(s)}
-
-    def results(self, t, s, c, a):
-        """(probability, next state, total, kept) of each outcome."""
-        layer, game = self.game.layer(t), self.game
-        span = layer.outcomes(self.acts(t, s)[a])
-        for k in range(span.start, span.stop):
-            total = tuple(c[m] + game.cost_values[m][code] for m, code in enumerate(layer.cost[k]))
-            kept = all(x <= b for x, b in zip(total, game.budgets[t], strict=True))
-            yield float(layer.prob[k]), int(layer.next_state[k]), total, kept
-
-    def alive(self, t, s, c):
-        return t == self.game.horizon or any(self.safe(t, s, c, a) for a in self.acts(t, s))
-
-    def safe(self, t, s, c, a):
-        return all(kept and self.alive(t + 1, s2, c2) for _, s2, c2, kept in self.results(t, s, c, a))
-
-    def subgames(self):
-        zero = (Fraction(0),) * len(self.game.constraints)
-        layer = {(s, zero) for s, _ in self.game.initial}
-        if not all(self.alive(0, s, c) for s, c in layer):
-            return []
-        found = []
-        for t in range(self.game.horizon):
-            found += [(t, s, c) for s, c in sorted(layer)]
-            layer = {
-                (s2, c2)
-                for s, c in layer
-                for a in self.acts(t, s)
-                if self.safe(t, s, c, a)
-                for _, s2, c2, _ in self.results(t, s, c, a)
-            }
-        return found
+    def __init__(self, game, pi):
+        self.g, self.pi = oracle.spell_out(game), pi
+        self.nodes = oracle.feasible_nodes(self.g) or {}
 
     def play(self, node, policy, i):
         """Expected total of player i; None when a rule may be broken."""
-        t, s, c = node
-        if t == self.game.horizon:
+        t, _, c = node
+        if t == self.g.horizon:
             return 0.0
-        total = 0.0
+        moves, total = {m.action: m for m in self.nodes[node]}, 0.0
         for a, p in policy(node).items():
-            if p == 0:
-                continue
-            if a not in self.acts(t, s):
+            following = (
+                [self.play((t + 1, s2, self.g.after(c, d)), policy, i) for _, s2, d in moves[a].outcomes]
+                if a in moves
+                else [None]
+            )
+            if None in following:
                 return None
-            total += p * self.game.layer(t).reward[self.acts(t, s)[a], i]
-            for q, s2, c2, kept in self.results(t, s, c, a):
-                following = self.play((t + 1, s2, c2), policy, i) if kept else None
-                if following is None:
-                    return None
-                total += p * q * following
+            total += p * (
+                moves[a].reward[i] + sum(q * x for (q, *_), x in zip(moves[a].outcomes, following, strict=True))
+            )
         return total
 
-    def best_deviation(self, node, pi, i, *, coarse):
+    def best_deviation(self, node, i, *, coarse):
         """Over all deterministic plans: one action per subgame, or to follow there; or one per subgame and recommendation."""
-        t0 = node[0]
-        keys = [(n, told) for n in pi if n[0] >= t0 for told in ([None] if coarse else sorted({a[i] for a in pi[n]}))]
+        later = [n for n in self.nodes if n[0] >= node[0]]
+        keys = [(n, told) for n in later for told in ([None] if coarse else sorted({a[i] for a in self.pi[n]}))]
+        own = sorted({m.action[i] for moves in self.nodes.values() for m in moves})
         best = -math.inf
-        choices = [*self.game.actions[i], FOLLOW] if coarse else self.game.actions[i]
-        for plan in itertools.product(choices, repeat=len(keys)):
+        for plan in itertools.product([*own, FOLLOW] if coarse else own, repeat=len(keys)):
             swap = dict(zip(keys, plan, strict=True))
 
             def deviated(n, swap=swap):
-                mixed: dict = {}
-                for a, p in pi[n].items():
-                    own = swap[n, None if coarse else a[i]]
-                    b = a if own is FOLLOW else (*a[:i], own, *a[i + 1 :])
+                mixed = {}
+                for a, p in self.pi[n].items():
+                    b = swap[n, None if coarse else a[i]]
+                    b = a if b is FOLLOW else (*a[:i], b, *a[i + 1 :])
                     mixed[b] = mixed.get(b, 0.0) + p
                 return mixed
 
-            value = self.try_play(node, deviated, i)
+            value = self.play(node, deviated, i)
             best = max(best, -math.inf if value is None else value)
         return best
-
-    def try_play(self, node, policy, i):
-        try:
-            return self.play(node, policy, i)
-        except KeyError:  # outside every subgame: only by leaving the safe actions, so a budget is bound to break
-            return None
 
 
 @pytest.mark.parametrize("games", [12, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coarse", [True, False], ids=["CCE", "CE"])
 def test_regret_against_every_deviation_plan(coarse, games):
-    rng = np.random.default_rng(20240613 + coarse)
     compared = gained = 0
-    while compared < games:
-        game = random_game(rng)
-        slow = Slow(game)
-        subgames = slow.subgames()
-        if not subgames or len(subgames) > (7 if coarse else 5):
+    for seed in itertools.count():
+        rng = np.random.default_rng([20240613 + coarse, seed])
+        game = oracle.random_game(
+            rng, players=2, states=2, actions=2, constraints=2, horizon=2, stationary=False, costs="signed"
+        )
+        plans = Plans(game, {})
+        if not plans.nodes or len(plans.nodes) > (7 if coarse else 5):
             continue
-        pi = {}
-        for t, s, c in subgames:
-            support = [a for a in slow.acts(t, s) if slow.safe(t, s, c, a)]
-            support = [support[k] for k in rng.permutation(len(support))[: int(rng.integers(1, 4))]]
-            pi[t, s, c] = dict(zip(support, rng.dirichlet(np.ones(len(support))).tolist(), strict=True))
-        certificate = verify(game, Table(_by_user(game, pi)), CCE() if coarse else CE())
-        assert certificate.pairs == len(subgames)
+        for node, moves in plans.nodes.items():
+            support = [moves[k].action for k in rng.permutation(len(moves))[: int(rng.integers(1, 4))]]
+            plans.pi[node] = dict(zip(support, rng.dirichlet(np.ones(len(support))).tolist(), strict=True))
+        certificate = verify(game, Table(_by_user(game, plans)), CCE() if coarse else CE())
+        assert certificate.pairs == len(plans.nodes)
         assert certificate.witness is None
         for i in range(2):
-            own = {n: slow.play(n, pi.__getitem__, i) for n in subgames}
-            gains = {n: slow.best_deviation(n, pi, i, coarse=coarse) - own[n] for n in subgames}
+            own = {n: plans.play(n, plans.pi.__getitem__, i) for n in plans.nodes}
+            gains = {n: plans.best_deviation(n, i, coarse=coarse) - own[n] for n in plans.nodes}
             np.testing.assert_allclose(certificate.regret[i], max(0.0, *gains.values()), atol=1e-12)
-            np.testing.assert_allclose(certificate.values[i], own[subgames[0]], atol=1e-12)
+            start = sum(p * own[0, s, plans.g.start] for s, p in plans.g.initial)
+            np.testing.assert_allclose(certificate.values[i], float(start), atol=1e-12)
             gained += certificate.regret[i] > 1e-9
         compared += 1
+        if compared == games:
+            break
     assert compared / 3 < gained < 2 * compared  # both answers occur
 
 
-def _by_user(game, pi):
-    return {(t, game.states[s], tuple(c)): d for (t, s, c), d in pi.items()}
-
-
-def reckless(game, seed):
-    """Some legal joint actions everywhere, whatever they cost; some situations have no answer."""
-
-    @functools.cache
-    def answer(t, state, spent):
-        s = game.state_index(state)
-        rng = np.random.default_rng([seed, t, s, *(int(60 * abs(exact(c))) for c in spent)])
-        layer = game.layer(t)
-        legal = [game.joint_action(layer.action[r]) for r in layer.rows(s)]
-        if rng.random() < 0.02:
-            raise KeyError("hush")
-        chosen = [legal[k] for k in rng.permutation(len(legal))[: int(rng.integers(1, 3))]]
-        return dict.fromkeys(chosen, 1 / len(chosen))
-
-    return answer
-
-
-def realised(game, answer):
-    """What can have been spent after acting at t = 0, 1, ..., and whether some situation on the way had no answer, by definition."""
-    g, spelled = oracle.spell_out(game), {}
-    here = {(s, game.spent_at_start) for s, _ in game.initial}
-    for t in range(game.horizon):
-        after, silent = set(), False
-        for s, c in here:
-            try:
-                played = answer(t, game.states[s], c)
-            except KeyError:
-                silent = True
-                continue
-            for m in g.moves[t][s]:
-                if game.joint_action(m.action) in played:
-                    after |= {(s2, g.after(c, g.cost(whole))) for _, s2, whole in m.outcomes}
-        spelled[t] = ({c for _, c in after}, silent)
-        here = after
-    return spelled
+def _by_user(game, plans):
+    return {
+        (t, game.states[s], plans.g.cost(c)): {game.joint_action(a): p for a, p in played.items()}
+        for (t, s, c), played in plans.pi.items()
+    }
 
 
 def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise():
@@ -779,16 +536,24 @@ def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise()
     seen = {"broken": 0, "silent": 0, "kept": 0, "starts": 0, "times": 0}
     for seed in range(70):
         game = oracle.random_game(np.random.default_rng([seed, 21]), horizon=1 + seed % 4)
-        answer, found = reckless(game, seed), None
-        certificate = verify(game, Call(answer), CCE())
-        spent = realised(game, answer)
-        totals = [(t, c) for t, (after, _) in spent.items() for c in after]
+        answer, g = Reckless(game, seed, silent=0.02).distribution, oracle.spell_out(game)
+        certificate = verify(game, ByFunction(answer), CCE())
+        totals, silent = [], []
+
+        def asked(t, s, c, game=game, answer=answer, g=g, silent=silent):
+            try:
+                return oracle.by_indices(game, ByFunction(answer), t, s, g.cost(c))
+            except KeyError:
+                silent.append(t)
+                return {}
+
+        for t, (_, after) in enumerate(oracle.realised(g, asked)):
+            totals += [(t, g.cost(c)) for _, c in after]
         bounds = [[b if b != math.inf else Fraction(10**9) for b in row] for row in game.budgets]
         for m in range(len(game.constraints) if totals else 0):
             assert exact(certificate.max_spent[m]) == max(c[m] for _, c in totals)
             assert exact(certificate.excess[m]) == max(0, *(c[m] - bounds[t][m] for t, c in totals))
         over = [t for t, c in totals if any(x > b for x, b in zip(c, bounds[t], strict=True))]
-        silent = [t for t, (_, hush) in spent.items() if hush]
         if not over and not silent:
             assert certificate.witness is None
             seen["kept"] += 1
@@ -799,7 +564,7 @@ def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise()
         if "over its budget" in reason:
             assert len(history) - 1 == min(over) <= min([*silent, min(over)])
             last = (tuple(map(exact, x)) for x in (history[-1].spent, history[-1].cost))
-            found = oracle.spell_out(game).after(*last)
+            found = g.after(*last)
             for m, label in enumerate(game.constraints):
                 sentence = f"{label!r} to {plain(found[m])}, over its budget of {plain(game.budgets[min(over)][m])}"
                 assert (sentence in reason) == (found[m] > bounds[min(over)][m])
@@ -814,74 +579,28 @@ def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise()
     assert min(seen.values()) >= 3, seen
 
 
-def test_a_correlated_equilibrium_certificate_implies_the_coarse_one():
-    """Regret under CE is never below regret under CCE."""
-    rng = np.random.default_rng(7)
-    for _ in range(40):
-        payoff = {a: rng.integers(-3, 4, 2).tolist() for a in itertools.product("abc", "abc")}
-        sigma = dict(zip(payoff, rng.dirichlet(np.ones(9)).tolist(), strict=True))
-        policy = Table({(0, "s"): sigma})
-        game = one_shot(payoff)
-        assert (verify(game, policy, CE()).regret >= verify(game, policy, CCE()).regret - 1e-12).all()
-
-
-def dilemma(extra, **more):
-    """A prisoners' dilemma; `extra(state, action)` may add what must not blur the verdict."""
-
-    def pay(t, s, a):
-        return extra(s, a) or {"cc": (2, 2), "cd": (0, 3), "dc": (3, 0), "dd": (1, 1)}["".join(a)]
-
-    return MarkovGame.from_functions(
-        players=["red", "blue"], horizon=1, initial="s", reward=pay, **{"budget": [1], **more}
-    )
-
-
-class Always:
-    def __init__(self, action):
-        self.action = action
-
-    def distribution(self, t, state, spent):
-        return {self.action: 1.0}
+def always(action):
+    return ByFunction(lambda t, state, spent: {action: 1.0})
 
 
 def test_large_numbers_elsewhere_do_not_blur_the_verdict():
-    breaking = dilemma(
-        lambda s, a: (-1e8, -1e8) if "x" in a else None,
-        actions=lambda t, s: [("c", "d", "x"), ("c", "d", "x")],
-        outcomes=lambda t, s, a: [(1, "s", 5 if "x" in a else 0)],
-    )
+    penalties = {a: (-1e8, -1e8) for a in itertools.product("cdx", repeat=2) if "x" in a}
+    breaking = one_stage(PRISONERS | penalties, cost={a: 5 * ("x" in a) for a in PRISONERS | penalties}, budget=1)
     for concept in (CE(), CCE()):
-        certificate = verify(breaking, Always(("c", "c")), concept)
+        certificate = verify(breaking, always(("c", "c")), concept)
         assert not certificate.ok
-        assert certificate.regret.tolist() == [1, 1]
-        assert verify(breaking, Always(("d", "d")), concept).ok
+        assert certificate.regret.tolist() == [2, 2]
+        assert verify(breaking, always(("d", "d")), concept).ok
 
 
 def test_each_player_is_judged_on_its_own_scale():
-    game = MarkovGame.from_functions(
-        players=["red", "blue"],
-        horizon=1,
-        initial="s",
-        actions=lambda t, s: [("x", "y"), ("c", "d")],
-        outcomes=lambda t, s, a: [(1, "s", None)],
-        reward=lambda t, s, a: (-1e9 if a[0] == "y" else 0.0, 1.0 if a[1] == "d" else 0.0),
-    )
-    assert not verify(game, Always(("x", "c")), CE()).ok
-    assert verify(game, Always(("x", "d")), CE()).ok
+    pay = {(a, b): (-1e9 * (a == "y"), float(b == "d")) for a in "xy" for b in "cd"}
+    assert not verify(one_stage(pay), always(("x", "c")), CE()).ok
+    assert verify(one_stage(pay), always(("x", "d")), CE()).ok
 
 
 def test_small_rewards_are_judged_on_their_own_scale():
-    game = dilemma(lambda s, a: None, actions=lambda t, s: [("c", "d")] * 2, outcomes=lambda t, s, a: [(1, "s", 0)])
-    tiny = MarkovGame.from_functions(
-        players=["red", "blue"],
-        horizon=1,
-        initial="s",
-        actions=lambda t, s: [("c", "d")] * 2,
-        outcomes=lambda t, s, a: [(1, "s", None)],
-        reward=lambda t, s, a: tuple(
-            1e-9 * x for x in {"cc": (2, 2), "cd": (0, 3), "dc": (3, 0), "dd": (1, 1)}["".join(a)]
-        ),
-    )
-    for g in (game, tiny):
-        assert not verify(g, Always(("c", "c")), CE()).ok
-        assert verify(g, Always(("d", "d")), CE()).ok
+    for unit in (1, 1e-9):
+        game = one_stage({a: (unit * u, unit * v) for a, (u, v) in PRISONERS.items()})
+        assert not verify(game, always(("c", "c")), CE()).ok
+        assert verify(game, always(("d", "d")), CE()).ok

@@ -25,7 +25,6 @@ def mixed_pair(solution):
     raise AssertionError("nobody mixes")
 
 
-@pytest.mark.usefixtures("both_passes")
 def test_a_shifted_mixture_is_no_equilibrium():
     where, own = mixed_pair(crossing())
     moved = [{a: q + d for (a, q), d in zip(p.items(), (0.05, -0.05), strict=True)} for p in own]
@@ -35,7 +34,6 @@ def test_a_shifted_mixture_is_no_equilibrium():
     assert "gains" in certificate.problems[0] and "NOT CERTIFIED as a safe Nash equilibrium" in str(certificate)
 
 
-@pytest.mark.usefixtures("both_passes")
 @pytest.mark.parametrize("shift", [0.05, 1e-8])
 def test_a_correlated_distribution_is_no_product(shift):
     """The same marginals, drawn together: named with its place, however little."""
@@ -53,7 +51,6 @@ def test_a_correlated_distribution_is_no_product(shift):
     )
 
 
-@pytest.mark.usefixtures("both_passes")
 def test_a_support_that_is_no_product_is_noticed_however_small():
     """Feasible deviations depend on the support, so it must be a product exactly."""
     game = idle(2)
@@ -63,7 +60,6 @@ def test_a_support_that_is_no_product_is_noticed_however_small():
     assert ace.verify(game, tiny, ace.CE()).ok
 
 
-@pytest.mark.usefixtures("both_passes")
 def test_the_combination_that_is_missing_is_named():
     game = idle(2)
     odd = Changed(ace.solve(game, ace.Nash()).policy, (0, "s", ()), {(0, 0): 1 - 3e-12, (0, 1): 1e-12, (1, 0): 2e-12})
@@ -71,7 +67,6 @@ def test_the_combination_that_is_missing_is_named():
     assert words in ace.verify(game, odd, ace.Nash()).problems[0]
 
 
-@pytest.mark.usefixtures("both_passes")
 @pytest.mark.parametrize("shift", [0.05, 1.5 * PRODUCT])
 def test_the_joint_action_that_is_furthest_off_is_named(shift):
     """All nine are off, or that one alone by more than is accepted."""
@@ -83,7 +78,6 @@ def test_the_joint_action_that_is_furthest_off_is_named(shift):
     assert [p.endswith(words) for p in ace.verify(game, policy, ace.Nash()).problems] == [True]
 
 
-@pytest.mark.usefixtures("both_passes")
 def test_correlated_equilibria_are_not_nash():
     solution = ace.solve(ace.catalog.get("six_cycle"), ace.CE("egalitarian"))
     certificate = ace.verify(solution.game, solution.policy, ace.Nash())

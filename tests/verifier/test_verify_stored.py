@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from acegames.safety.cells import Cells
 from acegames.verifier import key_kernels, verify
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
-from declaring import Declares
+from policies import Declares, Shows
 from shares import some
 
 
@@ -145,71 +144,51 @@ def test_spoiled_tables_are_found_out(spoil, seed):
     assert everything(found[0]) == everything(verify(game, Declares(spoiled)))
 
 
-def shown(policy, change):
-    """A policy of its own class that shows changed tables or answers, and asked says what `policy` says."""
-
-    class Shows(Declares):
-        def distribution(self, t, state, spent):
-            return self.policy.distribution(t, state, spent)
-
-        def lookup(self, t, state, total):
-            return self.policy.lookup(t, state, total)
-
-        @property
-        def internals(self):
-            true = self.policy.internals
-            parts = {name: getattr(true, name) for name in ("flat_below", "numbering", "answers")}
-            return SimpleNamespace(**{**parts, **vars(change)})
-
-    return Shows(policy)
-
-
 def changes(policy):
     def table(**fields):
         def numbering(t):
             first, *others = policy.internals.numbering(t)
             return (first._replace(**fields), *others)
 
-        return SimpleNamespace(numbering=numbering)
+        return {"numbering": numbering}
 
     def answers(*found):
-        return SimpleNamespace(answers=lambda t, state, pair: found)
+        return {"answers": lambda t, state, pair: found}
 
     return {
-        "nothing": SimpleNamespace(numbering=lambda t: None),
-        "fails": SimpleNamespace(numbering=lambda t: 1 // 0),
-        "too few": SimpleNamespace(numbering=lambda t: (1, 2)),
-        "other rows": SimpleNamespace(
-            numbering=lambda t: (*policy.internals.numbering(t)[:3], policy.internals.numbering(t)[3][::-1])
-        ),
+        "nothing": {"numbering": lambda t: None},
+        "fails": {"numbering": lambda t: 1 // 0},
+        "too few": {"numbering": lambda t: (1, 2)},
+        "other rows": {
+            "numbering": lambda t: (*policy.internals.numbering(t)[:3], policy.internals.numbering(t)[3][::-1])
+        },
         "small integers": table(lo=np.zeros((3, 2), dtype=np.int32)),
         "constraints beyond": table(dims=np.array([0, 7])),
         "no bytes": table(bits=np.zeros((4, 0), dtype=np.uint8)),
         "no counts": table(counts=np.zeros(0, dtype=np.int64)),
         "no answers": answers(None, None, None),
-        "rows beyond": SimpleNamespace(
-            answers=lambda t, s, p: (np.arange(len(p) + 1), np.full(len(p), 10**6), np.ones(len(p)))
-        ),
-        "pointers beyond": SimpleNamespace(
-            answers=lambda t, s, p: (np.arange(len(p) + 1) * 2, np.zeros(len(p), dtype=np.int64), np.ones(len(p)))
-        ),
+        "rows beyond": {"answers": lambda t, s, p: (np.arange(len(p) + 1), np.full(len(p), 10**6), np.ones(len(p)))},
+        "pointers beyond": {
+            "answers": lambda t, s, p: (np.arange(len(p) + 1) * 2, np.zeros(len(p), dtype=np.int64), np.ones(len(p)))
+        },
     }
 
 
 @pytest.mark.parametrize("change", changes(None))
 def test_tables_that_are_no_tables_are_not_read(change):
     game, policy = solved()
-    found = verify(game, shown(policy, changes(policy)[change]))
+    found = verify(game, Shows(policy, **changes(policy)[change]))
     assert everything(found) == everything(verify(game, Declares(policy)))
 
 
 def test_answers_that_lookup_contradicts_are_named():
     """Wherever that is seen, and whatever is found about the answers."""
     game, policy = solved()
-    first = SimpleNamespace(
-        answers=lambda t, s, p: (np.arange(len(p) + 1), policy.layers[t].row_ptr[s], np.ones(len(p)))
-    )
-    found = [verify(game, shown(policy, first), engine=ace.LocalEngine(threads=n)) for n in (1, 3)]
+
+    def first(t, s, p):
+        return np.arange(len(p) + 1), policy.layers[t].row_ptr[s], np.ones(len(p))
+
+    found = [verify(game, Shows(policy, answers=first), engine=ace.LocalEngine(threads=n)) for n in (1, 3)]
     assert not found[0].ok and "`answers` do not say what its `lookup` says" in str(found[0])
     assert everything(found[0]) == everything(found[1])
 

@@ -272,16 +272,23 @@ def test_words_are_linked_only_in_the_sense_of_the_glossary(text, marked):
     assert re.findall(r'<a class="word"[^>]*>([^<]*)</a>', linked(helper, text, words)) == marked
 
 
-NAMED_FILE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
+NAMED_FILE = re.compile(r"`([\w.]+(?:/[\w.]+)+/?|\w+\.(?:py|md|h|toml|yml))`")
+NAMED_OBJECT = re.compile(r"`([a-z_]+)\.(?!py\b)(\w+)[^`/]*`")
 
 
 @pytest.mark.parametrize(
     "page", [*(DOCS / "inside").glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
 )
-def test_files_that_the_map_names_exist(page):
-    """A path begins at the root of the repository or at that of the package."""
-    homes, named = (ROOT, ROOT / "src" / "acegames"), set(NAMED_FILE.findall(page.read_text()))
-    assert sorted(x for x in named if not any((home / x).is_file() for home in homes)) == []
+def test_what_the_map_names_exists(page):
+    """A path begins at the root of the repository or of the package, or is a test below `tests`; a module has what it is named with."""
+    source, text = ROOT / "src" / "acegames", page.read_text()
+    for x in NAMED_FILE.findall(text):
+        assert any(place.exists() for place in (ROOT / x, source / x, ROOT / "tests" / f"{x}.py")), x
+    modules: dict[str, str] = {}
+    for path in source.rglob("*.py"):
+        modules[path.stem] = modules.get(path.stem, "") + path.read_text()
+    for module, name in NAMED_OBJECT.findall(text):
+        assert re.search(rf"\b{name}\b", modules.get(module, name)), f"{module}.{name}"
 
 
 @pytest.fixture(scope="module")

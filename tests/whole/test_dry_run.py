@@ -54,13 +54,8 @@ def game():
 
 def gains(game, policy, player):
     """What the best deviation after what a player is told gains in each situation, by brute force."""
-    _, reached, _ = oracle.feasible_sets(game)
-    table = {
-        (t, s, c): {game.action_indices(a): p for a, p in policy.distribution(t, game.states[s], c).items()}
-        for t, here in enumerate(reached)
-        for s, c in here
-    }
-    return [float(gain) for gain, _ in oracle.gains_and_stakes(game, table, "CE")[player].values()]
+    judged = oracle.gains_and_stakes(game, oracle.table_of(game, policy), "CE")
+    return [float(gain) for gain, _ in judged[player].values()]
 
 
 class Uniform:
@@ -88,7 +83,7 @@ def test_both_engines_solve_it(game, known, engine, objective):
         assert solution.values.sum() > ace.solve(game, ace.CE()).values.sum() + 0.5
 
 
-def test_the_regret_is_that_of_the_chosen_player(game, known, both_passes):
+def test_the_regret_is_that_of_the_chosen_player(game, known):
     """Of a policy that is an equilibrium for neither player, against brute force; the other never deviates."""
     for i, player in enumerate(game.players):
         certificate = ace.verify(game, Uniform(game), OneSided(player=player))

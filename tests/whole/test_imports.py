@@ -221,6 +221,9 @@ def test_heavy_packages_are_imported_where_they_are_used():
         assert not (top & heavy) - own_place.get(name, set()), f"{name} imports {top & heavy} at the top"
 
 
+# -- `import acegames`: nothing is loaded before a name is used, and then all names are there -----------------------------
+
+
 def loaded(code):
     """The top-level packages in a fresh interpreter after running the code."""
     listing = "import sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
@@ -238,6 +241,36 @@ def light():
     before, after = loaded("import numpy"), loaded("from acegames import solve")
     assert "acegames" in after
     return after - before
+
+
+def test_nothing_is_loaded_before_a_name_is_used():
+    assert "numpy" not in loaded("import acegames") and "numpy" in loaded("import acegames; acegames.solve")
+
+
+def run(code):
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_every_way_to_a_name():
+    run("from acegames import *; assert callable(solve) and catalog.names() and issubclass(BadFile, AceError)")
+    run("import acegames.errors; assert acegames.MarkovGame.__module__ == 'acegames.model.game'")
+
+
+def test_the_names_that_are_shown_are_ours():
+    run(
+        "import acegames, types\n"
+        "assert set(acegames.__all__) <= set(dir(acegames))\n"
+        "assert acegames.errors.BadFile is acegames.BadFile\n"
+        "strange = [name for name in dir(acegames) if name not in acegames.__all__ and not name.startswith('_')]\n"
+        "assert all(isinstance(getattr(acegames, name), types.ModuleType) for name in strange), strange"
+    )
+
+
+def test_a_name_that_there_is_not():
+    with pytest.raises(AttributeError, match="module 'acegames' has no attribute 'solv'"):
+        acegames.solv  # noqa: B018
+    with pytest.raises(ImportError):
+        from acegames import solv  # noqa: F401
 
 
 def test_every_public_name_is_there():

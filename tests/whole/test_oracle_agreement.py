@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
-from acegames import CCE, CE, MarkovGame
+from acegames import CCE, CE
 from acegames.model.numbers import exact_or_inf
 from games import one_state, with_budget
 from shares import examples, some
@@ -160,50 +160,6 @@ def test_a_stage_known_by_hand():
 # -- constructed cases ------------------------------------------------------------------------------------------
 
 
-def solo(horizon, actions, outcomes, budget, **more):
-    """A one-player game from {state: actions} and {(state, action): outcomes}; rewards 0 unless given."""
-    reward = more.pop("reward", lambda t, s, a: [0])
-    return MarkovGame.from_functions(
-        players=["solo"],
-        horizon=horizon,
-        initial=more.pop("initial", "root"),
-        budget=budget,
-        actions=lambda t, s: [actions.get(s, ["go"])],
-        outcomes=lambda t, s, a: outcomes.get((s, a[0]), [(1, s, 0)]),
-        reward=reward,
-        **more,
-    )
-
-
-def test_no_immediate_violation_is_not_enough():
-    """Spending all at once breaks nothing now and everything later: each step costs at least 1."""
-    game = solo(
-        3, {"root": ["fast", "slow"]}, {("root", "fast"): [(1, "root", 3)], ("root", "slow"): [(1, "root", 1)]}, [4]
-    )
-    feasible, minimal = check_feasibility(game)
-    assert feasible
-    assert minimal == {(3,)}
-    reached = ace.feasibility(game)
-    assert reached.actions(0, "root", [0]) == [("slow",)]  # 3 now would leave 1 for two steps
-    assert reached.actions(1, "root", [1]) == [("slow",)]
-    assert not ace.feasibility(solo(3, {}, {("root", "go"): [(1, "root", 1)]}, [2])).feasible
-
-
-def test_true_but_not_reached_through_true():
-    """The example of spec 2: x leads to p (fine) or q (a dead end), y to r (fine); p is not in FS."""
-    outcomes = {
-        ("root", "x"): [(0.5, "p", 0), (0.5, "q", 0)],
-        ("root", "y"): [(1, "r", 0)],
-        ("q", "go"): [(1, "q", 5)],
-    }
-    game = solo(2, {"root": ["x", "y"]}, outcomes, [1], reward=lambda t, s, a: [float(a == ("x",))])
-    check_feasibility(game)
-    reached = ace.feasibility(game)
-    assert [s for s, _ in reached.states(1)] == ["r"]
-    assert reached.actions(0, "root", [0]) == [("y",)]
-    assert ace.solve(game, CE()).values == pytest.approx([0])
-
-
 @pytest.mark.parametrize("kind", [CE, CCE])
 def test_a_budget_that_makes_the_feasible_set_no_product(kind):
     """Both may spend, but not both at once; alone each is worth it."""
@@ -214,45 +170,6 @@ def test_a_budget_that_makes_the_feasible_set_no_product(kind):
     assert set(ace.feasibility(game).actions(0, "s", [0])) == {("use", "spare"), ("spare", "use"), ("spare", "spare")}
     for objective in ("welfare", "egalitarian", "fair"):
         check_solution(game, kind(objective=objective))
-
-
-def test_tenths_are_exact():
-    game = solo(2, {}, {("root", "go"): [(0.5, "root", 0.1), (0.5, "root", 0.2)]}, [0.4])
-    assert check_feasibility(game) == (True, {(Fraction(2, 5),)})
-    three = solo(3, {}, {("root", "go"): [(1, "root", 0.1)]}, [0.3])
-    assert check_feasibility(three)[0]
-    assert not check_feasibility(solo(3, {}, {("root", "go"): [(1, "root", 0.1)]}, [0.29]))[0]
-
-
-def test_refuelling_in_time_and_too_late():
-    """Costs 2 and -2 in turn need 2; with the schedule inf, 0 they need nothing."""
-    outcomes = {("root", "go"): [(1, "depot", 2)], ("depot", "go"): [(1, "root", -2)]}
-    assert check_feasibility(solo(2, {}, outcomes, [1])) == (False, {(2,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[math.inf], [0]])) == (True, {(0,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[math.inf], [math.inf]])) == (True, {(math.inf,)})
-    assert check_feasibility(solo(2, {}, outcomes, [[1], [math.inf]])) == (False, {(2,)})
-
-
-def test_every_initial_state_must_be_feasible():
-    game = solo(1, {}, {("bad", "go"): [(1, "bad", 2)]}, [1], initial={"good": 0.5, "bad": 0.5})
-    assert check_feasibility(game) == (False, {(2,)})
-
-
-@pytest.mark.parametrize(
-    "weights", [[1, 2, 3], [1, 1, 4], [5, 1, 2, 2], [7, 3, 2, 5, 1], [2, 2, 3, 4], [1], [3, 3], [6, 1, 1, 1, 3]]
-)
-def test_partition(weights):
-    budget, own = [Fraction(sum(weights), 2)] * 2, [("left", "right")]
-    sides = {("left",): lambda w: (w, 0), ("right",): lambda w: (0, w)}
-    game = one_state(
-        ["solo"], own, lambda t, a: sides[a](weights[t]), lambda t, a: [0], horizon=len(weights), budget=budget
-    )
-    splits = {sum(part) for r in range(len(weights) + 1) for part in itertools.combinations(weights, r)}
-    assert ace.feasibility(game).feasible == (2 * max(x for x in splits if 2 * x <= sum(weights)) == sum(weights))
-    everything = {(Fraction(x), Fraction(sum(weights) - x)) for x in splits}
-    assert set(budgets(ace.feasibility(game).minimal_budgets, 2)) == everything
-    if len(weights) < 5:
-        check_feasibility(game)
 
 
 @pytest.mark.parametrize("seed", range(8))

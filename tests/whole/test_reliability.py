@@ -89,6 +89,7 @@ def test_what_mutants_need_is_there():
     for short, functions in mutate.PARTS.items():
         listed = mutate.mutants(mutate.ROOT, mutate.path_of(short), functions)
         assert {m.function.split(".")[0] for m in listed} == functions
+    assert not mutate.stale(), "python reliability/mutate.py --tidy"
     assert all(importlib.util.find_spec(name) for name in mutate.LOADED)
     assert all(importlib.util.find_spec(f"acegames.{name}") for name in fuzz.INSTRUMENTED)
 

@@ -27,7 +27,6 @@ from acegames.files.tables import read_policy, write_policy
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
 from acegames.policy.simulation import simulate
-from acegames.policy.tracker import CostTracker
 from acegames.system.container import read_archive, write_archive
 from games import ByFunction, one_state, solo
 from random_games import changing_game
@@ -126,35 +125,6 @@ def test_runners_count_as_the_oracle_does(number, tmp_path):
             pair = shield.next_pairs([pair], *step)[0]
             assert pair == shield.pair(t + 1, state, spent)
         assert all(exactly(r.spent) == spent for r in (*runners.values(), guarded))
-
-
-@pytest.mark.parametrize("number", range(GAMES))
-def test_the_shield_allows_what_the_oracle_does_in_all_modes(number):
-    game, shield = games()[number], ace.Shield(games()[number])
-    _, states, actions = oracle.feasible_sets(game)
-    for t, here in enumerate(states):
-        for s, spent in here:
-            at, wanted = (t, game.states[s], spent), actions[t, s, spent]
-            assert set(map(tuple, np.argwhere(shield.joint(*at)).tolist())) == wanted
-            assert {a for (a,) in np.argwhere(shield.turn(*at)).tolist()} == {a[0] for a in wanted}
-            product = [np.flatnonzero(mask).tolist() for mask in shield.product(*at)]
-            assert product[0] and set(itertools.product(*product)) <= wanted
-            for action in itertools.product(*game.actions):
-                assert game.action_indices(shield.repair(*at, action)) in wanted
-    t, state, spent = shield.situations(np.arange(shield.first[-2]))
-    counts = shield.feasibility.space.dims  # the constraints that can bind
-    listed = zip(t.tolist(), state.tolist(), map(exactly, map(shield.amounts, spent)), strict=True)
-    assert {(k, s, tuple(c[m] for m in counts)) for k, s, c in listed} == {
-        (k, s, tuple(c[m] for m in counts)) for k, here in enumerate(states) for s, c in here
-    }
-
-
-def test_trackers_begin_with_what_is_missing_and_never_fall_below_zero():
-    game = battery(start=4)
-    tracker, plain = ace.Shield(game).tracker, CostTracker(("battery",), (Fraction(1),))
-    assert (tracker.start(), plain.start()) == ((2,), (0,))
-    assert [tracker.add((2,), cost) for cost in (-1, -5, 5)] == [(1,), (0,), (7,)]
-    assert plain.add((2,), -5) == (-3,)
 
 
 # -- simulation -----------------------------------------------------------------------------------------------------------

@@ -35,17 +35,6 @@ def test_fine_costs_with_few_pairs_are_solved_exactly():
     assert ace.verify(game, fast.policy, ace.CCE()).ok
 
 
-@pytest.mark.parametrize("budget", [9, 100, np.inf])
-def test_what_cannot_be_spent_is_unknown(budget):
-    policy = ace.solve(alone([0, 3, 5], [budget], 3)).policy
-    for t, impossible in ((1, [1, 2, 4, 6]), (2, [1, 2, 4, 7, 9])):
-        for spent in impossible:
-            with pytest.raises(KeyError, match=f"t={t}"):
-                policy.distribution(t, "s", [spent])
-    assert policy.distribution(1, "s", [3])
-    assert policy.distribution(1, "s", {0: 5})
-
-
 def test_possible_stays_possible_however_unlikely(tmp_path):
     """Also where a file says so."""
     rare, safe = [(1.0, "s", 0), (Fraction(1, 10**400), "s", 9)], [(1.0, "s", 0)]

@@ -26,6 +26,7 @@ import acegames as ace
 import oracle
 from acegames.model.layers import with_fields
 from acegames.safety import space as spaces
+from games import Changed
 from random_games import changing_game, linked_game, pairs
 
 DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
@@ -161,19 +162,6 @@ def _shield(game: ace.MarkovGame) -> bytes:
     return b"".join(str((x.dtype, x.shape)).encode() + x.tobytes() for x in map(np.ascontiguousarray, numbers))
 
 
-class _Damaged:
-    """A policy that plays something else in one situation."""
-
-    def __init__(self, policy: ace.Policy, place: tuple[Any, ...], played: dict[Any, float]) -> None:
-        self.policy, self.place, self.played = policy, place, played
-        self.tracker = policy.tracker
-
-    def distribution(self, t: int, state: Any, spent: Any) -> dict[Any, float]:
-        """What is played."""
-        asked = (t, state, tuple(map(oracle.exact, spent)))
-        return self.played if asked == self.place else self.policy.distribution(t, state, spent)
-
-
 def _certificates(k: int, game: ace.MarkovGame, solution: ace.Solution) -> Iterator[str]:
     """Every field and sentence, of the policy and of damaged ones, with one thread and with two."""
     rng, policy = np.random.default_rng([15, k]), solution.policy
@@ -185,7 +173,7 @@ def _certificates(k: int, game: ace.MarkovGame, solution: ace.Solution) -> Itera
         other, share = legal[int(rng.integers(len(legal)))], float(rng.choice([1.0, 0.25, 1e-6, 1e-300]))
         played = {a: p * (1 - share) for a, p in policy.distribution(t, state, spent).items() if share < 1}
         played[other] = played.get(other, 0.0) + share
-        judged.append(_Damaged(policy, (t, state, tuple(map(oracle.exact, spent))), played))
+        judged.append(Changed(policy, (t, state, tuple(map(oracle.exact, spent))), played))
     judged.append(_other_code(policy, rng))
     for each in judged:
         one, two = (ace.verify(game, each, solution.concept, engine=ace.LocalEngine(threads=n)) for n in (1, 2))

@@ -231,13 +231,13 @@ def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
 
 def share_of_regret(payoffs: Floats, profile: Profile) -> float:
     """Return the largest regret, as a share of the player's distance from its best utility, 0."""
-    worth = _gains(payoffs, profile)
-    return max(float(u.max() - u @ x) / max(-float(u @ x), LEAST_STAKE) for u, x in zip(worth, profile, strict=True))
+    worth = zip(_gains(payoffs, profile), _values(payoffs, profile), strict=True)
+    return max(float(u.max() - value) / max(-float(value), LEAST_STAKE) for u, value in worth)
 
 
 def _values(payoffs: Floats, profile: Profile) -> Floats:
     """Return the expected payoff of each player, (N,)."""
-    return np.array([float(u @ x) for u, x in zip(_gains(payoffs, profile), profile, strict=True)])
+    return np.array([math.fsum(u * x) for u, x in zip(_gains(payoffs, profile), profile, strict=True)])
 
 
 def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:
