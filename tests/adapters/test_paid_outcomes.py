@@ -10,7 +10,8 @@ import acegames as ace
 from acegames import learn
 from acegames.adapters import gymnasium as gym
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.play import BatchPlay, read_vector_options
+from acegames.adapters.environments.env_interface import Options
+from acegames.adapters.environments.play import BatchPlay
 
 
 def game_of(*, players=2, horizon=4, timed=False):
@@ -67,7 +68,7 @@ def test_one_agent_is_paid_what_was_drawn():
 @pytest.mark.parametrize("timed", [False, True])
 def test_batches_pay_what_was_drawn(timed):
     play, rng, seen = (
-        BatchPlay(game_of(timed=timed), 200, read_vector_options({}), "Disabled"),
+        BatchPlay(game_of(timed=timed), 200, Options(), "Disabled"),
         np.random.default_rng(0),
         [],
     )

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from acegames.adapters.environments.episodes import bounds_in_force
 from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import MASK, action_mask
 from acegames.model.arrays import Floats, Ints, frozen
 from acegames.model.checks import check_choice, check_known
 from acegames.model.game import Label, MarkovGame
@@ -97,9 +96,14 @@ class Options:
         return [[m for m, c in enumerate(game.constraints) if own.get(c, player) == player] for player in game.players]
 
 
-def read_options(options: Mapping[str, Any]) -> Options:
-    """Return options by name; InvalidOption for an unknown name."""
-    check_known("option", options, [field.name for field in fields(Options)])
+OPTIONS = tuple(field.name for field in fields(Options))
+OF_BATCHES = ("mask", "shield", "illegal", "owners", "features", "observation")
+"""A batch is not shown, and its infos have one shape."""
+
+
+def read_options(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> Options:
+    """Return options by name; InvalidOption for a name that is not among the known ones."""
+    check_known("option", options, known)
     return Options(**options)
 
 
@@ -150,8 +154,6 @@ def flat(names: Mapping[Label, str], amounts: Mapping[str, Iterable[Any]]) -> di
 
 
 # -- actions
-
-__all__ = ["MASK", "action_labels", "action_mask"]
 
 
 def action_labels(whose: str, space: Any, who: str, extra: str) -> dict[Label, Any]:

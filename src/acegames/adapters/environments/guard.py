@@ -22,10 +22,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.env_interface import INFOS, MASK, NO_DICT, STYLES, constraint_names, flat
+from acegames.adapters.environments.env_interface import INFOS, NO_DICT, STYLES, constraint_names, flat
 from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.learn.env_protocol import NO_ACTION, EnvAnswer, agents_of, step_env
+from acegames.learn.env_protocol import MASK, NO_ACTION, EnvAnswer, agents_of, step_env
 from acegames.model.budgets import read_amounts, spent_after
 from acegames.model.checks import check_choice, check_known, show, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -296,8 +296,12 @@ class Price:
         self.game, self.shape = shield.game, shield.shape
 
     def __call__(self, step: Any) -> dict[Label, Any]:
-        """Return the cost of a step."""
+        """Return the cost of a step of several agents."""
         return self.of(step.action)
+
+    def of_one(self, step: Any) -> dict[Label, Any]:
+        """Return the cost of a step of an environment with one agent."""
+        return self.of((step.action,))
 
     def of(self, action: JointAction) -> dict[Label, Any]:
         """Return the cost of a joint action; every one is a row of the only state, in order."""
