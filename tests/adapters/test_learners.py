@@ -93,58 +93,6 @@ def test_torchrl_takes_every_environment(rovers):
         PettingZooWrapper(pz.parallel_env(game, infos="nested"))
 
 
-def reinforce(env, batches):
-    """The simplest learner: one network per agent, REINFORCE on its own reward, actions drawn within the mask."""
-    from tensordict.nn import InteractionType, TensorDictModule, TensorDictSequential
-    from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
-
-    th = torch()
-    parts = []
-    for group in env.group_map:
-        mask = env.observation_spec[group, "action_mask"].shape[-1]
-        size = env.observation_spec[group, "observation"].shape[-1]
-        network = TensorDictModule(
-            MLP(in_features=size, out_features=mask, num_cells=[32]), [(group, "observation")], [(group, "logits")]
-        )
-        keys = {"logits": (group, "logits"), "mask": (group, "action_mask")}
-        actor = ProbabilisticActor(
-            network,
-            in_keys=keys,
-            out_keys=[(group, "action")],
-            distribution_class=MaskedCategorical,
-            default_interaction_type=InteractionType.RANDOM,
-            return_log_prob=True,
-            log_prob_key=(group, "log_prob"),
-        )
-        parts.append(actor)
-    policy = TensorDictSequential(*parts)
-    optimizer = th.optim.Adam(policy.parameters(), lr=1e-2)
-    before = [p.detach().clone() for p in policy.parameters()]
-    for _ in range(batches):
-        with th.no_grad():
-            data = env.rollout(60, policy, break_when_any_done=False)
-        loss = th.zeros(())
-        for group, actor in zip(env.group_map, parts, strict=True):
-            chances = actor.get_dist(data).log_prob(data[group, "action"])
-            loss = loss - (chances * data["next", group, "reward"].squeeze(-1)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return any((a != b).any() for a, b in zip(before, policy.parameters(), strict=True))
-
-
-@pytest.mark.slow
-@THEIRS
-def test_torchrl_trains_within_the_masks():
-    pytest.importorskip("torchrl")
-    from torchrl.envs import PettingZooWrapper
-
-    for mask in ("safe", "available"):
-        made = drones(mask, observation="vector")
-        assert reinforce(PettingZooWrapper(made(), categorical_actions=True, seed=0), batches=4)
-        assert made.steps >= 240 and (made.over == 0) == (mask == "safe")
-
-
 # -- BenchMARL --------------------------------------------------------------------------------------------------------
 
 
@@ -175,8 +123,8 @@ def test_benchmarl_trains_within_the_masks(rovers, tmp_path, example):
     torch()
     from benchmarl.algorithms import IppoConfig, IqlConfig, MappoConfig
 
-    for algorithm in (MappoConfig, IqlConfig):
-        made = drones("safe")
+    for algorithm, observation in ((MappoConfig, "dict"), (IqlConfig, "vector")):  # the mask is there, or in infos
+        made = drones("safe", observation=observation)
         experiment(task(made), tmp_path, algorithm).run()
         assert made.steps >= 360 and made.over == 0
     made = drones("available")

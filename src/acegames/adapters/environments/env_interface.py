@@ -62,11 +62,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.illegal is not None:
             read_number("illegal", self.illegal, lambda x: True, "a finite number, or None for an error")
-        check_choice("observation", self.observation, ("dict", "vector"))
-        check_choice("infos", self.infos, INFOS)
-        check_choice("style", self.style, tuple(STYLES))
-        if self.style == "rllib" and self.observation == "vector":
-            raise InvalidOption(NO_DICT)
+        check_outputs(self.observation, self.infos, self.style)
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":
             optional("matplotlib", "pictures", "plot")
@@ -116,9 +112,6 @@ def metadata(game: MarkovGame | None = None) -> dict[str, Any]:
 
 # -- keys
 
-INFOS = ("flat", "nested")
-NO_DICT = 'style: "rllib" names the entries of observations that are dicts: observation="dict"'
-
 
 @dataclass(frozen=True)
 class Style:
@@ -129,6 +122,15 @@ class Style:
 
 
 STYLES = {"pettingzoo": Style("observation", np.int8), "rllib": Style("observations", np.float32)}
+
+
+def check_outputs(observation: str, infos: str, style: str) -> None:
+    """Raise InvalidOption for observations or infos of a shape that there is not."""
+    check_choice("observation", observation, ("dict", "vector"))
+    check_choice("infos", infos, ("flat", "nested"))
+    check_choice("style", style, tuple(STYLES))
+    if (style, observation) == ("rllib", "vector"):
+        raise InvalidOption('style: "rllib" names the entries of observations that are dicts: observation="dict"')
 
 
 def constraint_names(constraints: Sequence[Label]) -> dict[Label, str]:

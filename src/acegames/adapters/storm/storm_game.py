@@ -297,9 +297,9 @@ def _of_outcomes(model: Model, weights: Weights) -> list[Fraction]:
     """Return what each outcome is given for its state, its row and itself."""
     total = [Fraction(0)] * len(model.out_row)
     for name, factor in weights.items():
-        given = model.rewards[name]
+        structure = model.rewards[name]
         for k, row in enumerate(model.out_row):
-            parts = given.of_state.get(model.row_state[row]), given.of_row.get(row), given.of_outcome.get(k)
+            parts = structure.of_state.get(model.row_state[row]), structure.of_row.get(row), structure.of_outcome.get(k)
             if any(parts):
                 total[k] += factor * sum(x for x in parts if x)
     return total
