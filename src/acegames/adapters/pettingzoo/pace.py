@@ -81,7 +81,7 @@ class Pace(ProgressReporter):
     """Counts plays beside the joint actions of one time, and stops when time is up."""
 
     def __init__(self, name: str, horizon: int, progress: OnReading | None, time_limit: float | None) -> None:
-        super().__init__(None, Reading.step, horizon, 0)
+        super().__init__(None, Reading.step, horizon, 0)  # `report` gives a Reading in place of a Progress
         self.name, self.on_reading, self.time_limit = name, progress, time_limit
         self.states = self.plays = 0
         self.time_begun = self.begun
