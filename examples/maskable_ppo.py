@@ -1,7 +1,7 @@
 """MaskablePPO with several agents: one network plays every agent, each within its own mask.
 
 Agents choose at once. To Stable-Baselines3 every agent of every copy of the game is one environment
-of a vector (`sb3_vec_env`): it sees the state, the time, what is left of each budget and who it is,
+of a vector (examples/sb3_agents.py): it sees the state, the time, what is left of each budget and who it is,
 and is paid its own reward. The masks are the products of the shield, so that no budget can break;
 without it, those of the same game without its budgets, so that budgets are the only difference.
 
@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 from learning_curves import NO_SHIELD, SHIELD, Bin, Episode, compare
+from sb3_agents import AgentsVecEnv
 from sb3_contrib import MaskablePPO
 from showing import run
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
 import acegames as ace
 from acegames.adapters.environments.env_interface import Options
-from acegames.adapters.pettingzoo import parallel_env, sb3_vec_env
+from acegames.adapters.pettingzoo import parallel_env
 from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv
 
 
@@ -104,10 +105,10 @@ def agents_of(name: str, how: str, copies: int) -> Counted:
     game, features = ace.catalog.get(name), GAMES[name]
     if how == SHIELD:
         shield = ace.Shield(game)
-        agents = sb3_vec_env(lambda: parallel_env(game, shield=shield, illegal=None, features=features), copies)
+        agents = AgentsVecEnv(lambda: parallel_env(game, shield=shield, illegal=None, features=features), copies)
     else:
         free = ace.Shield(ace.baselines.without_budgets(game))
-        agents = sb3_vec_env(lambda: WithoutBudgets(game, free, features), copies)
+        agents = AgentsVecEnv(lambda: WithoutBudgets(game, free, features), copies)
     return Counted(agents, game)
 
 

@@ -21,6 +21,7 @@ from acegames.adapters.storm.prism_explicit import read_explicit
 from acegames.adapters.storm.storm_game import Model, Rewards, distinct, moves, player_names
 from acegames.cli import app
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, MissingExtra, TooLarge
+from model_oracle import best
 from shares import examples
 
 MODELS = Path(__file__).parents[2] / "examples" / "models"
@@ -193,30 +194,12 @@ def test_what_is_written_is_read_back_exactly(tmp_path, model):
 # -- the question that is asked
 
 
-def best(model, t, state, left, horizon, over=frozenset()):
-    """By brute force: the best expected reward of one player whose costs never exceed what is left; None if there is no way."""
-    if t == horizon or state in over:
-        return Fraction(0)
-    rewards, optimum = model.rewards["r"], None
-    for row in [r for r, s in enumerate(model.row_state) if s == state]:
-        total = Fraction(0)
-        for k in [k for k, r in enumerate(model.out_row) if r == row]:
-            paid = rewards.of_state.get(state, 0) + rewards.of_outcome.get(k, 0)
-            later = None if paid > left else best(model, t + 1, model.next_state[k], left - paid, horizon, over)
-            if later is None:
-                break
-            total += model.chance[k] * (paid + later)
-        else:
-            optimum = total if optimum is None else max(optimum, total)
-    return optimum
-
-
 @given(models().filter(lambda m: len(m.players) == 1), st.fractions(0, 4, max_denominator=3), st.integers(1, 3))
 @QUICK
 @pytest.mark.filterwarnings("ignore:no outcome of the game has a cost")
 def test_a_budget_holds_with_probability_one_as_by_brute_force(model, budget, horizon):
     game = storm_game.game_of(model, storm_game.Question(horizon, reward="r", budget={"r": budget}))
-    wanted = best(model, 0, 0, budget, horizon)
+    wanted = best(model, horizon, reward="r", cost="r", budget=budget)
     if wanted is None:
         with pytest.raises(ace.Infeasible):
             ace.solve(game)
@@ -228,7 +211,7 @@ def test_a_budget_holds_with_probability_one_as_by_brute_force(model, budget, ho
 @QUICK
 def test_play_is_over_in_states_with_the_label(model, horizon):
     game = storm_game.game_of(model, storm_game.Question(horizon, reward="r", until="goal"))
-    wanted = best(model, 0, 0, Fraction(10**6), horizon, model.labels["goal"])
+    wanted = best(model, horizon, reward="r", over=model.labels["goal"])
     assert ace.solve(game).values[0] == pytest.approx(float(wanted), abs=1e-9)
 
 

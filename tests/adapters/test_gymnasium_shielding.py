@@ -118,17 +118,6 @@ def test_prices_alone_count_what_is_played():
     assert rewards == [reward for _, reward in steps[1:]]
 
 
-def test_the_horizon_of_the_game_truncates():
-    env = adapter.shielded(gymnasium.make("CartPole-v1"), pushes(2, horizon=4))
-    env.reset(seed=0)
-    for _ in range(4):
-        seen, _, terminated, truncated, info = env.step(0)
-    assert (terminated, truncated, seen["steps_left"].item(), info["t"]) == (False, True, 0, 4)
-    assert env.action_masks().all()
-    with pytest.raises(ace.InvalidOption, match="call reset"):
-        env.step(0)
-
-
 class Counter(gymnasium.Env):
     """Moves on by one; masks of its own; reports what it costs; ends at 4; now and then it is cheated."""
 

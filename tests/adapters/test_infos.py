@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.adapters import gymnasium, pettingzoo, safety_gymnasium
 from acegames.adapters.environments.env_interface import constraint_names
 from games import spending
-from parallel_envs import Relay, Rovers
+from parallel_envs import Relay, Rovers, who_is_there
 
 
 def game_of(*constraints, budget=4):
@@ -71,14 +71,9 @@ def test_infos_around_environments_are_flat_numbers_under_constant_keys(rovers, 
 
 
 def test_an_agent_that_has_left_is_told_nothing_new():
-    shield = ace.Shield(pettingzoo.from_parallel_env(Relay(), horizon=4, budget={"effort": 2}, state=there))
-    assert (
-        len({tuple(shapes(info).items()) for info in infos_of(pettingzoo.shielded(Relay(), shield, state=there))}) == 1
-    )
-
-
-def there(env, observations):
-    return tuple(env.agents)
+    shield = ace.Shield(pettingzoo.from_parallel_env(Relay(), horizon=4, budget={"effort": 2}, state=who_is_there))
+    env = pettingzoo.shielded(Relay(), shield, state=who_is_there)
+    assert len({tuple(shapes(info).items()) for info in infos_of(env)}) == 1
 
 
 def test_flat_and_nested_infos_say_the_same(rovers):
@@ -125,8 +120,10 @@ def test_safety_gymnasium_has_the_same_names():
     nested.reset(seed=0)
     *_, infos = nested.step({"red": 1, "blue": 1})
     assert infos["red"]["cost_red battery"] == 2 and infos["red"]["spent"] == {"red battery": 2}
-    with pytest.raises(ace.InvalidOption, match="constraint 'sum'"):
-        safety_gymnasium.multi_agent_env(game_of("sum!"))
+    for make in (safety_gymnasium.env, safety_gymnasium.multi_agent_env):
+        for name in ("sum", "sum!"):
+            with pytest.raises(ace.InvalidOption, match=r"constraint 'sum': .*cost_sum"):
+                make(game_of(name))
 
 
 def test_masks_in_turn_are_in_one_place():

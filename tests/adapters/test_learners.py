@@ -1,4 +1,4 @@
-"""Learners of other libraries train on our environments, within the masks, and never break a budget.
+"""Learners of other libraries train on our environments, within the masks, and never break a budget; the examples help them to.
 
 They need PyTorch and more; `make test-learners` installs all of it and runs this file.
 """
@@ -6,9 +6,7 @@ They need PyTorch and more; `make test-learners` installs all of it and runs thi
 from __future__ import annotations
 
 import functools
-import importlib
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ from games import spending
 from parallel_envs import Relay, Rovers
 
 THEIRS = pytest.mark.filterwarnings("default")  # warnings of packages that are not ours
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
 
 
 class Counting:
@@ -95,62 +93,10 @@ def test_torchrl_takes_every_environment(rovers):
         PettingZooWrapper(pz.parallel_env(game, infos="nested"))
 
 
-def reinforce(env, batches):
-    """The simplest learner: one network per agent, REINFORCE on its own reward, actions drawn within the mask."""
-    from tensordict.nn import InteractionType, TensorDictModule, TensorDictSequential
-    from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
-
-    th = torch()
-    parts = []
-    for group in env.group_map:
-        mask = env.observation_spec[group, "action_mask"].shape[-1]
-        size = env.observation_spec[group, "observation"].shape[-1]
-        network = TensorDictModule(
-            MLP(in_features=size, out_features=mask, num_cells=[32]), [(group, "observation")], [(group, "logits")]
-        )
-        keys = {"logits": (group, "logits"), "mask": (group, "action_mask")}
-        actor = ProbabilisticActor(
-            network,
-            in_keys=keys,
-            out_keys=[(group, "action")],
-            distribution_class=MaskedCategorical,
-            default_interaction_type=InteractionType.RANDOM,
-            return_log_prob=True,
-            log_prob_key=(group, "log_prob"),
-        )
-        parts.append(actor)
-    policy = TensorDictSequential(*parts)
-    optimizer = th.optim.Adam(policy.parameters(), lr=1e-2)
-    before = [p.detach().clone() for p in policy.parameters()]
-    for _ in range(batches):
-        with th.no_grad():
-            data = env.rollout(60, policy, break_when_any_done=False)
-        loss = th.zeros(())
-        for group, actor in zip(env.group_map, parts, strict=True):
-            chances = actor.get_dist(data).log_prob(data[group, "action"])
-            loss = loss - (chances * data["next", group, "reward"].squeeze(-1)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return any((a != b).any() for a, b in zip(before, policy.parameters(), strict=True))
-
-
-@pytest.mark.slow
-@THEIRS
-def test_torchrl_trains_within_the_masks():
-    pytest.importorskip("torchrl")
-    from torchrl.envs import PettingZooWrapper
-
-    for mask in ("safe", "available"):
-        made = drones(mask, observation="vector")
-        assert reinforce(PettingZooWrapper(made(), categorical_actions=True, seed=0), batches=4)
-        assert made.steps >= 240 and (made.over == 0) == (mask == "safe")
-
-
 # -- BenchMARL --------------------------------------------------------------------------------------------------------
 
 
-def experiment(made, folder, algorithm):
+def experiment(task, folder, algorithm):
     from benchmarl.experiment import Experiment, ExperimentConfig
     from benchmarl.models.mlp import MlpConfig
 
@@ -166,40 +112,41 @@ def experiment(made, folder, algorithm):
     config.evaluation, config.render, config.loggers, config.create_json = False, False, [], False
     config.save_folder, config.checkpoint_interval = str(folder), 0
     model = MlpConfig.get_from_yaml()
-    task = pz.benchmarl_task(made)
     return Experiment(task, algorithm.get_from_yaml(), model, seed=0, config=config, critic_model_config=model)
 
 
 @pytest.mark.slow
 @THEIRS
-def test_benchmarl_trains_within_the_masks(rovers, tmp_path):
+def test_benchmarl_trains_within_the_masks(rovers, tmp_path, example):
     pytest.importorskip("benchmarl")
+    task = example("benchmarl_task").ParallelEnvTask
     torch()
     from benchmarl.algorithms import IppoConfig, IqlConfig, MappoConfig
 
-    for algorithm in (MappoConfig, IqlConfig):
-        made = drones("safe")
-        experiment(made, tmp_path, algorithm).run()
+    for algorithm, observation in ((MappoConfig, "dict"), (IqlConfig, "vector")):  # the mask is there, or in infos
+        made = drones("safe", observation=observation)
+        experiment(task(made), tmp_path, algorithm).run()
         assert made.steps >= 360 and made.over == 0
     made = drones("available")
-    experiment(made, tmp_path, MappoConfig).run()
+    experiment(task(made), tmp_path, MappoConfig).run()
     assert made.over > 0
-    experiment(rovers, tmp_path, IppoConfig).run()
+    experiment(task(rovers), tmp_path, IppoConfig).run()
     assert rovers.steps >= 360 and rovers.over == 0
 
 
 @pytest.mark.slow
 @THEIRS
-def test_what_a_task_says_of_itself(rovers):
+def test_what_a_task_says_of_itself(rovers, example):
     pytest.importorskip("benchmarl")
-    task = pz.benchmarl_task(rovers, groups={"all": ["red", "blue"]})
+    make = example("benchmarl_task").ParallelEnvTask
+    task = make(rovers, groups={"all": ["red", "blue"]})
     env = task.get_env_fun(1, False, 0, "cpu")()
     assert task.max_steps(env) == 5 and task.group_map(env) == {"all": ["red", "blue"]}
     assert task.supports_discrete_actions() and not task.supports_continuous_actions()
-    with pytest.raises(ace.InvalidOption, match=r"max_steps: .* is not of a game"):
-        pz.benchmarl_task(Rovers)
-    with pytest.raises(ace.InvalidOption, match=r"make_env: BenchMARL stores tasks .* not a lambda"):
-        pz.benchmarl_task(lambda: pz.parallel_env(ace.catalog.get("drones")))
+    with pytest.raises(ValueError, match=r"max_steps: .* is not of a game"):
+        make(Rovers)
+    with pytest.raises(ValueError, match=r"make_env: BenchMARL stores tasks .* not a lambda"):
+        make(lambda: pz.parallel_env(ace.catalog.get("drones")))
 
 
 # -- RLlib ------------------------------------------------------------------------------------------------------------
@@ -207,11 +154,10 @@ def test_what_a_task_says_of_itself(rovers):
 
 @pytest.mark.slow
 @THEIRS
-def test_rllib_trains_within_the_masks(monkeypatch):
+def test_rllib_trains_within_the_masks(example):
     ray = pytest.importorskip("ray")
     torch()
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    ppo = importlib.import_module("rllib_ppo")
+    ppo = example("rllib_ppo")
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         for mask in ("safe", "available"):
@@ -220,19 +166,23 @@ def test_rllib_trains_within_the_masks(monkeypatch):
             assert (sum(episode.over for episode in episodes) == 0) == (mask == "safe")
     finally:
         ray.shutdown()
-        sys.modules.pop("rllib_ppo", None)
 
 
 # -- Stable-Baselines3 ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def slots(example):
+    pytest.importorskip("stable_baselines3")
+    return example("sb3_agents").AgentsVecEnv
+
+
 @pytest.mark.slow
 @THEIRS
-def test_every_agent_of_every_copy_is_a_slot():
-    pytest.importorskip("stable_baselines3")
+def test_every_agent_of_every_copy_is_a_slot(slots):
     game = spending((0, 1), (0, 1, 2), players=["few", "many"], horizon=2, budget={"c": 2}, reward=list)
     shield, plain = ace.Shield(game), pz.parallel_env(game)
-    env = pz.sb3_vec_env(lambda: pz.parallel_env(game, shield=shield), 3)
+    env = slots(lambda: pz.parallel_env(game, shield=shield), 3)
     env.seed(5)
     seen = env.reset()
     assert env.num_envs == 6 and env.action_space.n == 3 and env.observation_space.contains(seen[0])
@@ -257,9 +207,8 @@ def test_every_agent_of_every_copy_is_a_slot():
 
 @pytest.mark.slow
 @THEIRS
-def test_slots_of_agents_that_have_left():
-    pytest.importorskip("stable_baselines3")
-    env = pz.sb3_vec_env(Relay, 1)
+def test_slots_of_agents_that_have_left(slots):
+    env = slots(Relay, 1)
     env.reset()
     ended = [False, False]
     while not any(ended):
@@ -271,13 +220,13 @@ def test_slots_of_agents_that_have_left():
 
 @pytest.mark.slow
 @THEIRS
-def test_maskable_ppo_trains_within_the_masks(rovers):
+def test_maskable_ppo_trains_within_the_masks(rovers, slots):
     sb3 = pytest.importorskip("sb3_contrib")
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
     torch()
     for made, safe in ((drones("safe"), True), (drones("available"), False), (rovers, True)):
-        env = pz.sb3_vec_env(made, 4)
+        env = slots(made, 4)
         env.reset()
         assert is_masking_supported(env) and get_action_masks(env).shape == (8, env.action_space.n)
         before = made.steps
@@ -287,43 +236,28 @@ def test_maskable_ppo_trains_within_the_masks(rovers):
 
 @pytest.mark.slow
 @THEIRS
-def test_what_is_no_environment_for_stable_baselines(rovers):
-    pytest.importorskip("stable_baselines3")
+def test_what_is_no_environment_for_stable_baselines(slots):
     from gymnasium import spaces
 
     class Boxes(Rovers):
         def action_space(self, agent):
             return spaces.Box(0, 1, (1,))
 
-    with pytest.raises(ace.InvalidOption, match=r"agent 'red': action space Box.* must be Discrete"):
-        pz.sb3_vec_env(Boxes)
+    with pytest.raises(ValueError, match=r"agent 'red': action space Box.* must be Discrete"):
+        slots(Boxes)
 
 
-# -- without them -----------------------------------------------------------------------------------------------------
-
-
-def test_without_the_packages_it_is_said_what_to_install(monkeypatch):
-    for make, package, extra in (
-        (pz.sb3_vec_env, "stable_baselines3", "learners"),
-        (pz.benchmarl_task, "benchmarl", "benchmarl"),
-    ):
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ace.MissingExtra, match=rf"{package}: pip install 'acegames\[{extra}\]'"):
-            make(Rovers)
-        with pytest.raises(ace.InvalidOption, match=r"make_env: got .* must be a function that makes an environment"):
-            make(Rovers())
-    for copies in (0, True, 1.5):
-        with pytest.raises(ace.InvalidOption, match=r"copies: got .* must be a whole number from 1 on"):
-            pz.sb3_vec_env(Rovers, copies)
+# -- the page -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @THEIRS
-def test_what_the_page_shows_runs(capsys):
+def test_what_the_page_shows_runs(capsys, monkeypatch):
     pytest.importorskip("sb3_contrib")
     pytest.importorskip("torchrl")
     torch()
-    page = (EXAMPLES.parent / "docs" / "with-other-libraries" / "learners.md").read_text()
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    page = (ROOT / "docs" / "with-other-libraries" / "learners.md").read_text()
     blocks = re.findall(r"^```py\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     shown, namespace = [block for block in blocks if "benchmarl" not in block], {"__name__": "docs"}
     assert len(shown) == 2, "BenchMARL's is the test above, for longer"

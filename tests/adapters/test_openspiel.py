@@ -74,51 +74,26 @@ def test_zero_sum_matrix_games_have_the_value_that_openspiels_solver_finds(name)
     assert nash(name).values == pytest.approx([x @ rows @ y, x @ columns @ y], abs=1e-9)
 
 
-MATRIX_GAMES = (
-    "matrix_pd",
-    "matrix_bos",
-    "matrix_sh",
-    "matrix_cd",
-    "matrix_brps",
-    "matrix_shapleys_game",
+EXPORTED = [  # matrix games, games of simultaneous moves and games of perfect information
+    *("matrix_pd", "matrix_bos", "matrix_sh", "matrix_cd", "matrix_brps", "matrix_shapleys_game"),
     "blotto(coins=3,fields=2)",
-)
-
-
-@pytest.mark.parametrize("name", MATRIX_GAMES)
-def test_nobody_gains_by_leaving_an_exported_nash_policy_of_a_matrix_game(name):
-    solution = nash(name)
-    table = to_tabular_policy(solution, name)
-    assert exploitability.nash_conv(table.game, table) == pytest.approx(0, abs=1e-9)
-    root = table.game.new_initial_state()
-    assert expected_game_score.policy_value(root, table) == pytest.approx(solution.values, abs=1e-9)
-
-
-MOVES_AT_ONCE = (
     "goofspiel(num_cards=3)",
     "goofspiel(num_cards=4,points_order=descending)",
     "goofspiel(num_cards=3,returns_type=total_points)",
     "oshi_zumo(coins=4,size=1,horizon=3)",
     "oshi_zumo(coins=3,size=1,horizon=4,min_bid=1)",
-)
+    *("nim(pile_sizes=1;2;3)", "mnk(m=3,n=2)", "misere(game=nim(pile_sizes=2;2))"),
+]
 
 
-@pytest.mark.parametrize("name", MOVES_AT_ONCE)
-def test_nobody_gains_by_leaving_an_exported_nash_policy_of_a_game_of_simultaneous_moves(name):
+@pytest.mark.parametrize("name", EXPORTED)
+def test_nobody_gains_by_leaving_an_exported_nash_policy(name):
     solution = nash(name)
-    table = to_tabular_policy(solution, name, turn_based=True)
+    table = to_tabular_policy(solution, name, turn_based=name.startswith(("goofspiel", "oshi_zumo")))
     assert exploitability.nash_conv(table.game, table) == pytest.approx(0, abs=1e-9)
     root = table.game.new_initial_state()
-    assert expected_game_score.policy_value(root, [table] * 2) == pytest.approx(solution.values, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", ["nim(pile_sizes=1;2;3)", "mnk(m=3,n=2)", "misere(game=nim(pile_sizes=2;2))"])
-def test_nobody_gains_by_leaving_an_exported_policy_of_a_game_of_perfect_information(name):
-    solution = nash(name)
-    table = to_tabular_policy(solution, name)
-    assert exploitability.nash_conv(table.game, table) == pytest.approx(0, abs=1e-12)
-    root = table.game.new_initial_state()
-    assert expected_game_score.policy_value(root, [table] * 2) == pytest.approx(solution.values, abs=1e-12)
+    value = expected_game_score.policy_value(root, table if root.is_simultaneous_node() else [table] * 2)
+    assert value == pytest.approx(solution.values, abs=1e-9)
 
 
 @pytest.mark.slow

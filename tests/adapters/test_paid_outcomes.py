@@ -10,25 +10,7 @@ import acegames as ace
 from acegames import learn
 from acegames.adapters import gymnasium as gym
 from acegames.adapters import pettingzoo as pz
-from acegames.adapters.environments.play import BatchPlay, read_vector_options
-
-
-def game_of(*, players=2, horizon=4, timed=False):
-    """Who delivers is paid and the state says so; a bonus comes with the same next state or does not."""
-
-    def outcomes(t, s, a):
-        scale = t + 1 if timed else 1
-        won = [(0.25, 1, 1, (10 * scale,) * players), (0.25, 0, 0, (3,) * players), (0.5, 0, 0, (0,) * players)]
-        return won if s == 0 else [(1, 0, 0, (-scale,) * players)]
-
-    return ace.MarkovGame.from_functions(
-        players=[f"p{i}" for i in range(players)],
-        actions=lambda t, s: [["x", "y"]] * players,
-        outcomes=outcomes,
-        horizon=horizon,
-        initial=0,
-        budget={"c": horizon},
-    )
+from games import deliveries
 
 
 def check(before, after, paid, scale=1):
@@ -40,7 +22,7 @@ def check(before, after, paid, scale=1):
 
 @pytest.mark.parametrize("timed", [False, True])
 def test_single_steps_pay_what_was_drawn(timed):
-    env, seen = pz.parallel_env(game_of(timed=timed)), []
+    env, seen = pz.parallel_env(deliveries(timed=timed)), []
     for seed in range(40):
         env.reset(seed=seed)
         for t in range(4):
@@ -52,47 +34,15 @@ def test_single_steps_pay_what_was_drawn(timed):
     assert {0.0, 3.0}.issubset(seen) and max(seen) >= 10 and min(seen) < 0
 
 
-def test_one_agent_is_paid_what_was_drawn():
-    env, seen = gym.env(game_of(players=1)), set()
-    for seed in range(40):
-        env.reset(seed=seed)
-        for _ in range(4):
-            before = env.play.episode.state
-            paid = env.step(0)[1]
-            assert check(before, env.play.episode.state, paid)
-            seen.add(paid)
-    assert seen == {-1.0, 0.0, 3.0, 10.0}
-
-
-@pytest.mark.parametrize("timed", [False, True])
-def test_batches_pay_what_was_drawn(timed):
-    play, rng, seen = (
-        BatchPlay(game_of(timed=timed), 200, read_vector_options({}), "Disabled"),
-        np.random.default_rng(0),
-        [],
-    )
-    play.reset(rng)
-    for t in range(4):
-        before = play.batch.state.copy()
-        stepped = play.step([np.zeros(200, dtype=int)] * 2, rng)
-        assert np.array_equal(stepped.rewards[:, 0], stepped.rewards[:, 1])
-        for s, following, paid in zip(before, play.batch.state, stepped.rewards[:, 0], strict=True):
-            assert check(s, following, paid, t + 1 if timed else 1)
-        seen += stepped.rewards[:, 0].tolist()
-    first = np.array(seen[:200])  # of the start: a quarter each delivers, and gets the bonus
-    assert abs((first >= 10).mean() - 0.25) < 0.1 and abs((first == 3).mean() - 0.25) < 0.1
-    assert {0.0, 3.0}.issubset(seen) and min(seen) < 0
-
-
 def test_samples_for_learning_are_paid_what_was_drawn():
-    model, rng, seen = learn.game_model(game_of()), np.random.default_rng(0), set()
+    model, rng, seen = learn.game_model(deliveries()), np.random.default_rng(0), set()
     for _ in range(200):
         following, cost, rewards = model(0, 0, ("x", "x"), rng)
         assert check(0, following, rewards[0]) and rewards[0] == rewards[1]
         assert cost["c"] == (following == 1)
         seen.add(rewards[0])
     assert seen == {0.0, 3.0, 10.0}
-    env = learn.game_env(game_of())
+    env = learn.game_env(deliveries())
     env.reset(seed=0)
     before = env.state()
     _, rewards, *_ = env.step({"p0": "x", "p1": "x"})

@@ -16,6 +16,7 @@ import acegames as ace
 from acegames.adapters import pettingzoo as pz
 from acegames.adapters.environments.snapshots import duplicate
 from acegames.adapters.pettingzoo import pace
+from acegames.system import progress
 from parallel_envs import Rovers
 from turn_envs import Sticks
 
@@ -73,8 +74,15 @@ class Clock:
         return self.now
 
 
-def test_a_limit_of_time_says_how_far_it_came(monkeypatch):
-    monkeypatch.setattr(pace, "time", Clock())
+@pytest.fixture
+def clock(monkeypatch):
+    one = Clock()
+    for module in (pace, progress):
+        monkeypatch.setattr(module, "time", one)
+    return one
+
+
+def test_a_limit_of_time_says_how_far_it_came(clock):
     with pytest.raises(
         ace.TooLarge, match=r"rovers: came to t=1 of 3, where \d+ of 81 joint actions of 9 states .*time_limit of 100 s"
     ) as error:
@@ -82,9 +90,7 @@ def test_a_limit_of_time_says_how_far_it_came(monkeypatch):
     assert error.value.t == 1 and "set_state=" in str(error.value)
 
 
-def test_what_is_hopeless_is_not_waited_for(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(pace, "time", clock)
+def test_what_is_hopeless_is_not_waited_for(clock, monkeypatch):
     monkeypatch.setattr(pace, "PATIENCE", 1)
     monkeypatch.setattr(pace, "TRIED", 10)
     with pytest.raises(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import warnings
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
+from games import spending
 from parallel_envs import WIND, Relay, Rovers, Table, who_is_there
 
 BUDGET = {"horizon": 5, "budget": {"battery": 8}}
@@ -56,29 +56,28 @@ def paper(step):
     return sum(a == 1 for a in step.action)
 
 
-def one_table(env, observations):
-    return "table"
+def one_state(env, observations):
+    """The only state of the games that are written by hand here; their rewards do not matter."""
+    return "s"
 
 
 @pytest.fixture(scope="module")
 def few_papers():
-    game = ace.MarkovGame.from_functions(  # written by hand: its rewards do not matter
-        players=["player_0", "player_1"],
-        horizon=15,
-        initial="table",
-        budget={"paper": 3},
-        actions=lambda t, s: [range(3), range(3)],
-        outcomes=lambda t, s, a: [(1, "table", sum(x == 1 for x in a))],
-        reward=lambda t, s, a: [0, 0],
-    )
-    return ace.Shield(game)
+    said = {"players": ["player_0", "player_1"], "horizon": 15, "budget": {"paper": 3}}
+    return ace.Shield(spending(range(3), range(3), **said, cost=lambda a: a.count(1)))
+
+
+def driving(budget, labels=(0, 1, 2)):
+    """A game of three steps for Rovers, in which cells do not matter."""
+    said = {"players": ["red", "blue"], "horizon": 3, "budget": budget}
+    return ace.Shield(spending(labels, labels, **said, cost=lambda a: sum((0, 1, 3)[x - min(labels)] for x in a)))
 
 
 @pytest.mark.parametrize("how", ["product", "repair"])
 def test_it_is_a_parallel_environment(conformance, windy, few_papers, how):
     for make in (
         lambda: pz.shielded(Rovers(gusts=0.25), windy, how=how),
-        lambda: pz.shielded(rps(), few_papers, how=how, state=one_table, cost=paper),
+        lambda: pz.shielded(rps(), few_papers, how=how, state=one_state, cost=paper),
     ):
         assert isinstance(make(), BaseParallelWrapper)
         conformance.parallel_api_test(make(), num_cycles=50)
@@ -89,7 +88,7 @@ def test_it_is_a_parallel_environment(conformance, windy, few_papers, how):
 def test_agents_in_turn(conformance, windy, few_papers):
     for make in (
         lambda: pz.shielded_aec(Rovers(gusts=0.25), windy),
-        lambda: pz.shielded_aec(rps(), few_papers, state=one_table, cost=paper),
+        lambda: pz.shielded_aec(rps(), few_papers, state=one_state, cost=paper),
         lambda: parallel_to_aec(pz.shielded(Rovers(gusts=0.25), windy)),
     ):
         conformance.api_test(make(), num_cycles=100)
@@ -270,7 +269,7 @@ def drive_on(env):
 
 @pytest.mark.parametrize("when", [3, 14])  # on the way, and at the last step
 def test_a_cost_that_no_outcome_has_is_noticed_though_it_can_be_afforded(few_papers, when):
-    env = pz.shielded(rps(), few_papers, state=one_table, cost=lambda step: int(step.t == when))
+    env = pz.shielded(rps(), few_papers, state=one_state, cost=lambda step: int(step.t == when))
     env.reset()
     for _ in range(when):
         env.step({"player_0": 0, "player_1": 0})
@@ -278,29 +277,11 @@ def test_a_cost_that_no_outcome_has_is_noticed_though_it_can_be_afforded(few_pap
         env.step({"player_0": 0, "player_1": 0})
 
 
-def driving(budget, give_back=None):
-    """A game of three steps for Rovers, in which cells do not matter; at a time the battery is filled again."""
-    return ace.Shield(
-        ace.MarkovGame.from_functions(
-            players=["red", "blue"],
-            horizon=3,
-            initial="road",
-            budget=budget,
-            actions=lambda t, s: [(0, 1, 2)] * 2,
-            outcomes=lambda t, s, a: [(1, s, -12 if t == give_back else sum((0, 1, 3)[x] for x in a))],
-            reward=lambda t, s, a: [0, 0],
-        )
-    )
-
-
-def road(env, observations):
-    return "road"
-
-
 def test_an_early_end_is_held_against_the_budgets_to_come():
-    """The game fills the battery at t=2, the episode ends before."""
-    shield = driving({"battery": [20, 20, 0]}, give_back=2)
-    env = pz.shielded(Rovers(limit=2), shield, state=road)
+    """The game fills the battery by waiting, which it must do at t=2; the episode ends before."""
+    said = {"players": ["red", "blue"], "horizon": 3, "budget": {"battery": [20, 20, 0]}}
+    shield = ace.Shield(spending((0, 1), (0, 1), **said, cost=lambda a: -6 if a == (0, 0) else sum(a)))
+    env = pz.shielded(Rovers(limit=2), shield, state=one_state, actions=dict.fromkeys(("red", "blue"), (0, 1, 1)))
     env.reset()
     env.step({"red": 1, "blue": 1})
     with pytest.raises(ace.UnknownPair, match="the step brought 'battery' to 4, its budget at t=2 is 0"):
@@ -347,14 +328,14 @@ def test_masks_of_the_environment_are_kept_where_the_game_does_not_know_them(how
     """Also by repairs, and together: what one agent must do, the others leave room for."""
     shield, rng = driving({"battery": 4}), np.random.default_rng(0)
     for seed in range(100):
-        env = pz.shielded(Masked(*LATE), shield, state=road, how=how, surprise="end")
+        env = pz.shielded(Masked(*LATE), shield, state=one_state, how=how, surprise="end")
         observations, _ = env.reset(seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # red must drive at t=1, whatever is left
             while env.agents:
                 assert all(observations[a]["action_mask"].any() for a in env.agents)
                 observations, *_ = env.step(random_actions(env, observations, rng, seed % 2))
-    env = pz.shielded(Masked(([1, 0, 0], [0, 0, 1])), driving({"battery": 2}), state=road, how=how)
+    env = pz.shielded(Masked(([1, 0, 0], [0, 0, 1])), driving({"battery": 2}), state=one_state, how=how)
     with pytest.raises(ace.UnknownPair, match="own masks leave no safe joint action of the game, such as"):
         env.reset()
     assert env.agents == []
@@ -363,7 +344,7 @@ def test_masks_of_the_environment_are_kept_where_the_game_does_not_know_them(how
 def test_in_turn_masks_are_never_empty_where_the_environment_has_its_own():
     """Blue must drive first: red may not take what only a blue that waits leaves."""
     masks, rng = (([1, 1, 1], [0, 1, 1]), ([1, 1, 1], [1, 1, 1])), np.random.default_rng(0)
-    env = pz.shielded_aec(Masked(*masks), driving({"battery": 3}), state=road)
+    env = pz.shielded_aec(Masked(*masks), driving({"battery": 3}), state=one_state)
     for seed in range(50):
         env.reset(seed=seed)
         for _ in env.agent_iter():
@@ -426,29 +407,15 @@ def test_labels_of_the_game_and_masks_of_the_environment():
         pz.shielded(Table(game), shield, state=state_of, actions={"north": ["yield", "wait"]})
 
 
-def counting(labels):
-    """A game whose actions are these numbers."""
-    return ace.Shield(
-        ace.MarkovGame.from_functions(
-            players=["red", "blue"],
-            horizon=3,
-            initial="road",
-            budget={"battery": 8},
-            actions=lambda t, s: [labels] * 2,
-            outcomes=lambda t, s, a: [(1, s, sum((0, 1, 3)[x - min(labels)] for x in a))],
-            reward=lambda t, s, a: [0, 0],
-        )
-    )
-
-
 def test_numbers_that_are_not_the_environments_own_must_be_said():
     for labels in ((1, 2, 3), (3, 2, 1)):
         with pytest.raises(
             ace.InvalidOption,
             match=r"actions .* are numbers, but not those of the environment, \[0, 1, 2\]; say in actions=",
         ):
-            pz.shielded(Rovers(), counting(labels), state=road)
-        env = pz.shielded(Rovers(), counting(labels), state=road, actions={"red": (1, 2, 3), "blue": (1, 2, 3)})
+            pz.shielded(Rovers(), driving({"battery": 8}, labels), state=one_state)
+        actions = {"red": (1, 2, 3), "blue": (1, 2, 3)}
+        env = pz.shielded(Rovers(), driving({"battery": 8}, labels), state=one_state, actions=actions)
         env.reset()
         *_, infos = env.step({"red": np.int64(2), "blue": 1})
         assert infos["red"]["spent_battery"] == 4
@@ -535,12 +502,6 @@ def test_actions_that_are_none(calm):
         env.step({"red": 1})
     with pytest.raises(ace.InvalidOption, match=r"actions None, must be {agent: action}"):
         env.step(None)
-
-
-def test_without_the_package_it_says_what_to_install(monkeypatch, calm):
-    monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(ace.MissingExtra, match=r"pip install 'acegames\[pettingzoo\]'"):
-        pz.shielded(Rovers(), calm)
 
 
 def test_the_script_for_newcomers_is_short():

@@ -256,30 +256,6 @@ def test_tictactoe_in_its_wrappers_and_as_a_parallel_environment():
     assert len(wrapped.states) == 1 + 9 + 72
 
 
-@pytest.mark.slow
-def test_tictactoe_is_a_draw():
-    def count(squares, seen):
-        if squares not in seen:
-            seen.add(squares)
-            mine, over = "XO"[squares.count("_") % 2 == 0], abs(minimax(squares)) and won(squares)
-            for k in range(9 if not over else 0):
-                if squares[k] == "_":
-                    count(squares[:k] + mine + squares[k + 1 :], seen)
-        return seen
-
-    def won(squares):
-        return any(squares[a] == squares[b] == squares[c] != "_" for a, b, c in LINES)
-
-    positions = count("_" * 9, set())
-    assert len(positions) == 5478
-    game = pz.from_aec_env(tictactoe(), horizon=9, state=board, set_state=put, repeats=1)
-    open_ones = {s for s in positions if "_" in s and not won(s)}
-    assert set(game.states) == open_ones | {ace.learn.END}
-    solution = ace.solve(game, ace.Nash())
-    assert solution.values == pytest.approx([0, 0])
-    assert ace.verify(game, solution.policy).ok
-
-
 @pytest.mark.parametrize("horizon", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_connect_four_begins_as_it_should(horizon):
     pytest.importorskip("pygame")

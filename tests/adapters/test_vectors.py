@@ -22,7 +22,7 @@ from acegames.adapters import gymnasium as adapter
 from acegames.adapters import pettingzoo as pz
 from acegames.adapters.environments.env_interface import constraint_names
 from acegames.adapters.gymnasium import ONE_PLAYER
-from games import delivery, spending
+from games import deliveries, delivery, spending
 
 
 def tolls():
@@ -50,6 +50,7 @@ MANY = {
     "tolls": tolls,
     "intersection": lambda: ace.catalog.get("intersection", horizon=4, budget=4),
     "fleet": lambda: ace.catalog.get("electric_fleet", horizon=4),
+    "paid by the outcome": lambda: deliveries(timed=True),
 }
 
 

@@ -175,3 +175,21 @@ def alone(outcomes, *, actions=("go",), reward=None, **changed):
     paid = reward if callable(reward) else lambda s, a: [float((reward or {}).get(a[0], 0))]
     rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": lambda s: [actions], "reward": paid}
     return ace.MarkovGame.from_functions(outcomes=outcomes, **rules | changed)
+
+
+def deliveries(*, timed=False):
+    """Who delivers is paid and the state says so; a bonus comes with the same next state or does not."""
+
+    def outcomes(t, s, a):
+        scale = t + 1 if timed else 1
+        won = [(0.25, 1, 1, (10 * scale,) * 2), (0.25, 0, 0, (3,) * 2), (0.5, 0, 0, (0,) * 2)]
+        return won if s == 0 else [(1, 0, 0, (-scale,) * 2)]
+
+    return ace.MarkovGame.from_functions(
+        players=["p0", "p1"],
+        actions=lambda t, s: [["x", "y"]] * 2,
+        outcomes=outcomes,
+        horizon=4,
+        initial=0,
+        budget={"c": 4},
+    )

@@ -204,15 +204,10 @@ def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
     heavy = {"highspy", "scipy", "numba", "typer", "rich", "matplotlib", "gymnasium", "pettingzoo", "pyspiel"}
     heavy |= {"open_spiel", "pandas", "pyarrow", "pygambit", "nashpy", "quantecon", "ray"}
-    heavy |= {"stable_baselines3", "torchrl", "benchmarl"}
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
     used = ("environments.game_environments", "environments.guard", "gymnasium.gym_environments")  # loaded when used
     own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
     own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"gymnasium", "pettingzoo"}}
-    own_place |= {
-        "acegames.adapters.pettingzoo.sb3": {"gymnasium", "stable_baselines3"},
-        "acegames.adapters.pettingzoo.benchmarl": {"benchmarl", "torchrl"},
-    }
     compiling = ("system.compiled", "system.linking", "system.cuda_code")
     compiling += tuple(f"kernels.{name}" for name in ("intrinsics", "lanes"))
     own_place |= {f"acegames.{name}": {"numba"} for name in compiling}

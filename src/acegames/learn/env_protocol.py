@@ -56,7 +56,9 @@ class EnvAnswer:
 
 
 def check_parallel(env: Any) -> None:
-    """Raise InvalidOption for a Gymnasium environment, which has one agent and no names."""
+    """Raise InvalidOption for a class, or an environment of Gymnasium, which names no agents."""
+    if isinstance(env, type):
+        raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
     listed = any(getattr(env, name, None) is not None for name in ("possible_agents", "agents"))
     space = getattr(env, "action_space", None)
     if not listed and space is not None and not callable(space):

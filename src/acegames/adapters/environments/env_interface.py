@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from acegames.adapters.environments.episodes import bounds_in_force
 from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import MASK, action_mask
 from acegames.model.arrays import Floats, Ints, frozen
 from acegames.model.checks import check_choice, check_known
 from acegames.model.game import Label, MarkovGame
@@ -63,11 +62,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.illegal is not None:
             read_number("illegal", self.illegal, lambda x: True, "a finite number, or None for an error")
-        check_choice("observation", self.observation, ("dict", "vector"))
-        check_choice("infos", self.infos, INFOS)
-        check_choice("style", self.style, tuple(STYLES))
-        if self.style == "rllib" and self.observation == "vector":
-            raise InvalidOption(NO_DICT)
+        check_outputs(self.observation, self.infos, self.style)
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":
             optional("matplotlib", "pictures", "plot")
@@ -97,9 +92,14 @@ class Options:
         return [[m for m, c in enumerate(game.constraints) if own.get(c, player) == player] for player in game.players]
 
 
-def read_options(options: Mapping[str, Any]) -> Options:
-    """Return options by name; InvalidOption for an unknown name."""
-    check_known("option", options, [field.name for field in fields(Options)])
+OPTIONS = tuple(field.name for field in fields(Options))
+OF_BATCHES = ("mask", "shield", "illegal", "owners", "features", "observation")
+"""A batch is not shown, and its infos have one shape."""
+
+
+def read_options(options: Mapping[str, Any], known: Sequence[str] = OPTIONS) -> Options:
+    """Return options by name; InvalidOption for a name that is not among the known ones."""
+    check_known("option", options, known)
     return Options(**options)
 
 
@@ -112,9 +112,6 @@ def metadata(game: MarkovGame | None = None) -> dict[str, Any]:
 
 # -- keys
 
-INFOS = ("flat", "nested")
-NO_DICT = 'style: "rllib" names the entries of observations that are dicts: observation="dict"'
-
 
 @dataclass(frozen=True)
 class Style:
@@ -125,6 +122,15 @@ class Style:
 
 
 STYLES = {"pettingzoo": Style("observation", np.int8), "rllib": Style("observations", np.float32)}
+
+
+def check_outputs(observation: str, infos: str, style: str) -> None:
+    """Raise InvalidOption for observations or infos of a shape that there is not."""
+    check_choice("observation", observation, ("dict", "vector"))
+    check_choice("infos", infos, ("flat", "nested"))
+    check_choice("style", style, tuple(STYLES))
+    if (style, observation) == ("rllib", "vector"):
+        raise InvalidOption('style: "rllib" names the entries of observations that are dicts: observation="dict"')
 
 
 def constraint_names(constraints: Sequence[Label]) -> dict[Label, str]:
@@ -150,8 +156,6 @@ def flat(names: Mapping[Label, str], amounts: Mapping[str, Iterable[Any]]) -> di
 
 
 # -- actions
-
-__all__ = ["MASK", "action_labels", "action_mask"]
 
 
 def action_labels(whose: str, space: Any, who: str, extra: str) -> dict[Label, Any]:

@@ -51,10 +51,7 @@ class Episode:
         self._costs = EpisodeCosts(game, rounding)
         self._initial = list(accumulate(p for _, p in game.initial))
         self._bounds = tuple(bounds_in_force(game))
-        self._limits = [  # the largest whole totals that keep the bounds
-            [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self._costs.scale, strict=True)]
-            for row in game.budgets
-        ]
+        self._limits = _limits(game, self._costs).tolist()
         self._legal: dict[tuple[int, int], dict[Action, int]] = {}
         self._outcomes: dict[tuple[int, int], list[float]] = {}  # cumulative probabilities, by row
 
@@ -130,7 +127,7 @@ class Episode:
         return f"{place(self.t, self.game.states[self.state])}, spent {self.spent!r}"
 
 
-def _amounts(whole: tuple[int, ...], scale: Sequence[int]) -> Amounts:
+def _amounts(whole: Sequence[int], scale: Sequence[int]) -> Amounts:
     return tuple(c if k == 1 else plain(Fraction(c, k)) for c, k in zip(whole, scale, strict=True))
 
 
@@ -233,15 +230,14 @@ class Batch:
         rows = [[int(c * f) for c, f in zip(row, factors, strict=True)] for row in self.counted.tolist()]
         return np.array(rows, dtype=np.int64).reshape(self.counted.shape)
 
-    def situation(self, b: int) -> tuple[int, Label, tuple[Any, ...]]:
+    def situation(self, b: int) -> tuple[int, Label, Amounts]:
         """Return (t, state, spent) of one episode, in the words of the game."""
-        total = zip(self.total[b].tolist(), self.costs.scale, strict=True)
-        return int(self.t[b]), self.game.states[self.state[b]], tuple(plain(Fraction(c, k)) for c, k in total)
+        return int(self.t[b]), self.game.states[self.state[b]], _amounts(self.total[b].tolist(), self.costs.scale)
 
-    def counted_pair(self, b: int) -> tuple[int, Label, tuple[Any, ...]]:
+    def counted_pair(self, b: int) -> tuple[int, Label, Amounts]:
         """Return (t, state, spent) of one episode with costs as they are counted, for a shield."""
-        total = zip(self.counted[b].tolist(), self.costs.counted_scale, strict=True)
-        return int(self.t[b]), self.game.states[self.state[b]], tuple(plain(Fraction(c, k)) for c, k in total)
+        counted = _amounts(self.counted[b].tolist(), self.costs.counted_scale)
+        return int(self.t[b]), self.game.states[self.state[b]], counted
 
 
 class _Remaining:

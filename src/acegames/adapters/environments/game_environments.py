@@ -15,8 +15,8 @@ from gymnasium.utils import seeding
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.env_interface import MASKS, STYLES, Options, metadata
-from acegames.adapters.environments.play import BatchPlay, Play, Stepped, final_entries, read_vector_options
+from acegames.adapters.environments.env_interface import MASKS, OF_BATCHES, STYLES, Options, metadata, read_options
+from acegames.adapters.environments.play import BatchPlay, Play, Stepped, final_entries
 from acegames.errors import InvalidOption
 from acegames.model.budgets import Reservoir
 from acegames.model.checks import check_known, show
@@ -51,17 +51,72 @@ class GameEnvironment:
         return dict(zip(self.game.constraints, self.play.costs, strict=True))
 
     def render(self) -> Any:
-        """Show the play as `render_mode` says."""
+        """Return text or a picture, as `render_mode` says; for people the text is printed."""
         if self.render_mode is None:
             known = self.metadata["render_modes"]
             raise InvalidOption(f"render: give a render_mode when the environment is made: {known}")
         self.play.check_begun()
-        return render_play(self.play)
+        if self.render_mode == "human":
+            print(text(self.play), end="\n\n", flush=True)
+            return None
+        return picture(self.play) if self.render_mode == "rgb_array" else text(self.play)
 
     def show_people(self) -> None:
         """Render after every step where a person watches."""
         if self.render_mode == "human":
             self.render()
+
+
+class AgentInterface:
+    """PettingZoo's parallel interface to one play or a batch: everything goes by agent."""
+
+    play: Any
+    agents: list[str]
+    one_action = "action"  # what `step` takes of each agent
+    _rng: Any = None
+
+    def name_agents(self) -> None:
+        """Read the names of the agents and their spaces in one environment."""
+        self.possible_agents: list[str] = list(self.play.agents)
+        self._single_seen = self.each(lambda i: observation_space(self.play, i))
+        self._single_actions = self.each(lambda i: spaces.Discrete(len(self.play.game.actions[i])))
+
+    def observation_space(self, agent: str) -> Any:
+        """Return the space of an agent's observations, always the same object."""
+        return self._single_seen[agent]
+
+    def action_space(self, agent: str) -> Any:
+        """Return the numbers of an agent's actions, as in `game.actions`, always one object."""
+        return self._single_actions[agent]
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+    def state(self) -> Any:
+        """Return the vector that every agent sees, or those of a batch, (num_envs, size)."""
+        self.play.check_begun()
+        return self.play.vector.copy()
+
+    def generator(self, seed: int | None) -> np.random.Generator:
+        """Return the random generator, begun anew by a seed."""
+        if self._rng is None or seed is not None:
+            self._rng, _ = seeding.np_random(seed)
+        return self._rng  # type: ignore[no-any-return]
+
+    def ordered(self, actions: Mapping[str, Any]) -> list[Any]:
+        """Return the actions by agent in the order of the agents."""
+        if not isinstance(actions, Mapping):
+            raise InvalidOption(f"actions {show(actions)}: must be {{agent: {self.one_action}}}")
+        check_known("agent", actions, self.possible_agents, "actions: ")
+        missing = [a for a in self.possible_agents if a not in actions]
+        if missing and self.agents:
+            rule = f"must be one {self.one_action} for each agent"
+            raise InvalidOption(f"actions {show(dict(actions))}: none for {missing[0]!r}, {rule}")
+        return [actions.get(a) for a in self.possible_agents]
+
+    def each(self, of: Any) -> dict[str, Any]:
+        """Return {agent: what a function of the agent's number gives}."""
+        return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
 
 def vector_space(play: Play | BatchPlay) -> spaces.Box:
@@ -86,15 +141,6 @@ def observation_space(play: Play | BatchPlay, i: int) -> spaces.Space[object]:
 
 WIDTH = 20
 """Characters of a bar."""
-
-
-def render_play(play: Play) -> Any:
-    """Return what `render` returns; in "human" mode text is printed."""
-    mode = play.options.render_mode
-    if mode == "human":
-        print(text(play), end="\n\n", flush=True)
-        return None
-    return picture(play) if mode == "rgb_array" else text(play)
 
 
 def text(play: Play) -> str:
@@ -197,7 +243,7 @@ class _GameBatch:
     """What the vector environments of a game for one agent and for several share."""
 
     def __init__(self, game: MarkovGame, num_envs: int, autoreset_mode: Any, options: Mapping[str, Any]) -> None:
-        self.play = BatchPlay(game, num_envs, read_vector_options(options), autoreset_mode)
+        self.play = BatchPlay(game, num_envs, read_options(options, OF_BATCHES), autoreset_mode)
         self.game, self.num_envs, self.layout = game, self.play.size, self.play.layout
         self.constraint_names = self.play.names  # {label: name in the keys of infos}
         self.metadata = {**metadata(game), "render_modes": [], "autoreset_mode": autoreset_of(self.play)}
@@ -277,21 +323,21 @@ def reset_mask(options: Any, number: int) -> NDArray[np.bool_] | None:
     return mask
 
 
-class GameVectorParallelEnv(_GameBatch):
+class GameVectorParallelEnv(_GameBatch, AgentInterface):
     """Many plays of a game by all agents at once. Episodes end, as terminated, at the horizon.
 
     PettingZoo's parallel interface with a leading axis of `num_envs` on every array. Agents never
     leave: an episode that is over begins anew, as `autoreset_mode` says.
     """
 
+    one_action = "action number per environment"
+
     def __init__(self, game: MarkovGame, num_envs: int, autoreset_mode: Any = "NextStep", **options: Any) -> None:
         super().__init__(game, num_envs, autoreset_mode, options)
-        self.possible_agents, self.agents = list(self.play.agents), list(self.play.agents)
-        self._single_seen = self._each(lambda i: observation_space(self.play, i))
-        self._single_actions = self._each(lambda i: gymnasium.spaces.Discrete(len(game.actions[i])))
+        self.name_agents()
+        self.agents = list(self.possible_agents)
         self._seen = {agent: batch_space(space, self.num_envs) for agent, space in self._single_seen.items()}
         self._actions = {agent: batch_space(space, self.num_envs) for agent, space in self._single_actions.items()}
-        self._rng: np.random.Generator | None = None
 
     def single_observation_space(self, agent: str) -> Any:
         """Return the space of an agent's observations in one environment, always one object."""
@@ -317,50 +363,26 @@ class GameVectorParallelEnv(_GameBatch):
             options: {"reset_mask": booleans, one per environment} begins those alone.
         """
         check_seed(seed)
-        if self._rng is None or seed is not None:
-            self._rng, _ = seeding.np_random(seed)
-        self.play.reset(self._rng, reset_mask(options, self.num_envs))
-        return self._each(self.play.observation), self._infos()
+        self.play.reset(self.generator(seed), reset_mask(options, self.num_envs))
+        return self.each(self.play.observation), self._infos()
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play {agent: one action number per environment}; return PettingZoo's five values."""
-        if self._rng is None:
-            raise InvalidOption("step: call reset before the first step")
-        stepped = self.play.step(self._ordered(actions), self._rng)
+        stepped = self.play.step(self.ordered(actions), self._rng)
         return (
-            self._each(self.play.observation),
-            self._each(lambda i: stepped.rewards[:, i].copy()),
-            self._each(lambda i: stepped.ended.copy()),
-            self._each(lambda i: np.zeros(self.num_envs, dtype=bool)),
+            self.each(self.play.observation),
+            self.each(lambda i: stepped.rewards[:, i].copy()),
+            self.each(lambda i: stepped.ended.copy()),
+            self.each(lambda i: np.zeros(self.num_envs, dtype=bool)),
             self._infos(stepped),
         )
 
-    def close(self) -> None:
-        """Do nothing: nothing is held open."""
-
-    def state(self) -> Any:
-        """Return the vectors that every agent sees, (num_envs, size)."""
-        self.play.check_begun()
-        return self.play.vector.copy()
-
-    def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
-        if not isinstance(actions, Mapping):
-            raise InvalidOption(f"actions {show(actions)}: must be {{agent: one action number per environment}}")
-        check_known("agent", actions, self.possible_agents, "actions: ")
-        missing = [a for a in self.possible_agents if a not in actions]
-        if missing:
-            raise InvalidOption(f"actions: none for {missing[0]!r}, must be some for each agent")
-        return [actions[a] for a in self.possible_agents]
-
     def _infos(self, stepped: Stepped | None = None) -> dict[str, Any]:
-        infos = self._each(self.play.info)
+        infos = self.each(self.play.info)
         if stepped is not None:
             for i, agent in enumerate(self.possible_agents):
                 infos[agent] |= final_entries(stepped, i)
         return infos
-
-    def _each(self, of: Any) -> dict[str, Any]:
-        return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
 
 def check_one_player(game: MarkovGame) -> None:

@@ -22,10 +22,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.env_interface import INFOS, MASK, NO_DICT, STYLES, constraint_names, flat
+from acegames.adapters.environments.env_interface import STYLES, check_outputs, constraint_names, flat
 from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.learn.env_protocol import NO_ACTION, EnvAnswer, agents_of, step_env
+from acegames.learn.env_protocol import MASK, NO_ACTION, EnvAnswer, agents_of, step_env
 from acegames.model.budgets import read_amounts, spent_after
 from acegames.model.checks import check_choice, check_known, show, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -34,14 +34,7 @@ from acegames.shield import Shield, ShieldRunner
 from acegames.shield.priced_actions import ANY_STATE
 from acegames.shield.product_sets import product_sets
 
-CHOICES = {
-    "how": ("product", "repair"),
-    "unsafe": ("repair", "error"),
-    "surprise": ("error", "end"),
-    "observation": ("dict", "vector"),
-    "infos": INFOS,
-    "style": tuple(STYLES),
-}
+CHOICES = {"how": ("product", "repair"), "unsafe": ("repair", "error"), "surprise": ("error", "end")}
 
 
 class Guarded:
@@ -56,8 +49,8 @@ class Guarded:
     def __init__(self, env: Any, shield: Shield, rules: Conventions, actions: Any, **handling: str) -> None:
         for what, known in CHOICES.items():
             check_choice(what, handling[what], known)
-        if (handling["style"], handling["observation"]) == ("rllib", "vector"):
-            raise InvalidOption(NO_DICT)
+        shape = {what: handling[what] for what in ("observation", "infos", "style")}
+        check_outputs(**shape)
         self.env, self.shield, self.handling, self._rules = env, shield, handling, rules
         self._labels = _read_numbering(rules, shield, actions)
         self._index = {p: i for i, p in enumerate(rules.players)}
@@ -68,7 +61,6 @@ class Guarded:
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
         )
-        shape = {what: handling[what] for what in ("observation", "infos", "style")}
         self._telling = ShieldOutputs(env, shield.game, rules.players, **shape)
         self.constraint_names = self._telling.names
         self.own_infos: Any = {}
@@ -296,8 +288,12 @@ class Price:
         self.game, self.shape = shield.game, shield.shape
 
     def __call__(self, step: Any) -> dict[Label, Any]:
-        """Return the cost of a step."""
+        """Return the cost of a step of several agents."""
         return self.of(step.action)
+
+    def of_one(self, step: Any) -> dict[Label, Any]:
+        """Return the cost of a step of an environment with one agent."""
+        return self.of((step.action,))
 
     def of(self, action: JointAction) -> dict[Label, Any]:
         """Return the cost of a joint action; every one is a row of the only state, in order."""

@@ -15,7 +15,7 @@ Episodes of a batch that end begin anew by themselves, in one of Gymnasium's way
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.env_interface import MASKS, STYLES, Options, VectorLayout, constraint_names, flat
-from acegames.adapters.environments.episodes import Action, Amounts, Batch, Episode, floats, offered_masks
+from acegames.adapters.environments.episodes import Action, Amounts, Batch, Episode, offered_masks
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.arrays import Bools, Floats, Ints
-from acegames.model.checks import check_choice, check_count, check_known, show
+from acegames.model.checks import check_choice, check_count, show
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import nearest_float
 from acegames.shield.situation import joint_indices
@@ -58,9 +58,14 @@ class AgentsPlay:
         self.names = constraint_names(game.constraints)
         self.charged = options.charged(game)
 
+    @property
+    def begun(self) -> bool:
+        """Whether an episode has begun."""
+        return hasattr(self, "vector")
+
     def check_begun(self) -> None:
         """Raise InvalidOption before the first episode."""
-        if not hasattr(self, "vector"):
+        if not self.begun:
             raise InvalidOption("no episode has begun yet: call reset first")
 
     def observation(self, i: int) -> Any:
@@ -218,7 +223,6 @@ def agent_names(players: Sequence[Label]) -> list[str]:
 
 # -- a batch of episodes
 
-OPTIONS = ("mask", "shield", "illegal", "owners", "features", "observation")
 AUTORESET = ("NextStep", "SameStep", "Disabled")
 
 
@@ -230,12 +234,6 @@ class Stepped:
     ended: Bools  # (B,)
     last: Bools  # (B,) where `final` tells how an episode ended; SameStep alone
     final: list[tuple[Any, dict[str, Any]]]  # observations and infos of each player before the new beginning
-
-
-def read_vector_options(options: Mapping[str, Any]) -> Options:
-    """Return the options of a batch; a batch is not shown, so that there is no `render_mode`."""
-    check_known("option", options, OPTIONS)
-    return Options(**options)
 
 
 class BatchPlay(AgentsPlay):
@@ -251,7 +249,6 @@ class BatchPlay(AgentsPlay):
         # the masks of the sets of safe joint actions that were met, and the row that each set has
         self._products = tuple(np.zeros((0, len(labels)), dtype=bool) for labels in game.actions)
         self._product_of: dict[int, int] = {}
-        self.begun = False
 
     # -- playing
 
@@ -264,7 +261,6 @@ class BatchPlay(AgentsPlay):
             self.ended = np.zeros(self.size, dtype=bool)
             self.illegal = np.zeros((self.size, len(self.agents)), dtype=bool)
             self.costs = self.batch.costs.nothing(self.size)
-            self.begun = True
         self._begin(which, rng)
         self._update()
 
@@ -376,9 +372,7 @@ class BatchPlay(AgentsPlay):
 
     def info(self, i: int) -> dict[str, NDArray[Any]]:
         """Return the infos of player i: arrays with one entry per environment."""
-        costs = np.stack(
-            [floats(self.costs[:, m], k) for m, k in enumerate(self.batch.costs.scale)] or [np.zeros(self.size)], axis=1
-        )
+        costs = self.batch.costs.in_user_units(self.costs)
         amounts = {"cost": costs, "spent": self.spent, "remaining": self.remaining}
         named = {
             f"{what}_{name}": columns[:, m].copy()

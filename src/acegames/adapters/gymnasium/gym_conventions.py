@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.adapters.environments.env_interface import action_labels, action_mask
+from acegames.adapters.environments.env_interface import action_labels
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import END, NO_ACTION, hashable
+from acegames.learn.env_protocol import END, NO_ACTION, action_mask, hashable
 from acegames.model.checks import plain_label, read_initial, show
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import probability, real
@@ -68,7 +68,7 @@ FIELDS = ".t, .state, .action, .next_state, .reward, .terminated, .truncated and
 class GymConventions:
     """How one environment is read: what an action is, what the state is, what a step costs."""
 
-    def __init__(self, env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, hidden: Any) -> None:
+    def __init__(self, env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, hidden: Any = None) -> None:
         check_gymnasium(env)
         if not isinstance(cost, str) and not callable(cost):
             raise InvalidOption(f"cost: got {show(cost)}, must be a key of info, or a function of a step")
@@ -99,23 +99,18 @@ class GymConventions:
 
     def cost(self, step: GymStep) -> Any:
         """Return the cost of a step, as the user gives it."""
-        return cost_of(step, self.cost_rule, self.constraints)
-
-
-def cost_of(step: GymStep, rule: CostRule, constraints: Sequence[Label]) -> Any:
-    """Return the cost of a step, as the user gives it."""
-    if callable(rule):
+        if callable(self.cost_rule):
+            try:
+                return self.cost_rule(step)
+            except (AttributeError, TypeError) as error:
+                raise InvalidOption(f"cost(step): {error}; it is given one step, with {FIELDS}") from error
+        if not self.constraints:
+            return None
         try:
-            return rule(step)
-        except (AttributeError, TypeError) as error:
-            raise InvalidOption(f"cost(step): {error}; it is given one step, with {FIELDS}") from error
-    if not constraints:
-        return None
-    try:
-        return step.info[rule]
-    except (KeyError, TypeError, IndexError):
-        remedy = "give cost=, a function of a step that tells the cost"
-        raise InvalidOption(f'info {show(step.info)}: info["{rule}"] is missing; {remedy}') from None
+            return step.info[self.cost_rule]
+        except (KeyError, TypeError, IndexError):
+            remedy = "give cost=, a function of a step that tells the cost"
+            raise InvalidOption(f'info {show(step.info)}: info["{self.cost_rule}"] is missing; {remedy}') from None
 
 
 def check_gymnasium(env: Any) -> None:

@@ -32,13 +32,12 @@ from acegames.adapters.environments.game_environments import (
 )
 from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
 from acegames.adapters.gymnasium import YOURS
-from acegames.adapters.gymnasium.gym_conventions import CostRule, GymStep, cost_of
+from acegames.adapters.gymnasium.gym_conventions import CostRule, GymConventions, GymStep
 from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import END, EnvAnswer, hashable
-from acegames.model.checks import check_choice, check_known, plain_label, show
+from acegames.learn.env_protocol import END, EnvAnswer
+from acegames.model.checks import check_choice, check_known, show
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.model.user_functions import check_optional
 from acegames.shield import Shield
 
 
@@ -160,40 +159,29 @@ class OneAgentConventions(Conventions):
     """How a Gymnasium environment is read."""
 
     def __init__(self, env: OneAgent, shield: Shield, state: Any, cost: CostRule | None) -> None:
-        check_optional("state", state, ("env", "observation"))
-        self.only_actions = knows_only_actions(shield)
-        key: Any = "cost" if cost is None else cost
-        super().__init__(env, shield.game.constraints, any_state, key, shield.players)
-        self.own_state = state
-        self.price = Price(shield) if self.only_actions and cost is None else None
+        if knows_only_actions(shield):
+            state, cost = state or any_state, cost or Price(shield).of_one
+        self.own = GymConventions(env.env, shield.game.constraints, state, "cost" if cost is None else cost)
+        super().__init__(env, shield.game.constraints, any_state, "cost", shield.players)
 
     @property
     def source(self) -> str:
         """Where the state comes from, and what helps if the game calls it otherwise."""
-        origin = "the observation" if self.own_state is None else "state(env, observation)"
+        origin = "the observation" if self.own.state_of is None else "state(env, observation)"
         return f"{origin}: if the game calls it otherwise, give state=, a function of (env, observation)"
 
     def state(self, env: OneAgent, observations: Any, when: str) -> Label:
         """Return the label of the state: by default the observation."""
-        observation = observations[env.agent]
-        if self.own_state is None and self.only_actions:
-            return any_state(env, observation)
-        raw = hashable(observation) if self.own_state is None else self.own_state(env.env, observation)
-        label = plain_label(f"{when}: state", raw)
-        if label is None:
-            raise InvalidOption(f"{when}: state(env, observation) gave None, must be a label of the state")
-        return label
+        return self.own.state(env.env, observations[env.agent], when)
 
     def read(self, env: OneAgent, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
         """Return the next state and the user's cost of a step that was just played."""
         agent = env.agent
-        after = self.state(env, answer.observations, f"t={t + 1}") if not answer.over or callable(self.cost) else END
+        asked = not answer.over or callable(self.own.cost_rule)
+        after = self.state(env, answer.observations, f"t={t + 1}") if asked else END
         ends = answer.rewards[agent], bool(answer.terminations[agent]), bool(answer.truncations[agent])
-        if self.price is not None:
-            return END if answer.over else after, self.price.of(action)
-        rule: Any = self.cost
         step = GymStep(t, state, action[0], after, *ends, answer.infos[agent])
-        return END if answer.over else after, cost_of(step, rule, self.constraints)
+        return END if answer.over else after, self.own.cost(step)
 
 
 class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):

@@ -22,7 +22,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
-from acegames.adapters.environments.env_interface import MASK
 from acegames.adapters.environments.snapshots import Snapshots, check_count_of_states
 from acegames.adapters.gymnasium.enumerating_rng import (
     EnumeratingRNG,
@@ -33,7 +32,7 @@ from acegames.adapters.gymnasium.enumerating_rng import (
 from acegames.adapters.gymnasium.gym_conventions import GymConventions, GymStep, step_of
 from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate
 from acegames.errors import InvalidOption, TooLarge
-from acegames.learn.env_protocol import END, NO_ACTION
+from acegames.learn.env_protocol import END, MASK, NO_ACTION
 from acegames.model.checks import read_initial, show
 from acegames.model.game import JointAction, Label, place
 

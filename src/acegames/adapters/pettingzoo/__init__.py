@@ -5,39 +5,32 @@ vector_env(game, num_envs=...)                     ->  a batch of them, in array
 from_parallel_env(env, horizon=..., budget=...)    ->  MarkovGame, to be solved or shielded
 from_aec_env(env, horizon=..., budget=...)         ->  MarkovGame, where agents take turns
 shielded(env, shield), shielded_aec(env, shield)   ->  an environment in which budgets always hold
-sb3_vec_env(make_env), benchmarl_task(make_env)    ->  environments for their learners
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from acegames.adapters.pettingzoo.pace import OnReading, Reading
 from acegames.adapters.pettingzoo.pz_conventions import EXTRA, WHO, CostRule
 from acegames.adapters.pettingzoo.pz_reading import from_aec_env, from_parallel_env
-from acegames.errors import InvalidOption
-from acegames.model.checks import show
 from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from acegames.adapters.environments.game_environments import GameVectorParallelEnv
-    from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
     from acegames.adapters.pettingzoo.pz_environments import GameParallelEnv, ShieldedParallelEnv, TurnEnv
-    from acegames.adapters.pettingzoo.sb3 import AgentsVecEnv
     from acegames.shield import Shield
 
 __all__ = [
     "OnReading",
     "Reading",
     "aec_env",
-    "benchmarl_task",
     "from_aec_env",
     "from_parallel_env",
     "parallel_env",
     "raw_aec_env",
-    "sb3_vec_env",
     "shielded",
     "shielded_aec",
     "vector_env",
@@ -246,72 +239,3 @@ def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
     from acegames.adapters.pettingzoo.pz_environments import TurnEnv
 
     return TurnEnv(inner)
-
-
-def sb3_vec_env(make_env: Callable[[], Any], copies: int = 8) -> AgentsVecEnv:
-    """Make a vector environment of Stable-Baselines3 in which every agent of every copy is a slot.
-
-    One network plays all agents. A slot sees its agent's observation as one vector (without the
-    mask; shorter ones are filled up with zeros) and who it is, is paid the agent's reward and told
-    its info, and has the agent's mask in `env_method("action_masks")`, where `MaskablePPO` looks.
-    When an episode is over in a copy, all its slots are done and the copy begins anew. An agent
-    that leaves before the others sees zeros until then, and may choose its first action alone,
-    which is not played.
-
-    Args:
-        make_env: a function without arguments that makes a parallel environment with `Discrete`
-            actions, such as `lambda: parallel_env(game, shield=shield)`.
-        copies: how many to play side by side.
-
-    Raises:
-        InvalidOption: an argument breaks a rule.
-        MissingExtra: PettingZoo or Stable-Baselines3 is not installed.
-    """
-    _check_maker(make_env)
-    if isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
-        raise InvalidOption(f"copies: got {show(copies)}, must be a whole number from 1 on")
-    optional("pettingzoo", "environments", EXTRA)
-    optional("stable_baselines3", "vector environments of agents", "learners")
-    from acegames.adapters.pettingzoo.sb3 import AgentsVecEnv
-
-    return AgentsVecEnv(make_env, copies)
-
-
-def benchmarl_task(
-    make_env: Callable[[], Any],
-    *,
-    name: str = "game",
-    max_steps: int | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-) -> ParallelEnvTask:
-    """Make a task of BenchMARL of a parallel environment; its learners heed the masks.
-
-    Args:
-        make_env: a function without arguments that makes the environment. BenchMARL stores it by
-            name, so it must be defined at the top of a module, or be a `functools.partial` such as
-            `partial(parallel_env, game, shield=shield)`.
-        name: the task's name in logs.
-        max_steps: the longest that an episode can be; by default the horizon of the game.
-        groups: {group: agents} for agents that learn together, with shared networks; they must
-            have as many actions. By default every agent is a group of its own.
-
-    Raises:
-        InvalidOption: an argument breaks a rule.
-        MissingExtra: PettingZoo or BenchMARL is not installed.
-    """
-    _check_maker(make_env)
-    optional("pettingzoo", "environments", EXTRA)
-    optional("benchmarl", "tasks", "benchmarl")
-    if "<" in getattr(make_env, "__qualname__", ""):
-        rule = "must be a function at the top of a module, or a functools.partial, not a lambda or an inner function"
-        raise InvalidOption(f"make_env: BenchMARL stores tasks with the name of their function, so it {rule}")
-    from acegames.adapters.pettingzoo.benchmarl import ParallelEnvTask
-
-    return ParallelEnvTask(make_env, name, max_steps, groups)
-
-
-def _check_maker(make_env: Any) -> None:
-    if not callable(make_env):
-        raise InvalidOption(
-            f"make_env: got {show(make_env)}, must be a function that makes an environment: lambda: ..."
-        )

@@ -1,4 +1,4 @@
-"""How far the reading of an environment has got: told to a callback, held to a limit of time.
+"""How far the reading of an environment has got: reported to a callback, held to a limit of time.
 
 How many states an environment has is not known before it is played. But how much there is to play
 at a time is known before that time is: the joint actions of the states that were found to occur.
@@ -16,7 +16,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.checks import counted
-from acegames.system.progress import PAUSE
+from acegames.system.progress import PAUSE, ProgressReporter
 
 log = logging.getLogger("acegames")
 
@@ -77,13 +77,14 @@ def check_time_limit(seconds: Any) -> float | None:
     return float(seconds)
 
 
-class Pace:
-    """Counts plays, tells of them, and stops when time is up."""
+class Pace(ProgressReporter):
+    """Counts plays beside the joint actions of one time, and stops when time is up."""
 
     def __init__(self, name: str, horizon: int, progress: OnReading | None, time_limit: float | None) -> None:
-        self.name, self.horizon, self.progress, self.time_limit = name, horizon, progress, time_limit
-        self.t = self.states = self.pairs = self.pairs_done = self.plays = 0
-        self.begun = self.reported = self.time_begun = time.perf_counter()
+        super().__init__(None, Reading.step, horizon, 0)  # `report` gives a Reading in place of a Progress
+        self.name, self.on_reading, self.time_limit = name, progress, time_limit
+        self.states = self.plays = 0
+        self.time_begun = self.begun
 
     def begin(self, t: int, states: int, pairs: int, each: int) -> None:
         """Say how much there is to play at a time, of which nothing was played yet.
@@ -97,61 +98,63 @@ class Pace:
         Raises:
             TooLarge: nobody could wait for that.
         """
-        self.t, self.states, self.pairs, self.pairs_done = t, states, pairs, 0
+        self.layers_done, self.states, self.pairs, self.pairs_done = t, states, pairs, 0
         self.time_begun = time.perf_counter()
-        ahead = f"t={t} of {self.horizon}: {counted(pairs, 'joint action')} of {counted(states, 'state')}"
+        ahead = f"t={t} of {self.layers}: {counted(pairs, 'joint action')} of {counted(states, 'state')}"
         new = f"each to be played {counted(each, 'time')}"
         log.info(f"{self.name}: {ahead}, {new}; {self.plays:,} plays so far")
         if pairs * each > HOPELESS:
             rule = "Fewer agents or actions, or masks that rule more of them out, leave fewer joint actions"
             raise TooLarge(f"{self.name}: {ahead} are too many to be played one by one. {rule}")
-        self._tell()
+        self.report()
 
     def play(self) -> None:
         """Count that the environment was played once more; TooLarge when time is up."""
         self.plays += 1
         self.check()
 
-    def pair(self) -> None:
-        """Count a joint action that has been played as often as it must be."""
-        self.pairs_done += 1
+    def pair(self, number: int = 1) -> None:
+        """Count joint actions that have been played as often as they must be."""
+        self.pairs_done += number
         if time.perf_counter() - self.reported >= PAUSE:
-            self._tell()
+            self.report()
             self._look_ahead()
 
     def finish(self) -> None:
-        """Tell that all times are done."""
-        self.t, self.states, self.pairs, self.pairs_done = self.horizon, 0, 0, 0
-        self._tell()
+        """Report that all times are done."""
+        self.states = self.pairs = 0
+        super().finish()
 
     def check(self) -> None:
         """Raise TooLarge when time is up."""
         spent = time.perf_counter() - self.begun
         if self.time_limit is not None and spent > self.time_limit:
-            raise TooLarge(f"{self._far()} within the time_limit of {self.time_limit:g} seconds. {LESS}", t=self.t)
+            raise self._too_slow(f" within the time_limit of {self.time_limit:g} seconds")
 
     def _look_ahead(self) -> None:
         """Raise TooLarge where the rest of this time alone takes far longer than the limit."""
-        if self.time_limit is None or self.plays < TRIED:
-            return
         left = self._seconds_left()
-        if left is not None and left > PATIENCE * self.time_limit:
-            rule = f"the rest of this time alone would take about {left:,.0f} seconds, the time_limit is {self.time_limit:g}"
-            raise TooLarge(f"{self._far()}; {rule}. {LESS}", t=self.t)
-
-    def _far(self) -> str:
-        return (
-            f"{self.name}: came to t={self.t} of {self.horizon}, where {self.pairs_done:,} of "
-            f"{counted(self.pairs, 'joint action')} of {counted(self.states, 'state')} were played ({self.plays:,} plays)"
+        if self.time_limit is None or self.plays < TRIED or left is None or left <= PATIENCE * self.time_limit:
+            return
+        rule = (
+            f"the rest of this time alone would take about {left:,.0f} seconds, the time_limit is {self.time_limit:g}"
         )
+        raise self._too_slow(f"; {rule}")
+
+    def _too_slow(self, why: str) -> TooLarge:
+        """Return an error that says how far the reading came, and what takes less."""
+        t, of_states = self.layers_done, f"{counted(self.pairs, 'joint action')} of {counted(self.states, 'state')}"
+        done = f"where {self.pairs_done:,} of {of_states} were played ({self.plays:,} plays)"
+        return TooLarge(f"{self.name}: came to t={t} of {self.layers}, {done}{why}. {LESS}", t=t)
 
     def _seconds_left(self) -> float | None:
         if not self.pairs_done:
             return None
         return (time.perf_counter() - self.time_begun) / self.pairs_done * (self.pairs - self.pairs_done)
 
-    def _tell(self) -> None:
+    def report(self) -> None:
+        """Call the callback."""
         self.reported = time.perf_counter()
-        if self.progress is not None:
-            done = self.t, self.horizon, self.states, self.pairs_done, self.pairs, self.plays
-            self.progress(Reading(*done, self.reported - self.begun, self._seconds_left()))
+        if self.on_reading is not None:
+            done = self.layers_done, self.layers, self.states, self.pairs_done, self.pairs, self.plays
+            self.on_reading(Reading(*done, self.reported - self.begun, self._seconds_left()))

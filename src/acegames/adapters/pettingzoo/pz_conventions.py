@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.env_interface import MASK, action_labels, action_mask
+from acegames.adapters.environments.env_interface import action_labels
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import (
     AT_ONCE,
     END,
     NO_ACTION,
     EnvAnswer,
+    action_mask,
     check_env,
     check_parallel,
     chosen_at_once,
@@ -29,8 +30,6 @@ from acegames.learn.env_protocol import (
 from acegames.model.checks import plain_label, show
 from acegames.model.game import JointAction, Label
 from acegames.model.user_functions import note_of_place
-
-__all__ = ["EXTRA", "MASK", "WHO", "Conventions", "CostRule", "EnvStep"]
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
 
@@ -57,8 +56,6 @@ class Conventions:
         self, env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
     ) -> None:
         agents = getattr(env, "possible_agents", None)
-        if isinstance(env, type):
-            raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
         check_parallel(env)
         parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
         if takes_turns(env):

@@ -5,70 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from gymnasium import spaces
-from gymnasium.utils import seeding
 from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.env import ParallelEnv
 
-from acegames.adapters.environments.env_interface import MASKS, Options, Vector
-from acegames.adapters.environments.game_environments import GameEnvironment, observation_space, vector_space
+from acegames.adapters.environments.env_interface import MASKS, Options
+from acegames.adapters.environments.game_environments import AgentInterface, GameEnvironment, vector_space
 from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
-from acegames.adapters.pettingzoo.pz_conventions import MASK, Conventions, CostRule
-from acegames.errors import InvalidOption
-from acegames.model.checks import check_known
+from acegames.adapters.pettingzoo.pz_conventions import Conventions, CostRule
+from acegames.learn.env_protocol import MASK
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.shield import Shield
 
 
-class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
+class GameParallelEnv(GameEnvironment, AgentInterface, ParallelEnv):  # type: ignore[misc]
     """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         super().__init__(game, options, masks)
-        self.possible_agents = list(self.play.agents)
+        self.name_agents()
         self.agents: list[str] = []
         self.state_space = vector_space(self.play)
-        self._observed: dict[str, spaces.Space[Any]] = self._each(lambda i: observation_space(self.play, i))
-        self._actions: dict[str, spaces.Space[Any]] = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
-        self._rng: np.random.Generator | None = None
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the space of an agent's observations; always the same object."""
-        return self._observed[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the numbers of an agent's actions, as in `game.actions`; always one object."""
-        return self._actions[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
         """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
-        if self._rng is None or seed is not None:
-            self._rng, _ = seeding.np_random(seed)
-        self.play.begin(self._rng)
+        self.play.begin(self.generator(seed))
         self.agents = list(self.possible_agents)
         self.show_people()
-        return self._each(self.play.observation), self._each(self._info)
+        return self.each(self.play.observation), self.each(self._info)
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play one action number per agent; return PettingZoo's five values."""
-        if self._rng is None:
-            raise InvalidOption("step: call reset before the first step")
-        rewards = self.play.step(self._ordered(actions), self._rng)
+        rewards = self.play.step(self.ordered(actions), self._rng)
         ended = not self.play.running
         self.agents = [] if ended else self.agents
         self.show_people()
         each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self._info)
-        return tuple(map(self._each, each))
-
-    def close(self) -> None:
-        """Do nothing: nothing is held open."""
-
-    def state(self) -> Vector:
-        """Return the vector that every agent sees."""
-        self.play.check_begun()
-        return self.play.vector.copy()
+        return tuple(map(self.each, each))
 
     def encode(self, action: Sequence[Label]) -> dict[str, int]:
         """Return a joint action of a policy as what `step` takes."""
@@ -76,7 +49,7 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
 
     def decode(self, actions: Mapping[str, Any]) -> JointAction:
         """Return what `step` takes as a joint action in the words of the game."""
-        return self.play.decode(self._ordered(actions))
+        return self.play.decode(self.ordered(actions))
 
     def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
         """Return {"action_mask": mask} after others chose; what is legal where nothing is safe."""
@@ -87,24 +60,12 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
             return {MASK: self.play.offered()[self.possible_agents.index(agent)], "safe": False}
         return {MASK: mask}
 
-    def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
-        if not isinstance(actions, Mapping):
-            raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
-        check_known("agent", actions, self.possible_agents, "actions: ")
-        missing = [a for a in self.possible_agents if a not in actions]
-        if missing and self.agents:
-            raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")
-        return [actions.get(a) for a in self.possible_agents]
-
     def _info(self, i: int) -> dict[str, Any]:
         """Return the info of player i; a mask that observations have is not told twice."""
         info, options = self.play.info(i), self.play.options
         if (options.infos, options.observation) == ("flat", "dict"):
             del info[MASK]
         return info
-
-    def _each(self, of: Any) -> dict[str, Any]:
-        return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
 
 class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]

@@ -392,8 +392,6 @@ def from_aec_env(env: Any, *, horizon: int, **options: Any) -> MarkovGame:
             (`is_parallelizable` in its metadata), as a turn would reveal the choices before it.
         InvalidGame, TooLarge: as for `from_parallel_env`.
     """
-    if isinstance(env, type):
-        raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
     check_parallel(env)
     if not takes_turns(env):
         rule = "must be an AEC environment, in which agents take turns; from_parallel_env reads a parallel one"

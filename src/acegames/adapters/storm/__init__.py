@@ -10,6 +10,7 @@ no package.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from acegames.adapters.storm.storm_game import Model, Question, game_of, horizon
 from acegames.adapters.storm.storm_programs import read_drn, read_program, read_sparse
 from acegames.adapters.storm.umb import read_umb
 from acegames.errors import InvalidOption
-from acegames.model.checks import show
+from acegames.model.checks import check_known, show
 from acegames.model.game import MarkovGame
 from acegames.system.container import naming_file
 from acegames.system.limits import MODELS, PROGRAMS
@@ -73,25 +74,16 @@ def read_model(
         return game_of(model, asked)
 
 
-def from_storm(
-    model: Any,
-    *,
-    horizon: int | None = None,
-    reward: Any = None,
-    budget: Any = None,
-    cost: Any = None,
-    reach: str | None = None,
-    until: str | None = None,
-    initial: Any = None,
-) -> MarkovGame:
-    """Make a game from a sparse model of stormpy; options as in `read_model`.
+def from_storm(model: Any, **options: Any) -> MarkovGame:
+    """Make a game from a sparse model of stormpy; options as in `read_model`, but `constants`.
 
     Build it exactly, as `stormpy.build_model[stormpy.Rational](program, options=...)` does: a float
     is read by its decimal text, and a sum of floats is not the sum that was meant.
     """
     if not hasattr(model, "transition_matrix") or not hasattr(model, "reward_models"):
         raise InvalidOption(f"model: got {type(model).__name__}, must be a sparse model of stormpy")
-    return game_of(read_sparse(model), Question(horizon, reward, budget, cost, reach, until, initial))
+    check_known("option", options, [field.name for field in fields(Question)])
+    return game_of(read_sparse(model), Question(**options))
 
 
 def _read(path: Path, constants: dict[str, Any]) -> Model:

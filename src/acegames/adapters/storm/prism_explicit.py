@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from acegames.adapters.storm.storm_game import (
     INITIAL,
@@ -138,9 +138,13 @@ def _rewards(path: Path, transitions: ExplicitTransitions, outcomes: dict[Outcom
                 text = read_text(file)
                 names += [named[1]] if (named := _NAMED.match(text)) and named[1] else []
                 if file is of_states:
-                    state = _of_states(lines_of(text), transitions)
+                    state = _numbers(
+                        lines_of(text), "state", [transitions.states], {(s,): s for s in range(transitions.states)}
+                    )
                 else:
-                    outcome = _of_transitions(lines_of(text), transitions, outcomes)
+                    sizes = [transitions.states, *([] if transitions.chain else [len(transitions.choices)])]
+                    places = {(s, to) if transitions.chain else (s, c, to): k for (s, c, to), k in outcomes.items()}
+                    outcome = _numbers(lines_of(text), "transition", sizes, places)
         name = names[0] if names else f"{UNNAMED}{number}"
         if name in structures or len(set(names)) > 1:
             raise BadFile(
@@ -167,59 +171,46 @@ def _files(path: Path) -> Iterator[tuple[str, Path | None, Path | None]]:
             return
 
 
-def _of_states(lines: Iterator[FileLine], transitions: ExplicitTransitions) -> dict[int, Fraction]:
-    rewards: dict[int, Fraction] = {}
-    head = first_line(lines, "the numbers of states and of rewards")
-    announced = _announced(head, [transitions.states])
-    for line in lines:
-        words = line.text.split()
-        if len(words) != 2:
-            raise line.wrong("a reward: state number")
-        state = line.whole(words[0], transitions.states, "the number of a state")
-        _add_reward(rewards, state, line, words[1], "state")
-    _check_length(head, announced, len(rewards))
-    return rewards
+FORMS = {1: "state number", 2: "state target number", 3: "state choice target number"}
+"""What a line of rewards says, by the number of words before the reward."""
 
 
-def _of_transitions(
-    lines: Iterator[FileLine], transitions: ExplicitTransitions, outcomes: dict[Outcome, int]
+def _numbers(
+    lines: Iterator[FileLine], what: str, sizes: Sequence[int], places: Mapping[Any, int]
 ) -> dict[int, Fraction]:
+    """Return the rewards of states, or of transitions, by their places.
+
+    Args:
+        lines: of the file.
+        what: whose rewards they are, for messages.
+        sizes: the numbers that the first line repeats from the transitions.
+        places: by the numbers with which a line begins.
+    """
     rewards: dict[int, Fraction] = {}
-    sizes = [transitions.states] if transitions.chain else [transitions.states, len(transitions.choices)]
-    head = first_line(lines, "the numbers of states, choices and rewards")
+    form = FORMS[len(next(iter(places)))]
+    head = first_line(lines, f"the numbers of {'states' if len(sizes) == 1 else 'states, choices'} and of rewards")
     announced = _announced(head, sizes)
     for line in lines:
         words = line.text.split()
-        if len(words) != len(sizes) + 2:
-            raise line.wrong(
-                "a reward: state target number" if transitions.chain else "a reward: state choice target number"
-            )
-        places = [line.whole(word, 2**31, "a state or a choice") for word in words[:-1]]
-        key = (places[0], 0, places[1]) if transitions.chain else (places[0], places[1], places[2])
-        if key not in outcomes:
-            raise line.wrong("a transition of the model")
-        _add_reward(rewards, outcomes[key], line, words[-1], "transition")
-    _check_length(head, announced, len(rewards))
+        if len(words) != len(form.split()):
+            raise line.wrong(f"a reward: {form}")
+        place = places.get(tuple(line.whole(word, 2**31, "a state or a choice") for word in words[:-1]))
+        if place is None:
+            raise line.wrong(f"a {what} of the model")
+        if place in rewards:
+            raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
+        rewards[place] = line.exact(words[-1], "a reward")
+    if announced != len(rewards):
+        raise BadFile(f"line {head.number}: announces {announced} rewards, the file has {len(rewards)}; is it cut off?")
     return rewards
 
 
-def _add_reward(rewards: dict[int, Fraction], place: int, line: FileLine, word: str, what: str) -> None:
-    if place in rewards:
-        raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
-    rewards[place] = line.exact(word, "a reward")
-
-
-def _announced(head: FileLine, sizes: list[int]) -> int:
+def _announced(head: FileLine, sizes: Sequence[int]) -> int:
     """Return the number of rewards that the first line announces."""
     words = head.text.split()
     if len(words) != len(sizes) + 1 or words[:-1] != list(map(str, sizes)) or not WHOLE.fullmatch(words[-1]):
         raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")
     return int(words[-1])
-
-
-def _check_length(head: FileLine, announced: int, read: int) -> None:
-    if announced != read:
-        raise BadFile(f"line {head.number}: announces {announced} rewards, the file has {read}; is it cut off?")
 
 
 # -- lines, and the errors that name them

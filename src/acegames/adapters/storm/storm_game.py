@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.learn.known import per_player
 from acegames.model.arrays import Floats
 from acegames.model.budgets import read_budget, warn_of_costless
 from acegames.model.checks import JointAction, Label, check_horizon, check_known, read_at, show
@@ -125,9 +126,14 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
     begun = sorted(str(s) for s in start if model.states.index(s) in goal)
     if begun:
         raise InvalidOption(f"reach: play begins in {begun[0]}, which has this label already")
-    model = _stopped(model, over)
-    paid = np.stack([_paid(model, weights) for weights in wanted], axis=1)
+    paid = np.array([_of_outcomes(model, weights) for weights in wanted], dtype=np.float64).T
     paid += sign * _arrivals(model, goal)[:, None]
+    spent = (
+        np.array([_of_outcomes(model, weights) for weights in prices], dtype=object)
+        .reshape(len(prices), len(model.out_row))
+        .T
+    )
+    model, paid, spent = _stopped(model, over, paid, spent)
     actions, row_action = _numbered(model)
     game = MarkovGame.from_sparse(
         row_state=np.asarray(model.row_state, dtype=np.int64),
@@ -137,7 +143,7 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
         out_row=np.asarray(model.out_row, dtype=np.int64),
         prob=np.array([probability(p) for p in model.chance]),
         next_state=np.asarray(model.next_state, dtype=np.int64),
-        cost=_costs_of_outcomes(model, prices) if limits else None,
+        cost=spent if limits else None,
         budget=asked.budget,
         horizon=horizon,
         initial=start,
@@ -255,48 +261,30 @@ def _states_with(model: Model, what: str, label: Any) -> frozenset[int]:
     return model.labels[label]
 
 
-def _stopped(model: Model, over: frozenset[int]) -> Model:
-    """Return the model in which play stays in these states for good, pays and costs nothing."""
+def _stopped(
+    model: Model, over: frozenset[int], paid: Floats, spent: NDArray[Any]
+) -> tuple[Model, Floats, NDArray[Any]]:
+    """Return the model in which play stays in these states for good, pays and costs nothing.
+
+    Beside it stand what its outcomes pay, (K, N), and cost, (K, M).
+    """
     if not over:
-        return model
+        return model, paid, spent
     goes_on = np.array([s not in over for s in model.row_state], dtype=bool)
     row_at = np.cumsum(goes_on) - 1
     outs = [k for k, row in enumerate(model.out_row) if goes_on[row]]
-    out_at = {k: i for i, k in enumerate(outs)}
     rows, ends = np.flatnonzero(goes_on).tolist(), sorted(over)
     still = moves(None, len(model.players), NOTHING)
-    return replace(
+    stopped = replace(
         model,
         row_state=[model.row_state[r] for r in rows] + ends,
         row_action=[model.row_action[r] for r in rows] + [still] * len(ends),
         out_row=[int(row_at[model.out_row[k]]) for k in outs] + list(range(len(rows), len(rows) + len(ends))),
         chance=[model.chance[k] for k in outs] + [Fraction(1)] * len(ends),
         next_state=[model.next_state[k] for k in outs] + ends,
-        rewards={
-            name: Rewards(
-                {s: x for s, x in structure.of_state.items() if s not in over},
-                {int(row_at[r]): x for r, x in structure.of_row.items() if goes_on[r]},
-                {out_at[k]: x for k, x in structure.of_outcome.items() if k in out_at},
-            )
-            for name, structure in model.rewards.items()
-        },
     )
-
-
-def _of_rows(model: Model, weights: Weights) -> list[Fraction]:
-    """Return what each row is given for its state and for itself."""
-    total = [Fraction(0)] * len(model.row_state)
-    for name, factor in weights.items():
-        structure = model.rewards[name]
-        for row, state in enumerate(model.row_state):
-            if state in structure.of_state or row in structure.of_row:
-                total[row] += factor * (structure.of_state.get(state, 0) + structure.of_row.get(row, 0))
-    return total
-
-
-def _paid(model: Model, weights: Weights) -> Floats:
-    """Return what each outcome pays, (K,)."""
-    return np.array([float(x) for x in _of_outcomes(model, weights)])
+    nothing = [np.zeros((len(ends), amounts.shape[1]), dtype=amounts.dtype) for amounts in (paid, spent)]
+    return stopped, np.concatenate([paid[outs], nothing[0]]), np.concatenate([spent[outs], nothing[1]])
 
 
 def _arrivals(model: Model, goal: frozenset[int]) -> Floats:
@@ -307,28 +295,19 @@ def _arrivals(model: Model, goal: frozenset[int]) -> Floats:
 
 def _of_outcomes(model: Model, weights: Weights) -> list[Fraction]:
     """Return what each outcome is given for its state, its row and itself."""
-    of_row = _of_rows(model, weights)
-    total = [of_row[row] for row in model.out_row]
+    total = [Fraction(0)] * len(model.out_row)
     for name, factor in weights.items():
-        for k, x in model.rewards[name].of_outcome.items():
-            total[k] += factor * x
+        structure = model.rewards[name]
+        for k, row in enumerate(model.out_row):
+            parts = structure.of_state.get(model.row_state[row]), structure.of_row.get(row), structure.of_outcome.get(k)
+            if any(parts):
+                total[k] += factor * sum(x for x in parts if x)
     return total
 
 
-def _costs_of_outcomes(model: Model, prices: Sequence[Weights]) -> NDArray[Any]:
-    """Return the exact costs (K, M)."""
-    table = np.empty((len(model.out_row), len(prices)), dtype=object)
-    for m, weights in enumerate(prices):
-        table[:, m] = _of_outcomes(model, weights)
-    return table
-
-
-def _numbered(model: Model) -> tuple[list[list[Label]], NDArray[np.int64]]:
+def _numbered(model: Model) -> tuple[list[tuple[Label, ...]], NDArray[np.int64]]:
     """Return each player's actions in order of appearance, and their numbers (R, N) in each row."""
-    names: list[list[Label]] = []
-    numbers = np.empty((len(model.row_action), len(model.players)), dtype=np.int64)
-    for i in range(len(model.players)):
-        number = {a: k for k, a in enumerate(dict.fromkeys(joint[i] for joint in model.row_action))}
-        names.append(list(number))
-        numbers[:, i] = [number[joint[i]] for joint in model.row_action]
-    return names, numbers
+    names = per_player(model.row_action)
+    number = [{a: k for k, a in enumerate(own)} for own in names]
+    rows = [[of[a] for of, a in zip(number, joint, strict=True)] for joint in model.row_action]
+    return names, np.array(rows, dtype=np.int64)

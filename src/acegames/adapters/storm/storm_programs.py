@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from acegames.adapters.storm.storm_game import (
 )
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
 from acegames.model.checks import JointAction, Label, read_at, unknown
-from acegames.model.numbers import exact
 from acegames.model.words import read_exact, read_text
 from acegames.system.container import naming_file
 from acegames.system.extras import optional
@@ -154,9 +154,7 @@ READ = ("DTMC", "MDP", "SMG")
 MOST_PLAYERS = 30
 
 _REASONS = {
-    "CTMC": "time goes on continuously in it, and a game here goes step by step",
-    "MA": "time goes on continuously in it, and a game here goes step by step",
-    "PTA": "time goes on continuously in it, and a game here goes step by step",
+    **dict.fromkeys(("CTMC", "MA", "PTA"), "time goes on continuously in it, and a game here goes step by step"),
     "POMDP": "states are hidden in it, and here players see the state",
 }
 
@@ -213,15 +211,8 @@ def _rows(matrix: Any, state: int, chain: bool) -> range:
 
 def _numbers() -> Number:
     """Return a reader of Storm's numbers, exact, in which equal ones are one object."""
-    known: dict[str, Fraction] = {}
-
-    def number(value: Any) -> Fraction:
-        text = repr(value) if isinstance(value, float) else str(value)
-        if text not in known:
-            known[text] = exact(value) if isinstance(value, float) else Fraction(text)
-        return known[text]
-
-    return number
+    read = cache(Fraction)
+    return lambda value: read(str(value))
 
 
 def _joint_actions(model: Any, chain: bool) -> tuple[tuple[str, ...], list[JointAction]]:

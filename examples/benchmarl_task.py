@@ -1,4 +1,7 @@
-"""Parallel environments as tasks of BenchMARL, through TorchRL's wrapper."""
+"""Parallel environments as tasks of BenchMARL, through TorchRL's wrapper; its learners heed the masks.
+
+Copy this file beside your own script. Needs: pip install 'acegames[pettingzoo,benchmarl]'
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,33 @@ from benchmarl.environments.pettingzoo.common import PettingZooClass
 from torchrl.envs import PettingZooWrapper
 from torchrl.envs.utils import MarlGroupMapType
 
-from acegames.errors import InvalidOption
-from acegames.model.checks import show
 
+class ParallelEnvTask(PettingZooClass):
+    """A task of discrete actions with masks; every environment comes from the same function.
 
-class ParallelEnvTask(PettingZooClass):  # type: ignore[misc]
-    """A task of discrete actions with masks; every environment comes from the same function."""
+    Args:
+        make_env: a function without arguments that makes the environment. BenchMARL stores it by
+            name, so it must be defined at the top of a module, or be a `functools.partial` such as
+            `partial(parallel_env, game, shield=shield)`.
+        name: the task's name in logs.
+        max_steps: the longest that an episode can be; by default the horizon of the game.
+        groups: {group: agents} for agents that learn together, with shared networks; they must
+            have as many actions. By default every agent is a group of its own.
+    """
 
     def __init__(
-        self, make_env: Callable[[], Any], name: str, max_steps: int | None, groups: Mapping[str, Sequence[str]] | None
+        self,
+        make_env: Callable[[], Any],
+        *,
+        name: str = "game",
+        max_steps: int | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        if "<" in getattr(make_env, "__qualname__", ""):
+            rule = (
+                "must be a function at the top of a module, or a functools.partial, not a lambda or an inner function"
+            )
+            raise ValueError(f"make_env: BenchMARL stores tasks with the name of their function, so it {rule}")
         env = make_env()
         super().__init__(name=name, config={"max_steps": _longest(env) if max_steps is None else max_steps})
         self._make_env = make_env
@@ -64,5 +84,5 @@ def _longest(env: Any) -> int:
     """Return the horizon of the game that an environment plays, or that its shield is of."""
     game = getattr(env, "game", None) or getattr(getattr(env, "shield", None), "game", None)
     if game is None:
-        raise InvalidOption(f"max_steps: {show(env)} is not of a game; give the longest that an episode can be")
+        raise ValueError(f"max_steps: {env} is not of a game; give the longest that an episode can be")
     return int(game.horizon)
