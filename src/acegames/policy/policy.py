@@ -145,15 +145,14 @@ class Policy(Shown):
         layer, _, pair = self._find(t, state, spent)
         return layer.values_at(np.array([pair])).reshape(-1)
 
-    def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
+    def rows(self, t: int, state: Ints, total: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Return many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
-        They are pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
-        UnknownPair where a situation is not reachable under feasible play.
+        They are pointers (Q+1,), rows of the game's layer at time t (E,), which are its legal joint
+        actions, and probabilities (E,). UnknownPair where a situation is not reachable under
+        feasible play.
         """
-        layer = self.layers[t]
-        ptr, row, prob = layer.strategies(state, self.internals.known_pairs(t, state, total))
-        return ptr, layer.action[row], prob
+        return self.layers[t].strategies(state, self.internals.known_pairs(t, state, total))
 
     @public("Policy.start", instead=SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
@@ -311,31 +310,6 @@ class PolicyInternals:
         if reached is not None:
             reached.fill_sums(total)
         return state, total
-
-    def flat_below(self, t: int) -> Ints:
-        """Return totals (S, M) below which each constraint makes no difference to the answer.
-
-        Two totals of a state that differ only below that have the same answer, if any.
-        """
-        policy, space = self.policy, self.policy.layers[t].space
-        floor = np.full((len(policy.states), len(policy.constraints)), 2**62, dtype=np.int64)
-        for d, m in enumerate(policy.dims):
-            floor[space.states, m] = space.lo[:, d]
-        return floor
-
-    def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
-        """Return how `pairs` numbers pairs: their table, and another that must have them too, or
-        None.
-
-        Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
-        """
-        policy, layer = self.policy, self.policy.layers[t]
-        also = None if policy.reached is None else policy.reached.table(t)
-        return policy._table(t), also, layer.row_ptr, layer.action
-
-    def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Return what `Policy.lookup` says, by pairs, and with rows in place of joint actions."""
-        return self.policy.layers[t].strategies(state, pair)
 
     def by_file(self) -> Policy | None:
         """Return the policy for processes that see its file, to which only the file's name is sent.

@@ -1,7 +1,7 @@
 """Play a policy many times: vectorised, seeded, with costs added up exactly.
 
 Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of
-them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
+them together where the policy has `rows` (see `acegames.Policy`). Cumulative costs are whole
 numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
 given by a distribution are drawn from it; a policy that rounds costs gets the rounded totals, and
 is judged by the true ones (see `episode_costs`). What does not fit into a reservoir is wasted.
@@ -31,7 +31,6 @@ from acegames.model.user_functions import SEED, check_function, policy_of, publi
 from acegames.model.words import named
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
-from acegames.policy.layer import RowIndex, action_offsets
 from acegames.system.display import Shown
 
 
@@ -202,8 +201,8 @@ def _check_policy(policy: Any) -> None:
             f"policy: got {type(policy).__name__} {policy!r:.60}, must have a method distribution(t, state, spent)"
         )
     check_function("policy.distribution", policy.distribution, ("t", "state", "spent"))
-    if _has_lookup(policy):
-        check_function("policy.lookup", policy.lookup, ("t", "state", "total"))
+    if _has_rows(policy):
+        check_function("policy.rows", policy.rows, ("t", "state", "total"))
 
 
 def pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
@@ -236,9 +235,8 @@ class _PolicyQuestions:
 
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
         self.game, self.policy, self.costs = game, policy, costs
-        self.together = _has_lookup(policy) and policy.states == game.states and policy.actions == game.actions
-        offsets = action_offsets(game)
-        self.rows = cache(lambda k: RowIndex(game.layers[k].row_ptr, game.layers[k].action, offsets))
+        own = getattr(policy, "game_digest", None) == game.digest  # else its rows are those of another game
+        self.together = own and _has_rows(policy)
 
     def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
         """Return the row that each episode plays at time t, (E,)."""
@@ -258,29 +256,27 @@ class _PolicyQuestions:
         return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
 
     def _at_once(self, t: int, state: Ints, total: Ints) -> Answers | None:
-        """Return the answer of `lookup`; None if it counts otherwise than the game or is not in
+        """Return the answer of `rows`; None if it counts otherwise than the game or is not in
         order.
         """
         whole = self.costs.in_units(total, self.policy.tracker.units) if self.together else None
         if whole is None:
             return None
-        ptr, action, prob = (np.asarray(x) for x in self.policy.lookup(t, state, whole))
-        if len(ptr) != len(state) + 1 or not (np.diff(ptr) > 0).all():
+        ptr, row, prob = (np.asarray(x) for x in self.policy.rows(t, state, whole))
+        if len(ptr) != len(state) + 1 or not (np.diff(ptr) > 0).all() or len(row) != ptr[-1] or len(prob) != len(row):
             return None
-        owner = np.repeat(state, np.diff(ptr))
-        if len(prob) != len(owner) or action.shape != (len(owner), len(self.game.players)):
-            return None
-        row = self.rows(self.game.layer_at[t]).find(owner, action)
+        owner, row_ptr = np.repeat(state, np.diff(ptr)), self.game.layer(t).row_ptr
+        legal = ((row_ptr[owner] <= row) & (row < row_ptr[owner + 1])).all()
         sums = np.add.reduceat(prob, ptr[:-1])
-        fine = (row >= 0).all() and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
+        fine = legal and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
         return (ptr, row, prob) if fine else None
 
 
-def _has_lookup(policy: Any) -> bool:
-    """Return whether one class gives both `distribution` and `lookup`: one replaced alone would
+def _has_rows(policy: Any) -> bool:
+    """Return whether one class gives both `distribution` and `rows`: one replaced alone would
     differ.
     """
-    methods = {"distribution", "lookup"}
+    methods = {"distribution", "rows"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False
     owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)

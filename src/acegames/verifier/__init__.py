@@ -15,25 +15,23 @@ What is checked, in this order, and in which file:
     counting         how the policy counts costs, the game with costs as counted, and the largest
                      true cost of each outcome
     pair_keys        cumulative costs as exact integers; subgames as 64-bit numbers
-    subgames         FS, and the joint actions FA that are safe in each subgame, in three passes
+    subgames         FS, and the joint actions FA that are safe in each subgame
+    policy_reader    the policy's answers, checked
     judgement        V, W and the gains, from the last step back, in blocks on several threads
-    policy_reader    the policy's answers, checked one by one
-    policy_tables    many answers at once, by `lookup` or from the policy's tables; which subgames
-                     are judged as one
     tolerance        what is at stake in a subgame, what rounding can have changed, what is accepted
-    on_cluster       the same on a cluster: `block_context` is given out, `block_tasks` run there
-    on_gpu           the same on a GPU: `gpu_functions` are what threads do
     walk             what the policy can truly spend, and a history that breaks a rule
     certificate      the verdict, for programs and in words
+    pair_kernels     the compiled loops of all of these
+    on_cluster       judging in blocks, by tasks that run elsewhere
+    on_gpu           judging on a GPU, a thread for each subgame
     basics           types of arrays, records, thresholds and threads, which all of these use
 
 `acegames.proofs` writes the same as a file that a stranger can check.
 
-The loops of `subgames` and `judgement` are compiled (`pair_kernels`; `window_kernels`, where
-subgames lie densely; `key_kernels` read keys). Time is linear in the edges of the feasible graph,
-plus one question to the policy per subgame: half a microsecond of one core per subgame of two
-players with three actions each. Memory is eight bytes per subgame and some hundred per subgame of
-the largest time, up to a thousand where windows are used and every eighth key is a subgame.
+Time is linear in the edges of the feasible graph, plus one question to the policy per subgame: half
+a microsecond of one core per subgame of two players with three actions each. Memory is eight bytes
+per subgame, and some hundred per subgame of the largest time, up to a thousand where every eighth
+key is a subgame.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
@@ -62,13 +60,12 @@ from acegames.model.numbers import plain
 from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
 from acegames.numerics import VERIFY
 from acegames.system.compiling import compile_notice
-from acegames.system.progress import OnProgress, ProgressReporter
+from acegames.system.progress import OnProgress
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counting import Counted, read_rules, unsound
-from acegames.verifier.judgement import CHECKING, FAULTS_SHOWN, Evaluated, evaluate, evaluate_at_once
-from acegames.verifier.on_cluster import evaluate_on_cluster
+from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, evaluate
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -136,8 +133,9 @@ def verify(
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
             probability}`, in the user's labels and units. It must answer in every situation (t,
-            state, spent) that is reachable under feasible play. A `lookup` as in `acegames.Policy`,
-            of the same class, is used, and compared with `distribution` in some situations. If the
+            state, spent) that is reachable under feasible play. Its `rows`, as in
+            `acegames.Policy` and of the same class, are asked, and compared with `distribution` in
+            some situations, if its `game_digest` is that of the game. If the
             policy has a `tracker.rounding` as in `acegames.CostTracker`, `spent` is the sum of the
             costs that are rounded by it.
         concept: `CCE()`, `CE()` or `Nash()`: which deviations are checked; by default the policy's
@@ -151,15 +149,14 @@ def verify(
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
             from several threads, and sent to the processes of a cluster, if one class has both its
-            `distribution` and its `lookup` and says `thread_safe = True`, and it has `states` and
-            `actions` equal to those of the game and `tracker.units`, the units in which `lookup` is
-            given totals; each process has its own copy. A live object is sent, as Ray sends it from
+            `distribution` and its `rows` and says `thread_safe = True`, and it has the game's
+            `game_digest` and `tracker.units`, the units in which `rows` is given totals; each
+            process has its own copy. A live object is sent, as Ray sends it from
             your process to yours, or the name of the file that it was read from. Any other policy
             is asked in this process, and the cluster is not used; a warning in the log says what is
             missing.
         progress: True for a bar, or a function that is called with a `Progress` after each time
-            that is checked, the last time first; for a small game, all of whose times are checked
-            together, once at the end.
+            that is checked, the last time first.
 
     Returns: A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False,
         no exception.
@@ -186,7 +183,7 @@ def verify(
     compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
-    reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
+    reader = Reader(counted.game, policy, units, game.digest, rounded=not counted.exact, product=concept.product)
     remote = _judge_there(engine, counted, reader, concept, progress)
     if remote is None:
         with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
@@ -253,6 +250,8 @@ def _judge_there(
 
         return evaluate_on_gpu(engine, counted, reader, concept, progress)
     if isinstance(engine, JudgesByTasks):
+        from acegames.verifier.on_cluster import evaluate_on_cluster
+
         return evaluate_on_cluster(engine, counted, reader, concept, progress)
     return None
 
@@ -267,11 +266,7 @@ def _judge(
 ) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
     subgames = Subgames.of(counted.game, units, threads)
-    evaluated = evaluate_at_once(subgames, reader, concept)
-    if evaluated is None:
-        evaluated = evaluate(subgames, reader, concept, threads, progress)
-    else:
-        ProgressReporter(progress, CHECKING, counted.game.horizon, evaluated.pairs).finish()
+    evaluated = evaluate(subgames, reader, concept, threads, progress)
     return evaluated, _walked(counted, units, reader, evaluated)
 
 

@@ -1,10 +1,23 @@
-"""The compiled passes over layers of pairs, and the table by which a pair is found.
+"""The compiled loops of the verifier: safe pairs, values and best deviations (spec 2, 7).
 
-A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the
-last constraint fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored. A
-row keeps the budgets when worst <= slack = bound - spent. Kernels allocate nothing but one line of
-scratch. They unpack their records first: an array that is read through a tuple inside a loop is
-reference-counted every time, which made some passes eight times slower.
+A pair (state, spent) is one number, its *key* (`pair_keys`). An outcome moves a key by a fixed
+`jump`, so no successor is ever stored. Keys that differ in what was spent of the last constraint
+only, and by little, are neighbours, and outcomes lead from neighbours to neighbours. So pairs are
+looked at in *windows*: up to LANES neighbours in order of their keys, from a pair on.
+
+What is known of the next time lies at *positions*, and every window is worked out by the same
+functions in one of two ways:
+
+    index is None   a position is a key, less that of the first pair: an outcome leads from lane x
+                    to the position targets[k] + x. The loops over lanes become vector instructions.
+                    Lanes that are no pairs are worked out too, and not looked at. Arrays have room
+                    for LANES more, because windows may reach beyond the last key.
+    index is given  a position is the place of a key among those of the next time, in order. Windows
+                    have one lane. This is for pairs that lie sparsely.
+
+A GPU has the first way, with one lane. Numbers are added up in the same order in all of them, and
+so are the same to the last bit. Kernels allocate nothing. They unpack their records first: an array
+that is read through a tuple inside a loop is reference-counted every time.
 """
 
 from __future__ import annotations
@@ -14,203 +27,216 @@ import numpy as np
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
 from acegames.verifier.basics import (
+    LANES,
     Bytes,
     Floats,
     Int,
     Ints,
-    KeyTable,
     LayerValues,
     Numbers,
-    PairScratch,
     PlayedRows,
     Small,
     TimeRules,
+    Workspace,
 )
 
-EMPTY = np.int64(-1)
-LEAST = np.iinfo(np.int64).min
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-UNASKED, ASKED, RARE, PLAYED, SAFE, UNSAFE = np.arange(6, dtype=np.uint8)  # what is known of a row
+_WHOLE = 32
+"""Lanes are worked out in multiples of this, which vector instructions share without a rest."""
+_LEAST = np.iinfo(np.int64).min
 
 
-@inlined
-def _slot(slots: Ints, shift: Int, key: Int) -> Int:
-    """Return the slot where a key is, or the empty one where it would be."""
-    if shift == 0:
-        return key
-    mask = np.int64(len(slots) - 1)
-    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
-    while slots[at] != key and slots[at] != EMPTY:
-        at = (at + np.int64(1)) & mask
-    return at
+# -- pairs and where they lead ---------------------------------------------------------------------
 
 
 @inlined
-def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints) -> tuple[Int, Int]:
-    """Write what is left of each budget into `slack`; return the state, and the rest."""
-    state = key // span
-    within = key - state * span
-    rest = within
-    for back in range(len(low)):
-        m = len(low) - 1 - back
-        above = rest // size[m]
-        slack[m] = bound[m] - low[m] - (rest - above * size[m])
-        rest = above
-    return state, within
+def open_key(key: Int, states: Int, time: TimeRules, spent: Ints) -> Int:
+    """Write what was spent at a key (M,); return the state."""
+    stride, size, low = time.stride, time.size, time.low
+    for m in range(len(spent)):
+        spent[m] = key // stride[m] % size[m] + low[m]
+    return key // time.line % states
 
 
 @inlined
-def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
-    """Return whether a row keeps the budgets. (Numba would make vectors of a plain loop.)"""
+def _neighbours(keys: Ints, p: Int, line: Int, lane: Ints) -> tuple[Int, Int]:
+    """Write the lanes of the pairs in the window of pair p; return how many pairs and lanes."""
+    key = keys[p]
+    ending = min(key + LANES, key - key % line + line)
+    many = np.int64(1)
+    lane[0] = 0
+    while p + many < len(keys) and keys[p + many] < ending:
+        lane[many] = keys[p + many] - key
+        many += np.int64(1)
+    return many, (lane[many - 1] // _WHOLE + np.int64(1)) * _WHOLE
+
+
+@inlined
+def _keeping(row: Int, spent: Ints, ceiling: Ints) -> Int:
+    """Return in how many lanes a row keeps the budgets: the first ones, which have spent less."""
+    final = len(spent) - 1
     m = np.int64(0)
-    while m < len(slack) and worst[row, m] <= slack[m]:
+    while m < final and spent[m] <= ceiling[row, m]:  # numba would make vectors of a plain loop
         m += np.int64(1)
-    return bool(m == len(slack))
+    if m < final:
+        return np.int64(0)
+    return np.int64(LANES) if final < 0 else ceiling[row, final] - spent[final] + np.int64(1)
 
 
 @inlined
-def _targets(
-    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, number: Small, shift: Int,
-    last: bool, targets: Ints,
+def _when_full(key: Int, k: Int, lanes: Int, spent: Ints, cost: Ints, stored: Ints, stride: Ints) -> Int:
+    """Return the key that an outcome leads to, where no reservoir is more than full (spec 11).
+
+    Of the last constraint the lanes of a window are not cut; see `PairKeys.fold`.
+    """
+    for r in range(len(stored)):
+        m = stored[r]
+        if lanes == 1 or m < len(spent) - 1:
+            key += stride[m] * max(-(spent[m] + cost[k, m]), np.int64(0))
+    return key
+
+
+@inlined
+def _place_of(index: Ints, key: Int, hint: Int) -> Int:
+    """Return the last place whose key is at most this, -1 where there is none; looked for from a
+    place on.
+    """
+    step = np.int64(1)
+    if hint < len(index) and index[hint] <= key:
+        low = hint
+        while low + step < len(index) and index[low + step] <= key:
+            low += step
+            step += step
+        high = min(low + step, np.int64(len(index)))
+    else:
+        high = min(hint, np.int64(len(index)))
+        low = high - step
+        while low >= 0 and index[low] > key:
+            high = low
+            step += step
+            low = high - step
+        low = max(low, np.int64(-1))
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if index[middle] <= key:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _safe(
+    row: Int, at: Int, key: Int, lanes: Int, time: TimeRules, index: Ints | None, alive: Bytes, sure: bool,
+    workspace: Workspace,
 ) -> bool:  # fmt: skip
-    """Write where a row leads; return whether it is in FA."""
-    if not _keeps(row, worst, slack):
+    """Write to safe[at] in which lanes a row is in FA, and where it leads; return whether in any.
+
+    With `sure`, every row that keeps the budgets is.
+    """
+    out_ptr, jump, cost, stored, stride = time.out_ptr, time.jump, time.cost, time.stored, time.stride
+    spent, safe, targets, cursor = workspace.spent, workspace.safe, workspace.targets, workspace.cursor
+    keeping = _keeping(row, spent, time.ceiling)
+    for x in range(lanes):
+        safe[at, x] = x < keeping
+    if keeping <= 0:
         return False
-    begin, end = out_ptr[row], out_ptr[row + 1]
-    if not last:
-        for k in range(begin, end):
-            targets[k - begin] = number[_slot(slots, shift, within + jump[k])]
-            if targets[k - begin] == EMPTY:
+    begin = out_ptr[row]
+    for k in range(begin, begin if time.last else out_ptr[row + 1]):
+        to = _when_full(key + jump[k], k, lanes, spent, cost, stored, stride)
+        if index is not None:
+            place = _place_of(index, to, cursor[k])
+            cursor[k] = max(place, np.int64(0))
+            if place < 0 or index[place] != to:
+                safe[at, 0] = 0
                 return False
-    return True
+            to = place
+        targets[k - begin] = to
+        if not sure:
+            for x in range(lanes):
+                safe[at, x] &= alive[np.uint64(to) + np.uint64(x)]
+    some = np.uint8(0)
+    for x in range(lanes):
+        some |= safe[at, x]
+    return bool(some > 0)
 
 
 @kernel
-def read_rows(
-    row_ptr: Ints, legal: Small, state: Ints, ptr: Ints, action: Small, prob: Floats, row: Ints, chance: Floats
-) -> bool:
-    """Write the row of each joint action and its probability, made to sum to one at each pair.
+def sweep(
+    keys: Ints, time: TimeRules, index: Ints | None, alive: Bytes, sure: bool, forward: bool, workspace: Workspace,
+    own: Bytes, used: Bytes, led: Bytes,
+) -> None:  # fmt: skip
+    """Mark the pairs that have a safe row; forward also the safe rows, and where they lead.
 
-    Return whether all are legal, and every pair has positive probabilities that sum to one. What
-    lies between the first and the last pointer need not be in order.
+    Args:
+        keys: (P,) pairs of one time, in order.
+        time, index: what can happen, and how positions of the next time are found.
+        alive: by position, the pairs of the next time from which play can go on.
+        sure: every row that keeps the budgets is safe; nothing is looked up in `alive`.
+        own, used: (P,), (R,) marks of pairs and of rows.
+        led: marks by position.
     """
-    for p in range(len(state)):
-        if ptr[p] >= ptr[p + 1]:
-            return False
-    for p in range(len(state)):
-        total = 0.0
-        for e in range(ptr[p], ptr[p + 1]):
-            if not prob[e] > 0.0:
-                return False
-            total += prob[e]
-            low, high = row_ptr[state[p]], row_ptr[state[p] + 1]
-            while low < high:  # rows are in lexicographic order
-                middle = (low + high) // 2
-                i = 0
-                while i < legal.shape[1] and legal[middle, i] == action[e, i]:
-                    i += 1
-                if i == legal.shape[1]:
-                    break
-                if legal[middle, i] < action[e, i]:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low >= high:
-                return False
-            row[e] = middle
-        if not abs(total - 1.0) <= PROBABILITY_SUM:
-            return False
-        for e in range(ptr[p], ptr[p + 1]):
-            chance[e] = prob[e] / total
-    return True
+    row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
+    lane, safe, targets = workspace.lane, workspace.safe, workspace.targets
+    p = np.int64(0)
+    while p < len(keys):
+        many = lanes = np.int64(1)
+        if index is None:
+            many, lanes = _neighbours(keys, p, time.line, lane)
+            for x in range(lanes):
+                safe[0, x] = 0
+        for x in range(many):
+            safe[0, lane[x]] = 1
+        state = open_key(keys[p], len(row_ptr) - 1, time, workspace.spent)
+        left = many
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if left == 0 and (not forward or (last and used[row])):
+                continue
+            if not _safe(row, 1, keys[p], lanes, time, index, alive, sure, workspace):
+                continue
+            some = False
+            for x in range(many):
+                if safe[1, lane[x]]:
+                    some = True
+                    left -= np.int64(own[p + x] == 0)
+                    own[p + x] = 1
+            if forward and some:
+                if used[row] == 0:  # threads would wait for each other's writes
+                    used[row] = 1
+                for k in range(np.int64(0) if last else out_ptr[row + 1] - out_ptr[row]):
+                    to = np.uint64(targets[k])
+                    for x in range(lanes):
+                        led[to + np.uint64(x)] |= safe[0, x] & safe[1, x]
+        p += many
 
 
 @kernel
-def fill(keys: Ints, numbers: Ints, table: KeyTable) -> None:
-    """Put keys, each once, into an empty table, with these numbers."""
-    slots, number, shift = table
-    for p in range(len(keys)):
-        at = _slot(slots, shift, keys[p])
-        number[at] = np.int32(numbers[p])
-        if shift > 0:
-            slots[at] = keys[p]
+def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: Bytes, led: Ints) -> int:
+    """Write the keys that rows lead to which keep the budgets; return how many these are.
 
-
-@inlined
-def is_drawn(key: Int, t: Int, limit: Int) -> bool:
-    """Return whether a key of a time is drawn, as `limit` of 2**32 are."""
-    mixed = (np.uint64(key) + np.uint64(t + 1) * _GOLDEN) * _GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * _GOLDEN
-    return bool(np.int64(mixed >> np.uint64(32)) < limit)
-
-
-@kernel
-def draw(keys: Ints, t: Int, limit: Int, drawn: Ints) -> int:
-    """Write the numbers of the keys that are drawn, `limit` of 2**32; return how many there are.
-
-    Whether a key is drawn depends on nothing but itself and the time.
+    Mark the pairs that have such a row, and the rows.
     """
+    row_ptr, out_ptr, jump, cost, stored, stride = (
+        time.row_ptr, time.out_ptr, time.jump, time.cost, time.stored, time.stride,
+    )  # fmt: skip
     count = np.int64(0)
     for p in range(len(keys)):
-        if is_drawn(keys[p], t, limit):
-            drawn[count] = p
-            count += np.int64(1)
-    return int(count)
-
-
-@kernel
-def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: KeyTable, first: Ints, owner: Ints) -> int:
-    """Number the pairs that differ in what was spent above the floor of their state, (S, M).
-
-    Write the first pair of each number, and the number of each pair; return how many there are.
-    """
-    slots, number, shift = table
-    final, count = len(size) - 1, np.int64(0)
-    before = ending = line = place = least = np.int64(0)
-    for p in range(len(keys)):
-        key = keys[p]
-        if before < key < ending:  # in the line of the pair before
-            place += key - before
-            before = key
-            if place <= least:
-                owner[p] = owner[p - 1]
+        state = open_key(keys[p], len(row_ptr) - 1, time, spent)
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeping(row, spent, time.ceiling) <= 0:
                 continue
-        else:
-            state = key // span
-            rest, line, step = key - state * span, state * span, np.int64(1)
-            for back in range(len(size)):
-                m = final - back
-                above = rest // size[m]
-                if m == final:
-                    place, least = rest - above * size[m], floor[state, m]
-                    ending = key - place + size[m]
-                else:
-                    line += step * max(rest - above * size[m], floor[state, m])
-                step *= size[m]
-                rest = above
-            before = key
-        clipped = line + max(place, least)
-        at = _slot(slots, shift, clipped)
-        if number[at] == EMPTY:
-            number[at] = np.int32(count)
-            if shift > 0:
-                slots[at] = clipped
-            first[count] = p
-            count += np.int64(1)
-        owner[p] = number[at]
+            own[p] = 1
+            used[row] = 1
+            for k in range(out_ptr[row], out_ptr[row] if time.last else out_ptr[row + 1]):
+                led[count] = _when_full(keys[p] + jump[k], k, np.int64(1), spent, cost, stored, stride)
+                count += np.int64(1)
     return int(count)
 
 
 @kernel
-def same_numbers(stored: Ints, first: Ints, owner: Ints) -> bool:
-    """Return whether every pair has a number in the policy's tables, that of the pair judged
-    instead.
-    """
-    same = True
-    for p in range(len(owner)):
-        same &= stored[p] >= 0 and stored[p] == stored[first[owner[p]]]
-    return bool(same)
+def unpack(keys: Ints, states: Int, time: TimeRules, state: Ints, spent: Ints) -> None:
+    """Write the state (P,) and what was spent (P, M) of each key."""
+    for p in range(len(keys)):
+        state[p] = open_key(keys[p], states, time, spent[p])
 
 
 @kernel
@@ -241,17 +267,415 @@ def ceilings(
             here[s, m] = min(here[s, m], beyond)
 
 
+# -- what the policy answers -----------------------------------------------------------------------
+
+
 @kernel
-def unpack(keys: Ints, low: Ints, size: Ints, state: Ints, spent: Ints) -> None:
-    """Write the state (P,) and what was spent (P, M) of each key."""
+def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats, chance: Floats, fine: Bytes) -> bool:
+    """Write the probabilities (E,) of rows at each pair, made to sum to one.
+
+    Mark the pairs (P,) whose rows are legal, with positive probabilities that sum to one; return
+    whether all are.
+    """
+    every = True
+    for p in range(len(state)):
+        total, good = 0.0, ptr[p] < ptr[p + 1]
+        for e in range(ptr[p], ptr[p + 1]):
+            good &= row_ptr[state[p]] <= row[e] < row_ptr[state[p] + 1] and prob[e] > 0.0
+            total += prob[e]
+        good &= abs(total - 1.0) <= PROBABILITY_SUM
+        for e in range(ptr[p], ptr[p + 1]):
+            chance[e] = prob[e] / total
+        fine[p] = good
+        every &= good
+    return bool(every)
+
+
+@kernel
+def clip(keys: Ints, states: Int, time: TimeRules, floor: Ints, clipped: Ints) -> None:
+    """Write keys (P,) with what was spent raised to the floor of the state, (S, M)."""
+    stride, size, line = time.stride, time.size, time.line
+    final, ending = len(stride) - 1, np.int64(-1)
+    begin = base = least = np.int64(0)
     for p in range(len(keys)):
-        rest = keys[p]
-        for back in range(len(size)):
-            m = len(size) - 1 - back
-            above = rest // size[m]
-            spent[p, m] = rest - above * size[m] + low[m]
-            rest = above
-        state[p] = rest
+        key = keys[p]
+        if key >= ending:  # the next line
+            state, begin = key // line % states, key - key % line
+            base, ending, least = begin, begin + line, floor[state, final]
+            for m in range(final):
+                base += stride[m] * max(floor[state, m] - key // stride[m] % size[m], np.int64(0))
+        clipped[p] = base + max(key - begin, least)
+
+
+@kernel
+def merge(clipped: Ints, number: Small, played: PlayedRows, first: Ints, owner: Ints) -> int:
+    """Number equal entries alike, in order; -1 where the policy does not play alike at them.
+
+    Write the first of each number, and the number of each entry (P,); return how many there are.
+    `number` has -1 for every value of `clipped`.
+    """
+    ptr, row, prob = played
+    count = np.int64(0)
+    for p in range(len(clipped)):
+        own = np.int64(number[clipped[p]])
+        if own < 0:
+            own = count
+            number[clipped[p]] = np.int32(count)
+            first[count] = p
+            count += np.int64(1)
+        owner[p] = own
+        q = first[own]
+        if ptr[q + 1] - ptr[q] != ptr[p + 1] - ptr[p]:
+            return -1
+        for e in range(ptr[p + 1] - ptr[p]):
+            if row[ptr[q] + e] != row[ptr[p] + e] or prob[ptr[q] + e] != prob[ptr[p] + e]:
+                return -1
+    return int(count)
+
+
+# -- values and deviations -------------------------------------------------------------------------
+
+
+@inlined
+def rounding(terms: Int) -> float:
+    """Return how far a mean of so many terms can be off, in units of their size."""
+    return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
+
+
+@inlined
+def _mean(
+    begin: Int, end: Int, lanes: Int, targets: Ints, prob: Floats, values: Floats, field: Int, sums: Floats
+) -> None:  # fmt: skip
+    """Write the expected next number of a field to sums[0]."""
+    for x in range(lanes):
+        sums[0, x] = 0.0
+    for k in range(begin, end):
+        p, to = prob[k], np.uint64(targets[k - begin])
+        for x in range(lanes):
+            sums[0, x] += p * values[field, to + np.uint64(x)]
+
+
+@inlined
+def _add_up(
+    begin: Int, end: Int, lanes: Int, targets: Ints, prob: Floats, pay: float, digit: float, values: Floats, field: Int,
+    off: Int, sums: Floats, safe: Bytes, q: Floats, j: Int, column: Int, errors: Int,
+) -> None:  # fmt: skip
+    """Write reward plus the expected next number of a field to q[j, column], -inf where not safe.
+
+    What it can be off by goes to q[j, errors].
+    """
+    for x in range(lanes):
+        sums[0, x] = sums[1, x] = sums[2, x] = 0.0
+    for k in range(begin, end):
+        p, to = prob[k], np.uint64(targets[k - begin])
+        for x in range(lanes):
+            term = p * values[field, to + np.uint64(x)]
+            sums[0, x] += term
+            sums[1, x] += abs(term)
+            sums[2, x] += p * values[off, to + np.uint64(x)]
+    share = rounding(end - begin)
+    for x in range(lanes):
+        q[j, column, x] = pay + sums[0, x] if safe[j, x] else -np.inf
+        q[j, errors, x] = sums[2, x] + digit + share * (abs(pay) + sums[1, x])
+
+
+@inlined
+def _spend(row: Int, j: Int, lanes: Int, time: TimeRules, ahead: Ints, targets: Ints, most: Ints) -> None:
+    """Write the most that is spent from a row on to most[j], as in `LayerValues`."""
+    cost, stored, width = time.cost, time.stored, time.cost.shape[1]
+    begin, end = time.out_ptr[row], time.out_ptr[row + 1]
+    for m in range(width):
+        for x in range(lanes):
+            most[j, m, x] = _LEAST
+        for k in range(begin, end):
+            to, more = np.uint64(targets[k - begin]), cost[k, m]
+            if time.last:
+                for x in range(lanes):
+                    most[j, m, x] = max(most[j, m, x], more)
+            else:
+                for x in range(lanes):
+                    most[j, m, x] = max(most[j, m, x], more + max(np.int64(0), ahead[m, to + np.uint64(x)]))
+    for r in range(len(stored)):
+        for x in range(lanes):
+            most[j, width + r, x] = 0
+        for k in range(begin, begin if time.last else end):
+            to = np.uint64(targets[k - begin])
+            for x in range(lanes):
+                full = max(ahead[stored[r], to + np.uint64(x)], ahead[width + r, to + np.uint64(x)])
+                most[j, width + r, x] = max(most[j, width + r, x], full)
+
+
+@inlined
+def _deviation(
+    i: Int, n: Int, x: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
+    move: Small, offset: Int, actions: Int, q: Floats, part: Floats, asked: Ints, interim: bool,
+) -> tuple[float, float]:  # fmt: skip
+    """Return W_i in lane x, and what it can be off by (`judgement`).
+
+    W_i is the best action in place of each recommendation if the player is told (`interim`), else
+    one for all of them; then following is one more choice.
+    """
+    choices = actions if interim else actions + np.int64(1)
+    if begin + 1 == end:  # pure play, mostly: the same sums of one term
+        row, p, best, more, share = support[begin], chance[begin], -np.inf, 0.0, rounding(1)
+        for b in range(choices):
+            other = row if b == actions else np.int64(move[row, offset + b])
+            value, spare = -np.inf, 0.0
+            if other >= 0 and q[other - first, i, x] != -np.inf:
+                value = 0.0 + p * q[other - first, i, x]
+                spare = p * q[other - first, n + i, x] + share * abs(value)
+            part[b, 0], part[b, 1] = value, spare
+            if best == best and not (value <= best):
+                best = value
+        for b in range(choices):
+            more = max(more, part[b, 0] - best + part[b, 1])
+        return 0.0 + best, 0.0 + more
+    for e in range(begin, end):
+        asked[np.int64(action[support[e], i]) if interim else np.int64(0)] += np.int64(1)
+    total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
+    for heard in range(actions):
+        if asked[heard] == 0:
+            continue
+        share = rounding(asked[heard])
+        asked[heard] = 0
+        best, more = -np.inf, 0.0
+        for b in range(choices):
+            value, abs_total, before = 0.0, 0.0, 0.0
+            for e in range(begin, end):
+                row = support[e]
+                if interim and action[row, i] != heard:
+                    continue
+                other = row if b == actions else np.int64(move[row, offset + b])
+                if other >= 0 and q[other - first, i, x] != -np.inf:
+                    term = chance[e] * q[other - first, i, x]
+                    value += term
+                    abs_total += abs(term)
+                    before += chance[e] * q[other - first, n + i, x]
+                else:
+                    value = -np.inf
+            part[b, 0], part[b, 1] = value, before + share * abs_total
+            if best == best and not (value <= best):  # NaN stays
+                best = value
+        for b in range(choices):
+            more = max(more, part[b, 0] - best + part[b, 1])
+        total += best
+        size += abs(best)
+        off += more
+        groups += np.int64(1)
+    if groups > 1:
+        off += rounding(groups) * size
+    return total, off
+
+
+@inlined
+def judge_window(
+    p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, numbers: Numbers, base: Floats,
+    played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues, place: Int,
+    outside: Ints, workspace: Workspace,
+) -> None:  # fmt: skip
+    """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does."""
+    row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
+    prob, reward, action, move, offset = numbers
+    ptr, support, chance = played
+    alive, next_values, next_ahead, next_fault = following
+    present, values, ahead, fault = result
+    lane, wanted, safe, targets, q = workspace.lane, workspace.wanted, workspace.safe, workspace.targets, workspace.q
+    best, sums, part, asked, most = workspace.best, workspace.sums, workspace.part, workspace.asked, workspace.most
+    n = reward.shape[1]
+    state = open_key(key, len(row_ptr) - 1, time, workspace.spent)
+    first = row_ptr[state]
+    rows = row_ptr[state + 1] - first
+    for j in range(rows):
+        wanted[j] = 0
+    for e in range(ptr[p], ptr[p + many]):
+        if wanted[support[e] - first] < 2:
+            for d in range(move.shape[1]):
+                if move[support[e], d] >= 0:
+                    wanted[move[support[e], d] - first] |= 1
+            wanted[support[e] - first] = 2
+    for i in range(n):
+        for x in range(lanes):
+            best[i, x] = -np.inf
+    for j in range(rows):
+        row = first + j
+        if not _safe(row, j, key, lanes, time, index, alive, False, workspace):
+            for i in range(n):
+                for x in range(lanes):
+                    q[j, i, x] = -np.inf
+            continue
+        begin = out_ptr[row]
+        end = begin if last else out_ptr[row + 1]
+        for i in range(n):
+            pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
+            _mean(begin, end, lanes, targets, prob, next_values, 4 * n + i, sums)
+            for x in range(lanes):
+                brought = pay + sums[0, x]
+                best[i, x] = brought if safe[j, x] and brought > best[i, x] else best[i, x]
+            if wanted[j]:
+                _add_up(
+                    begin, end, lanes, targets, prob, pay, digit, next_values, n + i, 3 * n + i, sums, safe, q, j, i, n + i
+                )  # fmt: skip
+            if wanted[j] >= 2:
+                _add_up(
+                    begin, end, lanes, targets, prob, pay, digit, next_values, i, 2 * n + i, sums, safe, q, j, 2 * n + i,
+                    3 * n + i,
+                )  # fmt: skip
+                _mean(begin, end, lanes, targets, prob, next_values, 5 * n + i, sums)
+                for x in range(lanes):
+                    q[j, 4 * n + i, x] = pay + sums[0, x]
+        if wanted[j] >= 2:
+            _spend(row, j, lanes, time, next_ahead, targets, most)
+    for pair in range(p, p + many):
+        x, to = lane[pair - p], place + pair
+        begin, end = ptr[pair], ptr[pair + 1]
+        present[to], fault[to], outside[pair] = 1, 0, -1
+        for e in range(begin, end):
+            if not safe[support[e] - first, x]:
+                outside[pair] = support[e]
+        if begin == end or outside[pair] >= 0:
+            fault[to] = 1
+            for m in range(ahead.shape[0]):
+                ahead[m, to] = _LEAST
+            for i in range(6 * n):
+                values[i, to] = np.nan
+            continue
+        if not sound:
+            for e in range(begin, end):
+                if not _safe(support[e], support[e] - first, key, lanes, time, index, alive, False, workspace):
+                    continue
+                for k in range(np.int64(0) if last else out_ptr[support[e] + 1] - out_ptr[support[e]]):
+                    fault[to] |= next_fault[np.uint64(targets[k] + x)]
+        for m in range(ahead.shape[0]):
+            far = _LEAST
+            for e in range(begin, end):
+                far = max(far, most[support[e] - first, m, x])
+            ahead[m, to] = far
+        for i in range(n):
+            value, size_of, off, least = 0.0, 0.0, 0.0, np.inf
+            for e in range(begin, end):
+                j = support[e] - first
+                term = chance[e] * q[j, 2 * n + i, x]
+                value += term
+                size_of += abs(term)
+                off += chance[e] * q[j, 3 * n + i, x]
+                if chance[e] >= VERIFY:
+                    least = min(least, q[j, 4 * n + i, x])
+            values[i, to] = value
+            values[2 * n + i, to] = off + rounding(end - begin) * size_of
+            values[4 * n + i, to], values[5 * n + i, to] = best[i, x], least
+            values[n + i, to], values[3 * n + i, to] = _deviation(
+                i, n, x, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], q,
+                part, asked, interim,
+            )  # fmt: skip
+
+
+@kernel
+def judge(
+    keys: Ints,
+    time: TimeRules,
+    index: Ints | None,
+    numbers: Numbers,
+    base: Floats,
+    played: PlayedRows,
+    interim: bool,
+    following: LayerValues,
+    sound: bool,
+    result: LayerValues,
+    place: Int,
+    outside: Ints,
+    workspace: Workspace,
+) -> None:
+    """Evaluate the policy and the best deviations from it at pairs of one time (`judgement`).
+
+    Args:
+        keys: (P,) the pairs, in order.
+        time, index: what can happen, and how positions of the next time are found.
+        numbers, base: those of this time, and what is taken out of rewards, (N,).
+        played: what the policy plays at the pairs.
+        interim: a deviator hears its recommendation first.
+        following: what is known of the next time, by position; nothing is read after the last.
+        sound: there is no fault at the next time.
+        result, place: the same of this time, to be written from this place on.
+        outside: (P,) is set to the last row played that is not in FA, or -1.
+        workspace: room for one window.
+    """
+    p = np.int64(0)
+    workspace.lane[0] = 0
+    while p < len(keys):
+        many = lanes = np.int64(1)
+        if index is None:
+            many, lanes = _neighbours(keys, p, time.line, workspace.lane)
+        judge_window(
+            p, many, lanes, keys[p], time, index, numbers, base, played, interim, following, sound, result, place,
+            outside, workspace,
+        )  # fmt: skip
+        p += many
+
+
+@kernel
+def spread(positions: Ints, owner: Ints, known: LayerValues, result: LayerValues) -> None:
+    """Write to every position what is known of the pair that stands for it."""
+    _, values, ahead, fault = known
+    alive, at_values, at_ahead, at_fault = result
+    for p in range(len(positions)):
+        to, q = np.uint64(positions[p]), np.uint64(owner[p])
+        alive[to] = 1
+        at_fault[to] = fault[q]
+        for i in range(len(values)):
+            at_values[i, to] = values[i, q]
+        for m in range(len(ahead)):
+            at_ahead[m, to] = ahead[m, q]
+
+
+# -- what is told of a time ------------------------------------------------------------------------
+
+
+@inlined
+def _before(one: Int, two: Int, states: Int, line: Int) -> bool:
+    """Return whether a key comes before another one, by the state, then by what was spent."""
+    state, other = one // line % states, two // line % states
+    return bool(state < other or (state == other and one < two))
+
+
+@inlined
+def extremes_of(
+    i: Int, n: Int, values: Floats, keys: Ints, states: Int, line: Int, begin: Int, end: Int
+) -> tuple[Int, Int, float]:
+    """Return what `extremes` finds for one player, of columns begin .. end-1."""
+    most, part, off = -np.inf, -np.inf, 0.0
+    largest, share = begin, np.int64(-1)
+    for p in range(begin, end):
+        gain = values[n + i, p] - values[i, p]
+        noise = values[2 * n + i, p] + values[3 * n + i, p]
+        if noise > off or noise != noise:
+            off = noise
+        tied = gain == most and gain > 0.0 and _before(keys[p], keys[largest], states, line)
+        if tied or (most == most and not gain <= most):
+            most, largest = gain, np.int64(p)
+        if not gain <= noise:
+            stake = max(values[4 * n + i, p] - values[5 * n + i, p], 0.0)
+            beyond = np.inf if stake == np.inf else (gain - noise) / stake
+            tied = beyond == part and _before(keys[p], keys[share], states, line)
+            if tied or (part == part and (share < 0 or not beyond <= part)):
+                part, share = beyond, np.int64(p)
+    return largest, share, off
+
+
+@kernel
+def extremes(
+    values: Floats, keys: Ints, states: Int, line: Int, begin: Int, end: Int, largest: Ints, share: Ints, off: Floats
+) -> None:
+    """Write for each player the first of the pairs begin .. end-1 with the largest gain, and with
+    the largest share of the stake.
+
+    The latter only where a gain is beyond what rounding can have changed it by, else -1; and the
+    most that is. Not a number counts as larger than all others. `values` are (6N, P) at keys (P,).
+    """
+    n = len(largest)
+    for i in range(n):
+        largest[i], share[i], off[i] = extremes_of(
+            i, n, values, keys, states, line, np.int64(begin), np.int64(end)
+        )  # fmt: skip
 
 
 @kernel
@@ -270,358 +694,3 @@ def best_rewards(row_ptr: Ints, rows: Ints, reward: Floats, low: Floats, high: F
                 best = max(best, reward[p, i])
                 p += np.int64(1)
             low[i], high[i] = min(low[i], best), max(high[i], best)
-
-
-@inlined
-def extremes_of(i: Int, n: Int, values: Floats, begin: Int, end: Int) -> tuple[Int, Int, float]:
-    """Return what `extremes` finds for one player, of pairs begin .. end-1."""
-    most, part, off = -np.inf, -np.inf, 0.0
-    largest, share = begin, np.int64(-1)
-    for p in range(begin, end):
-        gain = values[p, n + i] - values[p, i]
-        noise = values[p, 2 * n + i] + values[p, 3 * n + i]
-        if noise > off or noise != noise:
-            off = noise
-        if most == most and not gain <= most:
-            most, largest = gain, np.int64(p)
-        if not gain <= noise:
-            stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
-            beyond = np.inf if stake == np.inf else (gain - noise) / stake
-            if part == part and (share < 0 or not beyond <= part):
-                part, share = beyond, np.int64(p)
-    return largest, share, off
-
-
-@kernel
-def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
-    """For each player the first pair of the largest gain, and of the largest share of the stake.
-
-    The latter only where a gain is beyond what rounding can have changed it by, else -1; and the
-    most that is. Not a number counts as larger than all others.
-    """
-    n = len(largest)
-    for i in range(n):
-        largest[i], share[i], off[i] = extremes_of(i, n, values, np.int64(0), np.int64(len(values)))
-
-
-@kernel
-def expand(keys: Ints, time: TimeRules, table: KeyTable, most: np.int64, progress: Ints) -> None:
-    """Put the successors by rows that keep the budgets into the table, from pair progress[0] on.
-
-    It stops where the table may come to hold more than `room` keys; progress[1] counts them.
-    """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    slots, number, shift = table
-    slack = np.empty(len(bound), dtype=np.int64)
-    used = progress[1]
-    p = progress[0]
-    while p < len(keys):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > most:
-            break
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack):
-                for k in range(out_ptr[row], out_ptr[row + 1]):
-                    key = within + jump[k]
-                    at = _slot(slots, shift, key)
-                    if number[at] == EMPTY:
-                        number[at] = np.int32(0)
-                        used += np.int64(1)
-                        if shift > 0:
-                            slots[at] = key
-        p += np.int64(1)
-    progress[0] = p
-    progress[1] = used
-
-
-@kernel
-def find_alive(keys: Ints, time: TimeRules, table: KeyTable, targets: Ints, alive: Bytes) -> None:
-    """Mark the pairs that have a safe row, given the table of those alive at the next time."""
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    slots, number, shift = table
-    slack = np.empty(len(bound), dtype=np.int64)
-    for p in range(len(keys)):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
-                alive[p] = 1
-                break
-
-
-@kernel
-def find_reached(keys: Ints, time: TimeRules, table: KeyTable, targets: Ints, safe: Bytes, reached: Bytes) -> None:
-    """Mark the rows that are safe at some pair, and the pairs of the next time that they lead to.
-
-    The table holds the pairs of the next time that are alive.
-    """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    slots, number, shift = table
-    slack = np.empty(len(bound), dtype=np.int64)
-    for p in range(len(keys)):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
-                if safe[row] == 0:  # threads would wait for each other's writes
-                    safe[row] = 1
-                for k in range(0 if last else out_ptr[row + 1] - out_ptr[row]):
-                    if reached[targets[k]] == 0:
-                        reached[targets[k]] = 1
-
-
-@kernel
-def search(keys: Ints, starts: Int, time: TimeRules, ends: Int, table: KeyTable, targets: Ints, safe: Bytes) -> None:
-    """Make all three passes over all times, made one as in `judge`.
-
-    `keys` has room for all of them and begins with the pairs of the start, which are in the table.
-    In the end the table has 1 for the pairs that are reached, and `safe` marks the rows that are
-    safe at some of them.
-    """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    slots, number, shift = table
-    slack = np.empty(len(bound), dtype=np.int64)
-    count, p = np.int64(starts), np.int64(0)
-    while p < count:
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        for row in range(row_ptr[state], min(row_ptr[state + 1], ends)):
-            if _keeps(row, worst, slack):
-                for k in range(out_ptr[row], out_ptr[row + 1]):
-                    key = within + jump[k]
-                    if number[key] == EMPTY:
-                        number[key] = np.int32(0)
-                        keys[count] = key
-                        count += np.int64(1)
-        p += np.int64(1)
-    while p > 0:
-        p -= np.int64(1)
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        alive = False
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, bool(row >= ends), targets):
-                alive = True
-                break
-        if not alive:
-            number[keys[p]] = EMPTY
-        elif p < starts:
-            number[keys[p]] = np.int32(1)
-    for reached in keys[:count]:
-        if number[reached] != np.int32(1):
-            continue
-        state, within = _unpack(reached, span, low, size, bound, slack)
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, bool(row >= ends), targets):
-                safe[row] = 1
-                for k in range(out_ptr[row], out_ptr[row] if row >= ends else out_ptr[row + 1]):
-                    number[within + jump[k]] = np.int32(1)
-
-
-@inlined
-def rounding(terms: Int) -> float:
-    """Return how far a mean of so many terms can be off, in units of their size."""
-    return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
-
-
-@inlined
-def _add_up(
-    begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, digit: float, following: Floats, column: Int,
-    off: Int, q: Floats, at: Int,
-) -> None:  # fmt: skip
-    """Write reward plus expected following number of a column to q[at, column].
-
-    What it can be off by goes to q[at, off].
-    """
-    total, size, before = 0.0, 0.0, 0.0
-    for k in range(count):
-        term = prob[begin + k] * following[targets[k], column]
-        total += term
-        size += abs(term)
-        before += prob[begin + k] * following[targets[k], off]
-    q[at, column] = reward + total
-    q[at, off] = before + digit + rounding(count) * (abs(reward) + size)
-
-
-@inlined
-def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Floats, column: Int) -> float:
-    total = 0.0
-    for k in range(count):
-        total += prob[begin + k] * following[targets[k], column]
-    return total
-
-
-@inlined
-def _deviation(
-    i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
-    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, interim: bool,
-) -> tuple[float, float]:  # fmt: skip
-    """Return W_i at one pair, and what it can be off by.
-
-    W_i is the best action in place of each recommendation if the player is told, else one for all
-    of them; then following is one more choice.
-    """
-    n = action.shape[1]
-    choices = actions if interim else actions + np.int64(1)
-    for e in range(begin, end):
-        row = support[e]
-        heard = np.int64(action[row, i]) if interim else np.int64(0)
-        if asked[heard] == 0:
-            for b in range(choices):
-                part[heard, b, 0] = part[heard, b, 1] = part[heard, b, 2] = 0.0
-        asked[heard] += 1
-        for b in range(choices):
-            other = row if b == actions else np.int64(move[row, offset + b])
-            if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
-                term = chance[e] * q[other - first, n + i]
-                part[heard, b, 0] += term
-                part[heard, b, 1] += abs(term)
-                part[heard, b, 2] += chance[e] * q[other - first, 3 * n + i]
-            else:
-                part[heard, b, 0] = -np.inf
-    total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
-    for own in range(actions):
-        if asked[own] > 0:
-            share = rounding(asked[own])
-            asked[own] = 0
-            best, more = -np.inf, 0.0
-            for b in range(choices):
-                if best == best and not (part[own, b, 0] <= best):  # NaN stays
-                    best = part[own, b, 0]
-            for b in range(choices):
-                more = max(more, part[own, b, 0] - best + (part[own, b, 2] + share * part[own, b, 1]))
-            total += best
-            size += abs(best)
-            off += more
-            groups += np.int64(1)
-    if groups > 1:
-        off += rounding(groups) * size
-    return total, off
-
-
-@inlined
-def judge_pair(
-    p: Int, key: Int, begin: Int, end: Int, time: TimeRules, table: KeyTable, numbers: Numbers, base: Floats, ends: Int,
-    played: PlayedRows, interim: bool, following: LayerValues, result: LayerValues, scratch: PairScratch, slack: Ints,
-) -> Int:  # fmt: skip
-    """Evaluate the policy and the best deviations from it at one pair, as `judge` does.
-
-    The policy plays the entries begin .. end-1 there. Write what is found to place p; return the
-    last row played that is not in FA, or -1.
-    """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    prob, reward, cost, stored, action, move, offset = numbers
-    _, support, chance = played
-    next_values, next_ahead, next_fault = following
-    values, ahead, fault = result
-    q, known, targets, part, asked = scratch
-    slots, number, shift = table
-    n, states = reward.shape[1], (len(row_ptr) - 1) // len(base)
-    state, within = _unpack(key, span, low, size, bound, slack)
-    first, shared = row_ptr[state], state // states
-    last = first >= ends
-    rows = row_ptr[state + 1] - first
-    for j in range(rows):
-        known[j] = UNASKED
-    for e in range(begin, end):
-        for d in range(move.shape[1]):
-            if move[support[e], d] >= 0:
-                known[move[support[e], d] - first] = ASKED
-    for e in range(begin, end):
-        known[support[e] - first] = PLAYED if chance[e] >= VERIFY else RARE
-    for i in range(n):
-        values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
-    for j in range(rows):
-        asked_for, row = known[j], first + j
-        if not _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
-            known[j] = UNSAFE
-            continue
-        known[j] = SAFE
-        out = out_ptr[row]
-        count = np.int64(0) if last else out_ptr[row + 1] - out
-        for i in range(n):
-            pay, digit = reward[row, i] - base[shared, i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
-            most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
-            values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
-            if asked_for >= ASKED:
-                _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
-            if asked_for >= RARE:
-                _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
-            if asked_for == PLAYED:
-                least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
-                values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
-    outside = np.int64(-1)
-    for e in range(begin, end):
-        if known[support[e] - first] == UNSAFE:
-            outside = support[e]
-    for m in range(ahead.shape[1]):
-        ahead[p, m] = LEAST
-    if begin == end or outside >= 0:
-        fault[p] = 1
-        for i in range(6 * n):
-            values[p, i] = np.nan
-        return outside
-    for i in range(n):
-        own, absolute, off = 0.0, 0.0, 0.0
-        for e in range(begin, end):
-            term = chance[e] * q[support[e] - first, i]
-            own += term
-            absolute += abs(term)
-            off += chance[e] * q[support[e] - first, 2 * n + i]
-        values[p, i] = own
-        values[p, 2 * n + i] = off + rounding(end - begin) * absolute
-    fault[p] = 0
-    for e in range(begin, end):
-        for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-            target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
-            fault[p] |= np.uint8(0) if last else next_fault[target]
-            for m in range(len(bound)):
-                later = np.int64(0) if last else next_ahead[target, m]
-                ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), later))
-            for r in range(np.int64(0) if last else len(stored)):
-                later = max(next_ahead[target, stored[r]], next_ahead[target, len(bound) + r])
-                ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], later)
-    for r in range(len(stored)):
-        ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], np.int64(0))
-    for i in range(n):
-        values[p, n + i], values[p, 3 * n + i] = _deviation(
-            i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
-            part, asked, interim,
-        )  # fmt: skip
-    return outside
-
-
-@kernel
-def judge(
-    keys: Ints,
-    time: TimeRules,
-    table: KeyTable,
-    numbers: Numbers,
-    base: Floats,
-    ends: Int,
-    played: PlayedRows,
-    interim: bool,
-    following: LayerValues,
-    result: LayerValues,
-    outside: Ints,
-    scratch: PairScratch,
-) -> None:
-    """Evaluate the policy and the best deviations from it at pairs of one time, or of all times.
-
-    All times are made one by numbering states and rows through, time after time. Then `following`
-    is `found` itself: the last pairs are judged first.
-
-    Args:
-        keys, time, table: the pairs, and the subgames of the next time.
-        numbers, base: those of this time, and what is to be taken out of rewards, (T, N); each line
-            is for as many states as any other.
-        ends: nothing follows after the rows from this one on.
-        played: what the policy plays.
-        told: a deviator hears its recommendation first.
-        following: what is known of the next time; all zero after the last.
-        found: the same of this time, to be written.
-        outside: (P,) is set to the last row played that is not in FA, or -1.
-        scratch: room for one pair.
-    """
-    ptr, slack = played.ptr, np.empty(len(time.bound), dtype=np.int64)
-    for back in range(len(keys)):
-        p = len(keys) - 1 - back
-        outside[p] = judge_pair(
-            p, keys[p], ptr[p], ptr[p + 1], time, table, numbers, base, ends, played, interim, following, result, scratch, slack
-        )  # fmt: skip

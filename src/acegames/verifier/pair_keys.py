@@ -12,27 +12,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.layers import with_fields
 from acegames.model.numbers import Bound, common_denominator, plain
+from acegames.system.axes import allocate
 from acegames.verifier.basics import (
     BELOW,
     LIMITS,
     Bools,
     Bytes,
     Ints,
-    KeyTable,
     Small,
     TimeRules,
-    WindowScratch,
+    Workspace,
     number_pairs,
     offsets,
     owners,
-    padded_zeros,
+    padded,
     spans,
 )
 
@@ -145,32 +146,20 @@ class Ceilings:
 
 
 # -- pairs as 64-bit keys -------------------------------------------------------------------------
-# Pairs (state, spent) as single 64-bit numbers, for the compiled passes.
-#
-# An outcome adds the same to every key, also where that is more than fits into a reservoir (spec
-# 11):
-# then it leads to a key of less than nothing missing, which stands for the one of nothing missing.
-# `canonical` replaces such keys, and `with_aliases` gives them what is known of the one they
-# stand for.
-
-
-class AllTimes(NamedTuple):
-    """All times as one: states, rows, outcomes and keys are numbered through, time after time."""
-
-    layer: Layer  # without costs
-    cost: Ints  # (K, M) in units
-    rows: Ints  # (H+1,) the first row of each time
-    time: TimeRules  # bounds are 0, and taken off what rows need
-
-    @property
-    def ends(self) -> int:
-        """The first row after which nothing follows."""
-        return int(self.rows[-2])
 
 
 @dataclass(frozen=True, eq=False)
 class PairKeys:
-    """How pairs become keys: totals that keep the budgets lie in `low` to `low + size - 1`."""
+    """How pairs become keys, for the compiled loops.
+
+        key = sum over m < M-1 of stride_m (c_m - low_m) + line * state + (c_{M-1} - low_{M-1})
+
+    Totals that keep the budgets lie in `low` to `low + size - 1`, and `line` is the last size. So
+    keys of one line differ in what was spent of the last constraint only, all states have their
+    lines next to each other, and pairs of near totals have near keys, whatever their states: an
+    outcome moves a key by little, and from all of the pairs between two keys play leads to pairs
+    between two others.
+    """
 
     game: MarkovGame
     units: ExactUnits
@@ -182,93 +171,89 @@ class PairKeys:
 
     @staticmethod
     def of(game: MarkovGame, units: ExactUnits, unrolled: Unrolled | None = None) -> PairKeys:
-        """Find the range of totals.
-
-        A game is unrolled if its pairs do not fit into 64 bits, or too many keys can stand for one.
-        """
+        """Find the range of totals; a game whose pairs do not fit into 64 bits is unrolled."""
         if units.small:
             ceilings, costs = Ceilings(game, units), _charges_cut(units)
             ranges = _ranges(game, units, costs, ceilings)
             low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
-            below = [-low[m] if m in units.stored and low[m] < 0 else 0 for m in range(len(low))]
-            with_aliases = len(game.states) * math.prod(n + 1 if n else own for n, own in zip(below, size, strict=True))
-            few = not any(below) or with_aliases < LIMITS.aliases
-            if few and len(game.states) * math.prod(size) < BELOW:
+            if len(game.states) * math.prod(size) < BELOW:
                 arrays = (np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
                 return PairKeys(game, units, *arrays, ceilings, costs, unrolled)
         listed = unroll(game, units)
         return PairKeys.of(listed.game, ExactUnits(listed.game), listed)
 
     @cached_property
-    def span(self) -> int:
-        """Number of keys of one state."""
-        return math.prod(self.size.tolist())
+    def line(self) -> int:
+        """Keys of a line: all that may have been spent of the last constraint."""
+        return int(self.size[-1]) if len(self.size) else 1
+
+    @cached_property
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.game.states)
+
+    @cached_property
+    def stride(self) -> Ints:
+        """How far a unit of each constraint moves a key, (M,)."""
+        sizes, stride = self.size.tolist(), [1] * len(self.size)
+        for m in reversed(range(len(sizes) - 1)):
+            stride[m] = self.states * self.line if m == len(sizes) - 2 else stride[m + 1] * sizes[m + 1]
+        return np.array(stride, dtype=np.int64)
 
     @cached_property
     def keys(self) -> int:
-        """Number of keys of all states."""
-        return len(self.game.states) * self.span
+        """Number of keys."""
+        return self.states * math.prod(self.size.tolist())
 
     @cached_property
     def start(self) -> Ints:
-        """The initial pairs."""
+        """The initial pairs, in the order of the game."""
         states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
-        return states * self.span + self._steps(self.units.start[None, :] - self.low)
+        return states * self.line + (self.units.start - self.low) @ self.stride
 
     @cached_property
-    def aliased(self) -> list[tuple[int, int, int]]:
-        """Of each reservoir that may overflow: how far apart its keys are, how many, and how many
-        of less than nothing missing.
+    def beyond_full(self) -> int:
+        """How many keys at the beginning of a line stand for the next: a reservoir more than full."""
+        stored = len(self.low) > 0 and len(self.low) - 1 in self.units.stored
+        return max(-int(self.low[-1]), 0) if stored else 0
+
+    def fold(self, marks: Bytes, after: Any) -> None:
+        """Mark, in place of keys that stand for full reservoirs, those that are full.
+
+        `marks` are by position (`subgames.Positions`). Windows lead to such keys where an outcome
+        fills the last reservoir beyond full; of other reservoirs they do not (`pair_kernels`).
         """
-        low, size = self.low.tolist(), self.size.tolist()
-        return [(math.prod(size[m + 1 :]), size[m], -low[m]) for m in self.units.stored.tolist() if low[m] < 0]
+        if self.beyond_full and after.index is None:
+            lines = marks[: after.count].reshape(-1, self.line)
+            lines[:, self.beyond_full] |= lines[:, : self.beyond_full].any(axis=1)
+            lines[:, : self.beyond_full] = 0
 
-    @cached_property
-    def alias_reach(self) -> int:
-        """How far the key that a key stands for can be above it, at most."""
-        return sum(apart * below for apart, _, below in self.aliased)
-
-    def canonical(self, keys: Ints) -> Ints:
-        """Return the keys that these stand for, in order; they themselves if they are canonical."""
-        for apart, size, below in self.aliased:
-            keys = keys + apart * np.maximum(below - keys // apart % size, 0)
-        return np.unique(keys) if self.aliased else keys
-
-    def with_aliases(self, keys: Ints) -> tuple[Ints, Ints | None]:
-        """Return these keys with all that stand for one of them, and the number of that one.
-
-        None where each stands for itself only.
-        """
-        if not self.aliased:
-            return keys, None
-        number = np.arange(len(keys))
-        for apart, size, below in self.aliased:
-            full = np.flatnonzero(keys // apart % size == below)
-            more = keys[full, None] - apart * np.arange(1, below + 1)
-            keys = np.concatenate([keys, more.reshape(-1)])
-            number = np.concatenate([number, np.repeat(number[full], below)])
-        return keys, number
+    def unfold(self, known: NDArray[Any], after: Any) -> None:
+        """Write to keys that stand for full reservoirs what is known of those that are full."""
+        if self.beyond_full and after.index is None:
+            lines = known[..., : after.count].reshape(*known.shape[:-1], -1, self.line)
+            lines[..., : self.beyond_full] = lines[..., self.beyond_full, None]
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
         from acegames.verifier.pair_kernels import unpack
 
         state, spent = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), len(self.low)), dtype=np.int64)
-        unpack(keys, self.low, self.size, state, spent)
+        unpack(keys, self.states, self.time(t), state, spent)
         if self.unrolled is None:
             return state, spent
         return self.unrolled.state[t][state], self.unrolled.spent[t][state]
 
-    def pair(self, t: int, keys: Ints, p: int) -> tuple[int, Spent]:
-        """Return one of these pairs."""
-        state, spent = self.unpack(t, keys[p : p + 1])
+    def pair(self, t: int, key: int) -> tuple[int, Spent]:
+        """Return the pair of one key."""
+        state, spent = self.unpack(t, np.array([key]))
         return int(state[0]), tuple(spent[0].tolist())
 
     def shift(self, t: int, keys: Ints) -> Ints | None:
         """Return how far the rows of each pair are from those of the game as it was given, (P,)."""
         if self.unrolled is None:
             return None
-        first = self.game.layer(t).row_ptr[keys // self.span]
+        first = self.game.layer(t).row_ptr[keys // self.line % self.states]
         return first - self.unrolled.row[t][first]
 
     def time(self, t: int) -> TimeRules:
@@ -276,7 +261,7 @@ class PairKeys:
         rules = self._times.get(t)
         if rules is None:
             rules = self._time(t)
-            if len(rules.worst) * self.game.horizon <= LIMITS.kept_rows:
+            if len(rules.ceiling) * self.game.horizon <= LIMITS.kept_rows:
                 self._times[t] = rules
         return rules
 
@@ -285,167 +270,52 @@ class PairKeys:
         return {}
 
     def _time(self, t: int) -> TimeRules:
-        bound, last = self.units.bounds[t], t == self.game.horizon - 1
-        rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
-        return TimeRules(*rules, np.int64(self.span), self.low, self.size, last)
-
-    def row_ptr(self, t: int) -> Ints:
-        """Return where the rows of each state begin at time t, (S+1,)."""
-        return self._rules[self.game.layer_at[t]][0]
-
-    def jumps(self, layer: int) -> Ints:
-        """Return how far each outcome of a layer moves a key, (K,)."""
-        return self._rules[layer][2]
+        at, last = self.game.layer_at[t], t == self.game.horizon - 1
+        row_ptr, out_ptr, _ = self.units.steps[at]
+        layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
+        return TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
 
     @cached_property
-    def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
-        """row_ptr, out_ptr and jump of each distinct layer."""
-        return [
-            (row_ptr, out_ptr, next_state * np.int64(self.span) + self._steps(cost))
-            for (row_ptr, out_ptr, next_state), cost in zip(self.units.steps, self.costs, strict=True)
-        ]
+    def _jumps(self) -> list[Ints]:
+        """How far each outcome of each distinct layer moves a key, (K,)."""
+        jumps = []
+        for (row_ptr, out_ptr, next_state), cost in zip(self.units.steps, self.costs, strict=True):
+            state = np.repeat(owners(row_ptr), np.diff(out_ptr))
+            jumps.append((next_state - state) * self.line + cost @ self.stride)
+        return jumps
+
+    def furthest(self, t: int) -> int:
+        """Return how far an outcome of time t moves a key at most, where no reservoir is more than full."""
+        at = self.game.layer_at[t]
+        filled = np.minimum(self.costs[at], 0)[:, self.units.stored] @ self.stride[self.units.stored]
+        return int((self._jumps[at] - filled).max())
 
     @cached_property
-    def joined(self) -> AllTimes | None:
-        """All times as one; None where that would be large."""
-        layers, times = [self.game.layer(t) for t in range(self.game.horizon)], range(self.game.horizon)
-        rows, outs = (offsets(np.array([len(getattr(x, name)) for x in layers])) for name in ("reward", "prob"))
-        large = self.keys * len(layers) > LIMITS.joined_keys or rows[-1] > LIMITS.joined_rows
-        if large or self.aliased or self.unrolled is not None:
-            return None
-        layer = Layer(
-            np.concatenate([*(x.row_ptr[:-1] + r for x, r in zip(layers, rows, strict=False)), rows[-1:]]),
-            np.concatenate([x.action for x in layers]),
-            np.concatenate([x.reward for x in layers]),
-            np.concatenate([*(x.out_ptr[:-1] + k for x, k in zip(layers, outs, strict=False)), outs[-1:]]),
-            np.concatenate([x.prob for x in layers]),
-            np.concatenate([x.next_state for x in layers]),
-            np.zeros((0, 0), dtype=np.int64),
+    def widest(self) -> tuple[int, int]:
+        """The most rows of a state, and the most outcomes of a row."""
+        rows, outcomes = (
+            max(int(np.diff(getattr(layer, ptr)).max()) for layer in self.game.layers) for ptr in ("row_ptr", "out_ptr")
         )
-        time = TimeRules(
-            layer.row_ptr,
-            layer.out_ptr,
-            np.concatenate([self._rules[self.game.layer_at[t]][2] + (t + 1) * self.keys for t in times]),
-            np.concatenate([-self.ceilings.rows(t) for t in times]),
-            np.zeros_like(self.low),
-            np.int64(self.span),
-            self.low,
-            self.size,
-            False,
-        )
-        return AllTimes(layer, np.concatenate([self.costs[at] for at in self.game.layer_at]), rows, time)
+        return rows, outcomes
 
-    def slots(self) -> KeyTable:
-        """Return an empty table with a slot for every key of all times."""
-        number = np.full(self.keys * self.game.horizon, -1, dtype=np.int32)
-        return KeyTable(np.full(0, -1, dtype=np.int64), number, np.int64(0))
-
-    def targets(self) -> Ints:
-        """Return room for where the outcomes of one row lead."""
-        return padded_zeros(self._widest)
+    def workspace(self, lanes: int) -> Workspace:
+        """Return room for one window of so many lanes, that of this thread."""
+        own = get_ident(), lanes
+        if own not in self._workspaces:
+            (rows, outcomes), n, m = self.widest, len(self.game.players), len(self.size)
+            lengths = {"M": m, "N": n, "5N": 5 * n, "M+R": m + len(self.units.stored), "lanes": lanes, "outcomes": outcomes}
+            lengths |= {"rows": max(rows, 2), "cursors": max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0}
+            actions = max(map(len, self.game.actions))
+            self._workspaces[own] = allocate(Workspace, lengths | {"actions": actions, "actions+1": actions + 1}, padded)
+        return self._workspaces[own]
 
     @cached_property
-    def _widest(self) -> int:
-        return max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers)
-
-    @cached_property
-    def rows(self) -> int:
-        """The most rows of a state."""
-        return max(int(np.diff(layer.row_ptr).max()) for layer in self.game.layers)
-
-    def by_line(self, pairs: int) -> bool:
-        """Return whether so many pairs of one time are dense enough for `window_kernels`."""
-        return self.dense(pairs, self.keys)
-
-    def dense(self, pairs: int, keys: int) -> bool:
-        """Return whether that many pairs are, among so many keys."""
-        long = len(self.size) > 0 and int(self.size[-1]) >= LIMITS.long_line
-        return long and keys <= max(min(LIMITS.keys_per_pair, LIMITS.dense) * pairs, LIMITS.few_keys)
-
-    def marks(self, keys: Ints | None = None) -> Bytes:
-        """Return a byte for every key, and room for a window behind: 1 for these keys, else 0.
-
-        Keys that stand for one of these have 1, too.
-        """
-        from acegames.verifier.window_kernels import LANES
-
-        marks = np.zeros(self.keys + LANES, dtype=np.uint8)
-        if keys is not None:
-            marks[self.with_aliases(keys)[0]] = 1
-        return marks
-
-    def lanes(self) -> WindowScratch:
-        """Return room for one window of `window_kernels`, that of this thread."""
-        me = get_ident()
-        if me not in self._rooms:
-            self._rooms[me] = self._lanes()
-        return self._rooms[me]
-
-    @cached_property
-    def _rooms(self) -> dict[int, WindowScratch]:
+    def _workspaces(self) -> dict[tuple[int, int], Workspace]:
         return {}
 
-    def _lanes(self) -> WindowScratch:
-        from acegames.verifier.window_kernels import LANES
-
-        n, most = len(self.game.players), max(map(len, self.game.actions))
-        return WindowScratch(
-            np.zeros((self.rows, 5 * n, LANES)),
-            padded_zeros(self.rows, dtype=np.uint8),
-            padded_zeros(max(2, self.rows), LANES, dtype=np.uint8),
-            padded_zeros(LANES),
-            padded_zeros(len(self.size)),
-            padded_zeros(n, LANES, dtype=np.float64),
-            padded_zeros(4 * LANES, dtype=np.float64),
-            padded_zeros(1, most + 1, 2, dtype=np.float64),
-            padded_zeros(most),
-            np.zeros((self.rows, len(self.size) + len(self.units.stored), LANES), dtype=np.int64),
-        )
-
-    def order_by_line(self, keys: Ints, pairs: Ints) -> Ints:
-        """Return the order in which `window_kernels` go through the pairs of these numbers."""
-        from acegames.verifier.window_kernels import order_by_line
-
-        if len(self.size) < 2:
-            return np.arange(len(pairs))
-        order, length = np.empty(len(pairs), dtype=np.int64), int(self.size[-1])
-        if self.span // length > LIMITS.lines_per_pair * len(pairs):  # of a block, which has few of them
-            return np.argsort(keys[pairs] % self.span // length, kind="stable")
-        order_by_line(keys, pairs, self.span, length, np.zeros(self.span // length + 1, dtype=np.int64), order)
-        return order
-
-    def _steps(self, amounts: Ints) -> Ints:
-        """Return how far amounts (K, M) move a key."""
-        steps = np.zeros(len(amounts), dtype=np.int64)
-        for m in range(len(self.size)):
-            steps = steps * self.size[m] + amounts[:, m]
-        return steps
-
-    def hashed(self, expected: int) -> bool:
-        """Return whether a table with room for so many keys is hashed."""
-        return self.keys > LIMITS.dense * max(expected, 64)
-
-    def table(self, expected: int) -> KeyTable:
-        """Return an empty table with room for so many keys."""
-        if not self.hashed(expected):
-            return KeyTable(np.full(0, -1, dtype=np.int64), np.full(self.keys, -1, dtype=np.int32), np.int64(0))
-        bits = max(2 * expected, 2).bit_length()
-        slots = np.full(1 << bits, -1, dtype=np.int64)
-        return KeyTable(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))
-
-    def filled(self, keys: Ints, numbers: Ints | None = None) -> KeyTable:
-        """Return a table of these keys, each once, with these numbers, or else in order.
-
-        Keys that stand for one of these have its number.
-        """
-        from acegames.verifier.pair_kernels import fill
-
-        every, which = self.with_aliases(keys)
-        table = self.table(len(every))
-        if numbers is None:
-            numbers = np.arange(len(keys))
-        fill(every, numbers if which is None else numbers[which], table)
-        return table
+    def windows(self, pairs: int, keys: int) -> bool:
+        """Return whether so many pairs among so many keys are dense enough for windows."""
+        return self.line >= LIMITS.long_line and keys <= max(LIMITS.keys_per_pair * pairs, LIMITS.few_keys)
 
 
 def _charges_cut(units: ExactUnits) -> list[Ints]:
@@ -459,7 +329,10 @@ def _charges_cut(units: ExactUnits) -> list[Ints]:
 
 
 def _ranges(game: MarkovGame, units: ExactUnits, costs: list[Ints], ceilings: Ceilings) -> list[tuple[int, int]]:
-    """Return the least and the largest totals while the budgets were, and can be, kept."""
+    """Return the least and the largest totals while the budgets were, and can be, kept.
+
+    The last constraint has room for totals of which a window has lanes: a reservoir more than full.
+    """
     spread = [(cost.min(axis=0).tolist(), cost.max(axis=0).tolist()) for cost in costs]
     bounds = np.minimum(units.bounds, ceilings.at[1:].max(axis=1)).tolist()
     ranges = []
@@ -469,22 +342,20 @@ def _ranges(game: MarkovGame, units: ExactUnits, costs: list[Ints], ceilings: Ce
         for at, bound in zip(game.layer_at, bounds, strict=True):
             down, up = spread[at]
             least, most = least + down[m], most + up[m]
-            lowest = min(lowest, least)  # also where that is canonical
+            lowest = min(lowest, least)
             least = max(least, 0) if stored else least
             most = max(least, min(most, bound[m]))
             highest = max(highest, most)
-        ranges.append((lowest, highest))
+        ranges.append((0 if stored and m + 1 < len(units.start) else lowest, highest))
     return ranges
 
 
 # -- games whose pairs do not fit -----------------------------------------------------------------
 # A game whose pairs cannot be numbered well, made one whose states are its pairs.
 #
-# Each pair (state, spent) that play can reach while every budget is kept is a state, with the
-# rows of
-# its old state. A row that breaks a budget costs 1, and nothing may be spent. So it can be judged
-# as
-# any other game, and `state`, `spent` and `row` lead back.
+# Each pair (state, spent) that play can reach while every budget is kept is a state, with the rows
+# of its old state. A row that breaks a budget costs 1, and nothing may be spent. So it can be
+# judged as any other game, and `state`, `spent` and `row` lead back.
 
 
 @dataclass(frozen=True, eq=False)

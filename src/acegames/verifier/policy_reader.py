@@ -1,10 +1,15 @@
 """Ask the policy, and check that each answer is a distribution over legal joint actions.
 
-Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order
-is halved until the pairs at fault are found, and these are asked singly, so that answers and
-sentences do not depend on what is asked together. Some pairs of each time are asked singly too, for
-comparison. Under Nash the players must draw independently: every joint action is as probable as the
-players' own probabilities say.
+Pairs are asked in bulk where the policy can answer so:
+
+    rows(t, state (Q,), total (Q, M)) -> ptr (Q+1,), row (E,), probability (E,)
+
+with states by index, totals in whole `tracker.units` and joint actions as rows of the game's layer,
+else one by one (`distribution`). It must say what `distribution` says: some pairs of each time are
+asked both ways. A pair for which `rows` has no proper answer is asked by `distribution`; where
+`rows` fails altogether, it is first asked for each pair alone. So answers and sentences do not
+depend on what is asked together. Under Nash the players must draw independently: every joint action
+is as probable as the players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -22,14 +28,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.basics import LIMITS, Floats, Ints, offsets, owners
-from acegames.verifier.pair_keys import ExactUnits, Number, PairKeys, Spent
-from acegames.verifier.policy_tables import BulkLookup, PolicyTables
-
-_CONTRADICTED = "`lookup` does not say what its `distribution` says"
-
-Entries = tuple[Ints, Ints, Floats]
-"""Pointers, rows and probabilities, as in `PolicyAnswers`."""
+from acegames.verifier.basics import BELOW, LIMITS, Bools, Floats, Ints, offsets, owners, spans
+from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 
 
 class PairAnswer(NamedTuple):
@@ -58,17 +58,18 @@ class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
     def __init__(
-        self, game: MarkovGame, policy: Any, units: ExactUnits, *, rounded: bool = False, product: bool = False
+        self, game: MarkovGame, policy: Any, units: ExactUnits, digest: str, *, rounded: bool = False, product: bool = False
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
         # the first pair and a sentence where players who must draw independently do not
         self.correlation: tuple[Any, str] | None = None
-        # of the last time the first pair, and a sentence, where `lookup` contradicts `distribution`
+        # of the last time the first pair, and a sentence, where `rows` contradicts `distribution`
         self.disagreement: tuple[Any, str] | None = None
-        self._lock, self._rng = threading.Lock(), np.random.default_rng(0)
+        self._lock = threading.Lock()
         self._answers: dict[tuple[int, int, Spent], PairAnswer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
-        self._bulk = BulkLookup.of(game, policy, units)
+        self.lacking = _lacking(policy, units, digest)  # why it is not asked in bulk, in words
+        self._ratios = _ratios(policy, units) if self.lacking is None else []
 
     def ask(self, t: int, state: int, spent: Spent) -> PairAnswer:
         """Return the policy's checked answer; never raises."""
@@ -84,72 +85,32 @@ class Reader:
         return answer
 
     @property
-    def thread_safe(self) -> bool:
-        """Whether several threads may ask at once."""
-        return self._bulk is not None and self._bulk.thread_safe
+    def alone(self) -> str | None:
+        """Why only one may ask the policy at a time, in words; None where several threads may."""
+        if self.lacking is not None:
+            return f"the policy, of class {type(self.policy).__name__}, {self.lacking}"
+        owner = _owner(self.policy)
+        if vars(owner).get("thread_safe") is not True:
+            return f"the class {owner.__name__}, which has the policy's distribution and rows, does not say thread_safe = True"
+        try:
+            safe = self.policy.thread_safe is True
+        except Exception:  # a judge must not fall over what it judges
+            safe = False
+        return None if safe else f"the policy, of class {type(self.policy).__name__}, has another thread_safe than True"
 
-    def declared(self) -> list[Ints] | None:
-        """Return up to where the policy says that it answers alike, (S, M) at each time."""
-        return None if self._bulk is None else self._bulk.declared()
+    def drawn(self, t: int, pairs: int) -> Ints:
+        """Draw pairs, by number, at which `rows` is compared with `distribution`, of so many."""
+        count = max(1, LIMITS.compared // self.game.horizon) * -(-pairs // LIMITS.compared_of)
+        return np.unique(np.random.default_rng(t).integers(max(pairs, 1), size=count))
 
-    def in_bulk(self, t: int, state: Ints, spent: Ints) -> Entries | None:
-        """Return pointers, rows and probabilities; None where they cannot be had at once."""
-        return None if self._bulk is None else self._bulk.read(t, state, spent)
-
-    def stored(self, t: int, packed: PairKeys) -> PolicyTables | None:
-        """Return the policy's tables of one time; None where it shows none, or not of this game."""
-        if self._bulk is None or self.product or packed.unrolled is not None:
-            return None
-        return PolicyTables.of(packed, self.policy, t, self._bulk.numbering(t))
-
-    def confirmed(self, t: int, entries: Entries, state: Ints, spent: Ints) -> bool:
-        """Compare what was read from tables with what `lookup` and `distribution` say.
-
-        Return whether `lookup` has answers.
-        """
-        said, answers = self.in_bulk(t, state, spent), PolicyAnswers(*entries, {})
-        if said is None:
-            return False
-        for p in range(len(state)):
-            if not _same_answer(PolicyAnswers(*said, {}), answers, p):
-                self._note(t, int(state[p]), tuple(spent[p].tolist()), "`answers` do not say what its `lookup` says")
-        self._compare(t, state, spent, answers, np.arange(len(state)))
-        return True
-
-    def compare(self, t: int, state: Ints, spent: Ints) -> None:
-        """Compare `lookup` with `distribution` at these pairs, where it has answers."""
-        said = self.in_bulk(t, state, spent) if len(state) else None
-        if said is not None:
-            self._compare(t, state, spent, PolicyAnswers(*said, {}), np.arange(len(state)))
-
-    def some(self, pairs: int) -> Ints:
-        """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        return self._rng.integers(pairs, size=max(1, LIMITS.compared // self.game.horizon))
-
-    def drawn(self, t: int, keys: Ints, pairs: int) -> Ints:
-        """Draw pairs to compare among those of these keys, some of a time that has so many.
-
-        What is drawn does not depend on which others are given.
-        """
-        from acegames.verifier.pair_kernels import draw
-
-        numbers = np.empty(len(keys), dtype=np.int64)
-        return numbers[: draw(keys, t, self.limit(pairs), numbers)].copy()
-
-    def limit(self, pairs: int) -> int:
-        """Return how many of 2**32 keys are drawn at a time that has so many pairs."""
-        return min(
-            2**32 * max(1, LIMITS.compared // self.game.horizon) // min(max(pairs, 1), LIMITS.compared_of), 2**32
-        )
-
-    def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> PolicyAnswers:
+    def read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> PolicyAnswers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
 
-        At pairs of these numbers, or else at some, `lookup` is compared with `distribution`.
+        At pairs of these numbers `rows` is compared with `distribution`.
         """
-        if compared is None:
-            compared = self.some(len(state)) if len(state) else np.zeros(0, dtype=np.int64)
-        answers = self._read(t, state, spent, compared)
+        answers = self._read(t, state, spent)
+        for p in compared.tolist() if self.lacking is None else []:
+            self._compare(t, int(state[p]), tuple(spent[p].tolist()), answers, p)
 
         def pair_of(p: int) -> tuple[int, Spent]:
             return int(state[p]), tuple(spent[p].tolist())
@@ -166,41 +127,45 @@ class Reader:
                 self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> PolicyAnswers:
-        entries = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
-        if entries is not None:
-            answers = PolicyAnswers(*entries, {})
-            self._compare(t, state[compared], spent[compared], answers, compared)
-            return answers
-        if self._bulk is not None and len(state) > LIMITS.singly:
-            half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
-            one = self._read(t, state[:half], spent[:half], compared[compared < half])
-            return _joined([one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half)])
-        if self._bulk is None or not len(state):
+    def _read(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
+        if self.lacking is not None or not len(state):
             return self._read_singly(t, state, spent)
-        return self._read_each(t, state, spent)
+        answers, fine = self._bulk(t, state, spent)
+        if answers is None and len(state) > 1:  # so that answers do not depend on what else is asked
+            noted = self.disagreement
+            alone = joined_answers([self._read(t, state[p : p + 1], spent[p : p + 1]) for p in range(len(state))])
+            if not alone.faults and self.disagreement is noted:  # it fails only together
+                self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby=" or beside it")
+            return alone
+        wrong = np.flatnonzero(~fine)
+        if answers is not None and not len(wrong):
+            return answers
+        singly = self._read_singly(t, state[wrong], spent[wrong])
+        for p in sorted(set(range(len(wrong))) - set(singly.faults)):
+            self._note(t, int(state[wrong[p]]), tuple(spent[wrong[p]].tolist()))
+        return singly if answers is None else _with_replaced(answers, wrong, singly)
 
-    def _read_each(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
-        """Return what `lookup` says of each pair alone or, where it has no answer, `distribution`.
+    def _bulk(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers | None, Bools]:
+        """Return what `rows` says, None where that is nothing proper, and where it is an answer."""
+        from acegames.verifier.pair_kernels import check_answers
 
-        So answers do not depend on what else is asked.
-        """
-        assert self._bulk is not None
-        parts, failing = [], False
-        for p in range(len(state)):
-            mine = state[p : p + 1], spent[p : p + 1]
-            entries = self._bulk.read(t, *mine)
-            if entries is None:
-                failing = True
-                answers = self._read_singly(t, *mine)
-                if not answers.faults:
-                    self._note(t, int(state[p]), tuple(spent[p].tolist()))
-                parts.append(answers)
-            else:
-                parts.append(PolicyAnswers(*entries, {}))
-        if not failing:  # only together
-            self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
-        return _joined(parts)
+        total, nothing = _in_units(spent, self._ratios), (None, np.zeros(len(state), dtype=bool))
+        if total is None:
+            return nothing
+        try:  # the policy may write into what it is given
+            ptr, row, prob = (np.asarray(x) for x in self.policy.rows(t, state.copy(), total.copy()))
+        except Exception:
+            return nothing
+        if not _well_formed(ptr, row, prob, len(state)):
+            return nothing
+        ptr, row = (np.ascontiguousarray(x, dtype=np.int64) for x in (ptr, row))
+        prob = np.ascontiguousarray(prob, dtype=np.float64)
+        if not prob.all():  # what is not played may be said, too
+            played = prob != 0
+            ptr, row, prob = offsets(played)[ptr], row[played], prob[played]
+        chance, fine = np.empty(len(prob)), np.empty(len(state), dtype=np.uint8)
+        check_answers(state, self.game.layer(t).row_ptr, ptr, row, prob, chance, fine)
+        return PolicyAnswers(ptr, row, chance, {}), fine.view(bool)
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
         count: list[int] = []
@@ -217,25 +182,23 @@ class Reader:
         ptr = offsets(np.array(count, dtype=np.int64))
         return PolicyAnswers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
-    def _compare(self, t: int, state: Ints, spent: Ints, answers: PolicyAnswers, compared: Ints) -> None:
-        """Ask again, singly, at a few pairs of these numbers."""
-        several = zip(compared.tolist(), state.tolist(), map(tuple, spent.tolist()), strict=True)
-        for p, at, total in dict.fromkeys(several):
-            single = self.ask(t, at, total)
-            begin, end = answers.ptr[p : p + 2].tolist()
-            rows, probs = answers.row[begin:end].tolist(), answers.prob[begin:end].tolist()
-            if single == (tuple(rows), tuple(probs), None):
-                continue
-            bulk = dict(zip(rows, probs, strict=True))
-            same_support = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
-            if not same_support or any(
-                abs(bulk[r] - q) > PROBABILITY_RENORMALISE for r, q in zip(single.rows, single.probs, strict=True)
-            ):
-                self._note(t, at, total)
+    def _compare(self, t: int, state: int, spent: Spent, answers: PolicyAnswers, p: int) -> None:
+        """Ask again, singly, at one pair."""
+        single = self.ask(t, state, spent)
+        begin, end = answers.ptr[p : p + 2].tolist()
+        rows, probs = answers.row[begin:end].tolist(), answers.prob[begin:end].tolist()
+        if single.rows == tuple(rows) and single.probs == tuple(probs):
+            return
+        bulk = dict(zip(rows, probs, strict=True))
+        same_support = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
+        if not same_support or any(
+            abs(bulk[r] - q) > PROBABILITY_RENORMALISE for r, q in zip(single.rows, single.probs, strict=True)
+        ):
+            self._note(t, state, spent)
 
-    def _note(self, t: int, state: int, spent: Spent, what: str = _CONTRADICTED, nearby: str = "") -> None:
-        where = " ".join([self.place(t, state, spent), nearby]).strip()
-        noted = (-t, state, spent), f"At {where}: the policy's {what}."
+    def _note(self, t: int, state: int, spent: Spent, nearby: str = "") -> None:
+        where = self.place(t, state, spent) + nearby
+        noted = (-t, state, spent), f"At {where}: the policy's `rows` does not say what its `distribution` says."
         with self._lock:
             self.disagreement = min(self.disagreement or noted, noted)
 
@@ -297,13 +260,17 @@ class Reader:
         return PairAnswer(tuple(rows), tuple(p / total for p in probs))
 
 
-def _same_answer(one: PolicyAnswers, two: PolicyAnswers, p: int) -> bool:
-    """Return whether a pair has the very same answer in both."""
-    mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[p : p + 2])
-    return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
+def _with_replaced(answers: PolicyAnswers, wrong: Ints, instead: PolicyAnswers) -> PolicyAnswers:
+    """Return the answers with those of these pairs replaced."""
+    both = joined_answers([answers, instead])
+    which = np.arange(len(answers.ptr) - 1)
+    which[wrong] = len(which) + np.arange(len(wrong))
+    entry = spans(both.ptr[which], both.ptr[which + 1])
+    faults = {int(wrong[p]): fault for p, fault in instead.faults.items()}
+    return PolicyAnswers(offsets(np.diff(both.ptr)[which]), both.row[entry], both.prob[entry], faults)
 
 
-def _joined(parts: list[PolicyAnswers]) -> PolicyAnswers:
+def joined_answers(parts: list[PolicyAnswers]) -> PolicyAnswers:
     """Return the answers of all parts, one after the other."""
     first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
     return PolicyAnswers(
@@ -350,3 +317,72 @@ def _missing(played: NDArray[Any], prob: Floats) -> tuple[tuple[int, ...], float
     together = set(map(tuple, played.tolist()))
     gap = next(a for a in itertools.product(*(x.tolist() for x in own)) if a not in together)
     return gap, 0.0, math.prod(float(prob[played[:, i] == a].sum()) for i, a in enumerate(gap))
+
+
+# -- whether a policy can be asked in bulk --------------------------------------------------------
+
+
+def _lacking(policy: Any, units: ExactUnits, digest: str) -> str | None:
+    """Return why the `rows` of a policy are not used, in words; None where they are."""
+    if not units.small:
+        return "is for costs that do not fit into 64 bits"
+    own: dict[str, Callable[[], bool]] = {
+        "has no method rows": lambda: hasattr(type(policy), "rows"),
+        "does not have distribution and rows from the same class": lambda: _owner(policy) is not object,
+        "has no game_digest that is that of the game": lambda: policy.game_digest == digest,
+        "has no tracker.units, a number for each constraint": lambda: bool(_ratios(policy, units)) or not len(units.start),
+    }
+    for lacking, fine in own.items():
+        try:
+            if not fine():
+                return lacking
+        except Exception:  # a judge must not fall over what it judges: `distribution` is asked instead
+            return lacking
+    return None
+
+
+def _ratios(policy: Any, units: ExactUnits) -> list[Fraction]:
+    """Return units of the policy per unit of ours."""
+    theirs = [Fraction(u) for u in policy.tracker.units]
+    return [1 / (k * u) for k, u in zip(units.scale, theirs, strict=True)]
+
+
+def _in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
+    """Return amounts (P, M) in the policy's units; None when one is not whole, or too large."""
+    if all(ratio == 1 for ratio in ratios):
+        return spent
+    total = np.empty(spent.shape, dtype=np.int64)
+    for m, ratio in enumerate(ratios):
+        column, (up, down) = spent[:, m], ratio.as_integer_ratio()
+        if down >= BELOW or (up != 1 and int(np.abs(column).max(initial=0)) * up >= BELOW):
+            return None
+        total[:, m] = column * up // down
+        if not np.array_equal(total[:, m] * down, column * up):
+            return None
+    return total
+
+
+def _owner(policy: Any) -> type:
+    """Return the class that gives both methods, `object` if none does.
+
+    A `rows` of another class, or of the object itself, may say otherwise.
+    """
+    methods = {"distribution", "rows"}
+    if methods & set(getattr(policy, "__dict__", ())):
+        return object
+    owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)
+    return owner if methods <= set(vars(owner)) else object
+
+
+def _well_formed(ptr: NDArray[Any], row: NDArray[Any], prob: NDArray[Any], pairs: int) -> bool:
+    """Return whether these have the types and shapes of an answer."""
+    return bool(
+        (ptr.dtype.kind, prob.dtype.kind) == ("i", "f")
+        and row.dtype.kind in "iu"
+        and ptr.shape == (pairs + 1,)
+        and prob.ndim == 1
+        and row.shape == prob.shape
+        and ptr[0] == 0
+        and ptr[-1] == len(prob)
+        and (ptr[1:] >= ptr[:-1]).all()
+    )

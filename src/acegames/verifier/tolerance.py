@@ -17,15 +17,15 @@ probability it costs the player as much as the tolerance that it buys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
-from acegames.verifier.basics import ALONE, BlockThreads, Floats, Ints
-from acegames.verifier.pair_keys import ExactUnits, Spent
+from acegames.verifier.basics import Floats, Ints
+from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader
 
 Place = tuple[int, Any, tuple[Any, ...]]
@@ -54,11 +54,29 @@ class Gain(NamedTuple):
         return beyond / self.stake if 0 < self.stake < np.inf else np.inf * beyond
 
 
+class Extremes(NamedTuple):
+    """The pairs, of some of one time, at which gains are largest."""
+
+    keys: Ints  # (C,)
+    values: Annotated[Floats, "6N C"]  # of these, as in `LayerValues`
+    off: Floats  # (N,) the most that rounding can have changed a gain by, at any of the pairs
+
+    @staticmethod
+    def of(packed: PairKeys, keys: Ints, values: Floats, part: slice, *, start: bool) -> Extremes:
+        """Find them among a part of some pairs; at the start also where least is accepted."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            largest, share, off = _extremes(packed, keys, values, part)
+            n = len(off) if start else 0
+            least = [part.start + _least_accepted(values[i::n, part]) for i in range(n)]
+        some = np.unique([*largest, *share[share >= 0], *least])
+        return Extremes(keys[some], values.take(some, axis=1), off)
+
+
 class Gains:
     """The gains of each player that are largest, and largest as a share of the stake.
 
-    Each time has its own, put together from the last back: of equal ones the earliest in time
-    counts, there the first pair.
+    Times are taken in from the last back: of equal gains the earliest in time counts, there that of
+    the first pair.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -68,47 +86,31 @@ class Gains:
         self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
         self.off: Floats = np.zeros(n)  # the largest
 
-    def add(
-        self,
-        values: Floats,
-        pair: Callable[[int], tuple[int, int, Spent]],
-        *,
-        start: bool,
-        threads: BlockThreads = ALONE,
-    ) -> None:
-        """Take in numbers (P, 6N) of pairs, as in `Known`; `pair(p)`: (t, state, spent).
-
-        They are those of the start, or none of them is.
-        """
+    def add(self, packed: PairKeys, t: int, parts: Sequence[Extremes]) -> None:
+        """Take in a time, from the extremes of its parts."""
+        keys = np.concatenate([part.keys for part in parts])
+        values = np.concatenate([part.values for part in parts], axis=1)
+        self.off = np.maximum.reduce([self.off, *(part.off for part in parts)])
         n = len(self.largest)
-        largest, share, self.off = _extremes(values, n, threads)
-        for i in range(n):
 
-            def gain_at(p: int, i: int = i) -> Gain:
-                v, w, v_off, w_off, high, low = (float(x) for x in values[p, i::n])
-                return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(*pair(p)))
+        def gain_at(i: int, p: int) -> Gain:
+            v, w, v_off, w_off, high, low = (float(x) for x in values[i::n, p])
+            place = self.reader.user(t, *packed.pair(t, int(keys[p])))
+            return Gain(w - v, max(0.0, high - low), v_off + w_off, place)
 
-            p = int(largest[i])
-            if not values[p, n + i] - values[p, i] <= 0:
-                self.largest[i] = gain_at(p)
-            if share[i] >= 0:
-                self.share[i] = gain_at(int(share[i]))
-            if start:
-                self.start[i] = gain_at(_least_accepted(values[:, i::n]))._replace(gain=0.0)
-
-    def put_before(self, other: Gains) -> None:
-        """Take in those of earlier pairs, or of pairs before in order."""
-        self.off = np.maximum(self.off, other.off)
-        for i in range(len(self.largest)):
-            mine, its = self.largest[i], other.largest[i]
-            if its.place is not None and not (np.isnan(mine.gain) or its.gain < mine.gain):
-                self.largest[i] = its
-            mine, its = self.share[i], other.share[i]
-            if its.place is not None and not (np.isnan(mine.share) or its.share < mine.share):
-                self.share[i] = its
-            mine, its = self.start[i], other.start[i]
-            if its.place is not None and (mine.place is None or its.accepted <= mine.accepted):
-                self.start[i] = its
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            largest, share, _ = _extremes(packed, keys, values, slice(0, len(keys)))
+            for i in range(n):
+                p, mine = int(largest[i]), self.largest[i]
+                gain = values[n + i, p] - values[i, p]
+                if not (gain <= 0 or np.isnan(mine.gain) or gain < mine.gain):
+                    self.largest[i] = gain_at(i, p)
+                if share[i] >= 0:
+                    its, mine = gain_at(i, int(share[i])), self.share[i]
+                    if not (np.isnan(mine.share) or its.share < mine.share):
+                        self.share[i] = its
+                if t == 0:
+                    self.start[i] = gain_at(i, _least_accepted(values[i::n]))._replace(gain=0.0)
 
     def settle(self) -> None:
         """Show what is accepted at the start where nothing is to be gained anywhere."""
@@ -117,38 +119,20 @@ class Gains:
                 self.largest[i] = start._replace(place=None)
 
 
-def first_extremes(values: Floats, n: int, *, start: bool) -> tuple[Ints, Floats]:
-    """Return the pairs that `Gains.add` would look at, in order; and the largest `off`, (N,)."""
-    largest, share, off = _extremes(values, n, ALONE)
-    pairs = [largest, share[share >= 0]]
-    if start:
-        pairs.append(np.array([_least_accepted(values[:, i::n]) for i in range(n)], dtype=np.int64))
-    return np.unique(np.concatenate(pairs)), off
-
-
 def _least_accepted(values: Floats) -> int:
-    """Return the first pair at which least is accepted, by the numbers of one player, (P, 6)."""
-    _, _, v_off, w_off, high, low = values.T
+    """Return the first pair at which least is accepted, by the numbers of one player, (6, P)."""
+    _, _, v_off, w_off, high, low = values
     return int(np.argmin(VERIFY * (high - low) + (v_off + w_off)))
 
 
-def _extremes(values: Floats, n: int, threads: BlockThreads) -> tuple[Ints, Ints, Floats]:
+def _extremes(packed: PairKeys, keys: Ints, values: Floats, part: slice) -> tuple[Ints, Ints, Floats]:
     """Return what `pair_kernels.extremes` finds, for each player."""
     from acegames.verifier.pair_kernels import extremes
 
-    def find(values: Floats) -> tuple[Ints, Ints, Floats]:
-        extreme = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-        extremes(values, *extreme)
-        return extreme
-
-    blocks = threads.shares(len(values))
-    extreme = threads.each(lambda block: find(values[block]), blocks)
-    if len(blocks) == 1:
-        return extreme[0]
-    some = [block.start + x[x >= 0] for block, parts in zip(blocks, extreme, strict=True) for x in parts[:2]]
-    first = np.unique(np.concatenate(some))
-    largest, share, _ = find(values[first])
-    return first[largest], np.where(share < 0, -1, first[share]), np.maximum.reduce([off for *_, off in extreme])
+    n = len(values) // 6
+    largest, share, off = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+    extremes(values, keys, packed.states, packed.line, part.start, part.stop, largest, share, off)
+    return largest, share, off
 
 
 def common_part(game: MarkovGame, units: ExactUnits, safe_rows: Sequence[Ints]) -> Floats:

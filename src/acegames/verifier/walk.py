@@ -136,7 +136,7 @@ class _PolicyWalk:
         layer, at = self.counted.game.layer(t), self.counted.game.layer_at[t]
         for begin in range(0, len(nodes.state), LIMITS.walked):
             state, spent, worst = (array[begin : begin + LIMITS.walked] for array in nodes)
-            answers = self.reader.read(t, state, spent)
+            answers = self.reader.read(t, state, spent, self.reader.drawn(t, len(state)))
             first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
             out, count = spans(first, end), end - first
             node = np.repeat(owners(answers.ptr), count)

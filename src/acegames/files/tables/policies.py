@@ -68,8 +68,8 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
     amounts = [_amounts(policy, m) for m in range(len(policy.constraints))]
     for t, space in enumerate(spaces):
         for state, total in _listed(policy, space, dims):
-            ptr, action, prob = policy.lookup(t, state, total)
-            pair = owners(ptr)
+            ptr, row, prob = policy.rows(t, state, total)
+            pair, action = owners(ptr), policy.layers[t].action[row]
             spent = [own(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
