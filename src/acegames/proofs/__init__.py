@@ -218,7 +218,7 @@ class _Situations(NamedTuple):
     def probabilities(self, progress: OnProgress | None) -> Iterator[Floats]:
         """Yield the probabilities of all joint actions, one time after another."""
         game, keys = self.solution.game, self.subgames.keys
-        reader = Reader(self.counted.game, self.solution.policy, self.units, rounded=not self.counted.exact)
+        reader = Reader(self.counted.game, self.solution.policy, self.units, game.digest, rounded=not self.counted.exact)
         reporter = ProgressReporter(progress, "writing the proof", game.horizon, sum(map(len, keys)))
         for t in range(game.horizon):
             yield _probabilities(game, t, *self.subgames.pairs(t), reader)
@@ -229,7 +229,7 @@ def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: R
     """Return probabilities of joint actions, situation by situation of a time, in order."""
     order = np.lexsort((*spent.T[::-1], state))
     state = state[order]
-    answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
+    answers, row_ptr = reader.read(t, state, spent[order], reader.drawn(t, len(state))), game.layer(t).row_ptr
     first, pair = offsets(np.diff(row_ptr)[state]), owners(answers.ptr)
     prob = np.zeros(int(first[-1]))
     prob[first[pair] + answers.row - row_ptr[state[pair]]] = answers.prob

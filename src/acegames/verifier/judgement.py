@@ -108,7 +108,7 @@ def evaluate(
     floors, here = judge.floors(), None
     for t in reversed(range(game.horizon)):
         answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
-        after = judge.after(keys[t + 1], here, len(keys[t]), threads)
+        after = judge.after(t, keys[t], keys[t + 1], here, threads)
         classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
         floors = None if classes is None else floors
         here = judge.judge(t, keys[t], answers, classes, after, base[t], threads)
@@ -154,9 +154,9 @@ class Judge:
 
         packed, clipped = self.packed, np.empty(len(keys), dtype=np.int64)
         clip(keys, packed.states, packed.time(t), floor, clipped)
-        around = Positions.between(packed, int(keys[0]), int(clipped.max()))
-        if packed.windows(len(keys), around.count):
-            clipped, count = clipped - around.first, around.count
+        low, high = int(keys[0]), int(clipped.max())
+        if packed.windows(len(keys), high - low):
+            clipped, count = clipped - low, high - low + 1
         else:
             clipped, count = np.unique(clipped, return_inverse=True)[1].reshape(-1), len(keys)
         first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
@@ -164,17 +164,23 @@ class Judge:
         found = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
         return None if found < 0 or answers.faults else (first[:found], owner)
 
-    def after(self, keys: Ints, here: Judgement | None, pairs: int, threads: BlockThreads) -> tuple[Positions, LayerValues]:
-        """Return what is known of the next time, by position, as so many pairs look at it."""
+    def after(
+        self, t: int, keys: Ints, following: Ints, there: Judgement | None, threads: BlockThreads
+    ) -> tuple[Positions, LayerValues]:
+        """Return what is known of the next time, by position, as pairs of time t look at it."""
         from acegames.verifier.pair_kernels import spread
 
-        if here is None:
-            return Positions.nothing(self.packed), self.room(1)
-        after = Positions.of(self.packed, keys, pairs)
-        positions, known = after.at(keys), self.room(after.count + LANES)
-        threads.each(lambda part: spread(positions[part], here.owner[part], here.known, known), threads.shares(len(keys)))
-        for array in known:
-            self.packed.unfold(array, after)
+        after = Positions.of(self.packed, t, keys, following)
+        assert after is not None
+        known = self.room(after.count + LANES)
+        if there is not None:
+            positions = after.at(following)
+            threads.each(
+                lambda part: spread(positions[part], there.owner[part], there.known, known),
+                threads.shares(len(following)),
+            )
+            for array in known:
+                self.packed.unfold(array, after)
         return after, known
 
     def room(self, pairs: int) -> LayerValues:

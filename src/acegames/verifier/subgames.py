@@ -44,8 +44,8 @@ class Subgames(NamedTuple):
         packed = PairKeys.of(game, units)
         layers, rows, last = [np.sort(packed.start)], list[Ints](), -1
         for t in range(packed.game.horizon):
-            own, used, led = _forward(packed, t, layers[t], threads)
-            rows.append(np.flatnonzero(used.view(bool)))
+            own, used, led = _forward(packed, t, layers[t], None, threads)
+            rows.append(used)
             layers.append(led)
             last = last if own.view(bool).all() else t
         if last >= 0:  # pairs are stuck there, and at no time after it
@@ -53,9 +53,7 @@ class Subgames(NamedTuple):
             if len(layers[0]) < len(packed.start):
                 return Subgames(packed, [], [])
             for t in range(max(first - 1, 0), packed.game.horizon):
-                after = _positions(packed, t, layers[t + 1], len(layers[t]))
-                _, used, layers[t + 1] = _sweep(packed, t, layers[t], after, layers[t + 1], threads)
-                rows[t] = np.flatnonzero(used.view(bool))
+                _, rows[t], layers[t + 1] = _forward(packed, t, layers[t], layers[t + 1], threads)
         if packed.unrolled is not None:
             rows = [np.unique(packed.unrolled.row[t][used]) for t, used in enumerate(rows)]
         return Subgames(packed, layers, rows)
@@ -74,22 +72,27 @@ class Positions:
     count: int  # positions
 
     @staticmethod
-    def of(packed: PairKeys, keys: Ints, pairs: int) -> Positions:
-        """Return the positions of these keys, seen from so many pairs of the time before."""
-        window = Positions.between(packed, int(keys[0]), int(keys[-1])) if len(keys) else None
-        fits = window is not None and packed.windows(pairs, window.count)
-        return window if window is not None and fits else Positions(keys, 0, len(keys))
+    def of(packed: PairKeys, t: int, keys: Ints, following: Ints | None) -> Positions | None:
+        """Return where the next time lies for pairs of time t; None where only its keys would do.
+
+        Where positions are keys, they reach as far as rows that keep the budgets can lead.
+        """
+        if t == packed.game.horizon - 1:
+            return Positions.nothing(packed)
+        time, first, count = packed.time(t), 0, 0
+        if len(keys):
+            low = max(int(keys[0]) + int(time.jump.min()), 0)
+            high = min(int(keys[-1]) + packed.furthest(t), packed.keys - 1)
+            first = low // packed.line * packed.line
+            count = (high // packed.line + 1) * packed.line - first
+        if packed.windows(len(keys), count):
+            return Positions(None, first, count)
+        return None if following is None else Positions(following, 0, len(following))
 
     @staticmethod
     def nothing(packed: PairKeys) -> Positions:
         """Return the positions where nothing is looked up."""
         return Positions(None if packed.windows(1, 0) else np.zeros(0, dtype=np.int64), 0, 0)
-
-    @staticmethod
-    def between(packed: PairKeys, low: int, high: int) -> Positions:
-        """Return positions for the lines of all keys from the lowest to the highest."""
-        first = low // packed.line * packed.line
-        return Positions(None, first, (high // packed.line + 1) * packed.line - first)
 
     def at(self, keys: Ints) -> Ints:
         """Return the positions of pairs, given all their keys."""
@@ -110,22 +113,21 @@ class Positions:
         return LANES if self.index is None else 1
 
 
-def _positions(packed: PairKeys, t: int, following: Ints, pairs: int) -> Positions:
-    """Return the positions of the pairs of the next time."""
-    return Positions.nothing(packed) if t == packed.game.horizon - 1 else Positions.of(packed, following, pairs)
+def _forward(
+    packed: PairKeys, t: int, keys: Ints, following: Ints | None, threads: BlockThreads
+) -> tuple[Bytes, Ints, Ints]:
+    """Return marks of the pairs that have a safe row, all such rows, and the keys they lead to.
 
-
-def _forward(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[Bytes, Bytes, Ints]:
-    """Go through all rows that keep the budgets: marks of pairs that have one, of rows; keys led to."""
-    time = packed.time(t)
-    if time.last:
-        return _sweep(packed, t, keys, Positions.nothing(packed), None, threads)
-    least = max(int(keys[0]) + int(time.jump.min()), 0) if len(keys) else 0
-    most = min(int(keys[-1]) + packed.furthest(t), packed.keys - 1) if len(keys) else 0
-    around = Positions.between(packed, least, max(least, most))
-    if packed.windows(len(keys), around.count):
-        return _sweep(packed, t, keys, around, None, threads)
-    return _list(packed, t, keys, threads)
+    `following` are the keys of the next time from which play can go on; None: all that are led to
+    by rows that keep the budgets.
+    """
+    after = Positions.of(packed, t, keys, following)
+    if after is None:
+        own, used, led = _list(packed, t, keys, threads)
+    else:
+        own, used, marks = _sweep(packed, t, keys, after, following, threads)
+        led = after.keys(marks)
+    return own, np.flatnonzero(used.view(bool)), led
 
 
 def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockThreads) -> int:
@@ -133,7 +135,8 @@ def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockTh
     first, following = last, None  # None: all of the next time are alive
     for t in range(last, -1, -1):
         keys = layers[t]
-        after = Positions.nothing(packed) if following is None else Positions.of(packed, following, len(keys))
+        after = Positions.nothing(packed) if following is None else Positions.of(packed, t, keys, following)
+        assert after is not None
         alive, _, _ = _sweep(packed, t, keys, after, following, threads, forward=False)
         following = None
         if not alive.view(bool).all():
@@ -146,14 +149,12 @@ def _sweep(
     packed: PairKeys, t: int, keys: Ints, after: Positions, following: Ints | None, threads: BlockThreads, *,
     forward: bool = True,
 ) -> tuple[Bytes, Bytes, Ints]:  # fmt: skip
-    """Return marks of pairs that have a safe row and of safe rows, and the keys led to.
-
-    `following` are the keys of the next time from which play can go on; None: all that are led to
-    by rows that keep the budgets.
-    """
+    """Return marks of pairs that have a safe row, of safe rows, and of the positions led to."""
     from acegames.verifier.pair_kernels import sweep
 
     time, sure = after.seen(packed.time(t)), following is None
+    if sure and not forward:  # it makes no difference where rows lead
+        time = time._replace(last=True)
     alive = np.zeros(0 if following is None else after.count + LANES, dtype=np.uint8)
     if following is not None:
         alive[after.at(following)] = 1
@@ -169,7 +170,7 @@ def _sweep(
 
     led = _any_marked(threads.each(work, threads.shares(len(keys))), threads)
     packed.fold(led, after)
-    return own, used, after.keys(led)
+    return own, used, led
 
 
 def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[Bytes, Bytes, Ints]:
