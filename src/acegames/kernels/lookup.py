@@ -52,10 +52,11 @@ def find_pairs(table, state, total, pair):
     (Q,).
     """
     states, lo, size, base, least, most, dims, listed, keys, bits, counts, ones, by_cell = table
-    width = bits.shape[1]
+    width, at = bits.shape[1], np.int64(0)
     for q in range(len(state)):
         pair[q] = -1
-        at = np.searchsorted(states, state[q])
+        if q == 0 or state[q] != state[q - 1]:
+            at = np.searchsorted(states, state[q])
         if at == len(states) or states[at] != state[q]:
             continue
         known = True

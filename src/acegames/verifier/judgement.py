@@ -174,13 +174,11 @@ class Judge:
         assert after is not None
         known = self.room(after.count + LANES)
         if there is not None:
-            positions = after.at(following)
+            positions, which = self.packed.with_overfull(after.at(following), after)
+            owner = there.owner if len(which) == len(following) else there.owner[which]
             threads.each(
-                lambda part: spread(positions[part], there.owner[part], there.known, known),
-                threads.shares(len(following)),
+                lambda part: spread(positions[part], owner[part], there.known, known), threads.shares(len(positions))
             )
-            for array in known:
-                self.packed.unfold(array, after)
         return after, known
 
     def room(self, pairs: int) -> LayerValues:

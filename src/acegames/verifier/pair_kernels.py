@@ -177,35 +177,41 @@ def sweep(
     """
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
     lane, safe, targets = workspace.lane, workspace.safe, workspace.targets
+    here, row_safe, pair_safe = safe[0], safe[1], safe[2]
     p = np.int64(0)
     while p < len(keys):
         many = lanes = np.int64(1)
         if index is None:
             many, lanes = _neighbours(keys, p, time.line, lane)
-            for x in range(lanes):
-                safe[0, x] = 0
+        for x in range(lanes):
+            here[x] = pair_safe[x] = 0
         for x in range(many):
-            safe[0, lane[x]] = 1
+            here[lane[x]] = 1
         state = open_key(keys[p], len(row_ptr) - 1, time, workspace.spent)
-        left = many
+        left = True
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if left == 0 and (not forward or (last and used[row])):
+            if (not left and (not forward or (last and used[row]))) or not _safe(
+                row, 1, keys[p], lanes, time, index, alive, sure, workspace
+            ):
                 continue
-            if not _safe(row, 1, keys[p], lanes, time, index, alive, sure, workspace):
-                continue
-            some = False
-            for x in range(many):
-                if safe[1, lane[x]]:
-                    some = True
-                    left -= np.int64(own[p + x] == 0)
-                    own[p + x] = 1
+            some = np.uint8(0)
+            for x in range(lanes):
+                row_safe[x] &= here[x]
+                some |= row_safe[x]
+                pair_safe[x] |= row_safe[x]
+            lacking = np.uint8(0)
+            for x in range(lanes):
+                lacking |= here[x] ^ pair_safe[x]
+            left = lacking > 0
             if forward and some:
                 if used[row] == 0:  # threads would wait for each other's writes
                     used[row] = 1
                 for k in range(np.int64(0) if last else out_ptr[row + 1] - out_ptr[row]):
                     to = np.uint64(targets[k])
                     for x in range(lanes):
-                        led[to + np.uint64(x)] |= safe[0, x] & safe[1, x]
+                        led[to + np.uint64(x)] |= row_safe[x]
+        for x in range(many):
+            own[p + x] = pair_safe[lane[x]]
         p += many
 
 
@@ -235,8 +241,16 @@ def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: 
 @kernel
 def unpack(keys: Ints, states: Int, time: TimeRules, state: Ints, spent: Ints) -> None:
     """Write the state (P,) and what was spent (P, M) of each key."""
+    final, ending = spent.shape[1] - 1, np.int64(-1)
     for p in range(len(keys)):
-        state[p] = open_key(keys[p], states, time, spent[p])
+        if p > 0 and keys[p - 1] <= keys[p] < ending:  # in the same line
+            state[p] = state[p - 1]
+            for m in range(final + 1):
+                spent[p, m] = spent[p - 1, m]
+            spent[p, final] += keys[p] - keys[p - 1]
+        else:
+            state[p] = open_key(keys[p], states, time, spent[p])
+            ending = keys[p] - keys[p] % time.line + time.line
 
 
 @kernel
@@ -346,13 +360,13 @@ def rounding(terms: Int) -> float:
 def _mean(
     begin: Int, end: Int, lanes: Int, targets: Ints, prob: Floats, values: Floats, field: Int, sums: Floats
 ) -> None:  # fmt: skip
-    """Write the expected next number of a field to sums[0]."""
+    """Write the expected next number of a field to sums, lane by lane."""
     for x in range(lanes):
-        sums[0, x] = 0.0
+        sums[x] = 0.0
     for k in range(begin, end):
         p, to = prob[k], np.uint64(targets[k - begin])
         for x in range(lanes):
-            sums[0, x] += p * values[field, to + np.uint64(x)]
+            sums[x] += p * values[field, to + np.uint64(x)]
 
 
 @inlined
@@ -365,18 +379,18 @@ def _add_up(
     What it can be off by goes to q[j, errors].
     """
     for x in range(lanes):
-        sums[0, x] = sums[1, x] = sums[2, x] = 0.0
+        sums[x] = sums[LANES + x] = sums[2 * LANES + x] = 0.0
     for k in range(begin, end):
         p, to = prob[k], np.uint64(targets[k - begin])
         for x in range(lanes):
             term = p * values[field, to + np.uint64(x)]
-            sums[0, x] += term
-            sums[1, x] += abs(term)
-            sums[2, x] += p * values[off, to + np.uint64(x)]
+            sums[x] += term
+            sums[LANES + x] += abs(term)
+            sums[2 * LANES + x] += p * values[off, to + np.uint64(x)]
     share = rounding(end - begin)
     for x in range(lanes):
-        q[j, column, x] = pay + sums[0, x] if safe[j, x] else -np.inf
-        q[j, errors, x] = sums[2, x] + digit + share * (abs(pay) + sums[1, x])
+        q[j, column, x] = pay + sums[x] if safe[j, x] else -np.inf
+        q[j, errors, x] = sums[2 * LANES + x] + digit + share * (abs(pay) + sums[LANES + x])
 
 
 @inlined
@@ -509,7 +523,7 @@ def judge_window(
             pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
             _mean(begin, end, lanes, targets, prob, next_values, 4 * n + i, sums)
             for x in range(lanes):
-                brought = pay + sums[0, x]
+                brought = pay + sums[x]
                 best[i, x] = brought if safe[j, x] and brought > best[i, x] else best[i, x]
             if wanted[j]:
                 _add_up(
@@ -522,7 +536,7 @@ def judge_window(
                 )  # fmt: skip
                 _mean(begin, end, lanes, targets, prob, next_values, 5 * n + i, sums)
                 for x in range(lanes):
-                    q[j, 4 * n + i, x] = pay + sums[0, x]
+                    q[j, 4 * n + i, x] = pay + sums[x]
         if wanted[j] >= 2:
             _spend(row, j, lanes, time, next_ahead, targets, most)
     for pair in range(p, p + many):
@@ -618,13 +632,14 @@ def spread(positions: Ints, owner: Ints, known: LayerValues, result: LayerValues
     _, values, ahead, fault = known
     alive, at_values, at_ahead, at_fault = result
     for p in range(len(positions)):
-        to, q = np.uint64(positions[p]), np.uint64(owner[p])
-        alive[to] = 1
-        at_fault[to] = fault[q]
-        for i in range(len(values)):
-            at_values[i, to] = values[i, q]
-        for m in range(len(ahead)):
-            at_ahead[m, to] = ahead[m, q]
+        alive[positions[p]] = 1
+        at_fault[positions[p]] = fault[owner[p]]
+    for i in range(len(values)):
+        for p in range(len(positions)):
+            at_values[i, np.uint64(positions[p])] = values[i, np.uint64(owner[p])]
+    for m in range(len(ahead)):
+        for p in range(len(positions)):
+            at_ahead[m, np.uint64(positions[p])] = ahead[m, np.uint64(owner[p])]
 
 
 # -- what is told of a time ------------------------------------------------------------------------

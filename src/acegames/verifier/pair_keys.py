@@ -23,6 +23,7 @@ from acegames.model.numbers import Bound, common_denominator, plain
 from acegames.system.axes import allocate
 from acegames.verifier.basics import (
     BELOW,
+    LANES,
     LIMITS,
     Bools,
     Bytes,
@@ -228,11 +229,15 @@ class PairKeys:
             lines[:, self.beyond_full] |= lines[:, : self.beyond_full].any(axis=1)
             lines[:, : self.beyond_full] = 0
 
-    def unfold(self, known: NDArray[Any], after: Any) -> None:
-        """Write to keys that stand for full reservoirs what is known of those that are full."""
+    def with_overfull(self, positions: Ints, after: Any) -> tuple[Ints, Ints]:
+        """Return positions with those that stand for one of them, and the number of that one."""
+        number = np.arange(len(positions))
         if self.beyond_full and after.index is None:
-            lines = known[..., : after.count].reshape(*known.shape[:-1], -1, self.line)
-            lines[..., : self.beyond_full] = lines[..., self.beyond_full, None]
+            full = np.flatnonzero(positions % self.line == self.beyond_full)
+            more = positions[full, None] - np.arange(1, self.beyond_full + 1)
+            positions = np.concatenate([positions, more.reshape(-1)])
+            number = np.concatenate([number, np.repeat(full, self.beyond_full)])
+        return positions, number
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
@@ -303,8 +308,8 @@ class PairKeys:
         own = get_ident(), lanes
         if own not in self._workspaces:
             (rows, outcomes), n, m = self.widest, len(self.game.players), len(self.size)
-            lengths = {"M": m, "N": n, "5N": 5 * n, "M+R": m + len(self.units.stored), "lanes": lanes, "outcomes": outcomes}
-            lengths |= {"rows": max(rows, 2), "cursors": max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0}
+            lengths = {"M": m, "N": n, "5N": 5 * n, "M+R": m + len(self.units.stored), "lanes": lanes, "outcomes": outcomes, "3LANES": 3 * LANES}
+            lengths |= {"rows": max(rows, 3), "cursors": max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0}
             actions = max(map(len, self.game.actions))
             self._workspaces[own] = allocate(Workspace, lengths | {"actions": actions, "actions+1": actions + 1}, padded)
         return self._workspaces[own]
