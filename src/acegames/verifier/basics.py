@@ -165,6 +165,7 @@ class Limits:
     kept_rows: int = 2**17  # rows of all times up to which the rules of each time are worked out once
     groups: int = 2**12  # actions of the others in all states that may have a line each, however few occur
     walked: int = 2**16  # situations of the policy whose outcomes are held together
+    merged: int = 2**10  # pairs of a time from which on those that are alike are judged as one
     # questions to the policy
     remembered: int = 2**17  # answers of `distribution` that are kept
     compared: int = 64  # pairs, about, at which one verification compares `rows` with `distribution`

@@ -36,7 +36,6 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
-from acegames.system.axes import allocate
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.basics import (
     ALONE,
@@ -87,7 +86,7 @@ class Judgement(NamedTuple):
 
     known: LayerValues
     owner: Ints  # (P,) the column of `known` that has the numbers of each pair
-    extremes: Extremes
+    extremes: list[Extremes]  # of its parts
     faults: Faults
 
 
@@ -105,14 +104,14 @@ def evaluate(
     base = common_part(reader.game, reader.units, subgames.safe_rows)
     judge, verdict = Judge(packed, reader, concept), Verdict(packed, reader, base)
     reporter = ProgressReporter(progress, CHECKING, game.horizon, sum(map(len, keys)))
-    floors, here = judge.floors(), None
+    floors, here = judge.floors(max(map(len, keys))), None
     for t in reversed(range(game.horizon)):
         answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
         after = judge.after(t, keys[t], keys[t + 1], here, threads)
         classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
         floors = None if classes is None else floors
         here = judge.judge(t, keys[t], answers, classes, after, base[t], threads)
-        verdict.note(t, [here.extremes], [here.faults])
+        verdict.note(t, here.extremes, [here.faults])
         reporter.layer(len(keys[t]))
     assert here is not None
     return verdict.evaluated(sum(map(len, keys)), keys[0], here)
@@ -124,11 +123,15 @@ class Judge:
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
         self._numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
+        self._rooms: dict[str, LayerValues] = {}  # flat
 
-    def floors(self) -> Ints | None:
-        """Return the floors (H, S, M), counted as in keys; None where every pair is judged."""
+    def floors(self, pairs: int) -> Ints | None:
+        """Return the floors (H, S, M), counted as in keys, for at most so many pairs of a time.
+
+        None where every pair is judged.
+        """
         packed = self.packed
-        if packed.unrolled is not None or not len(packed.low):
+        if packed.unrolled is not None or not len(packed.low) or pairs < LIMITS.merged:
             return None
         ceilings = Ceilings(packed.game, packed.units, over_all=True)
         floor: Ints = np.minimum(ceilings.at[:-1] - packed.low, packed.size - 1)
@@ -172,7 +175,7 @@ class Judge:
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        known = self.room(after.count + LANES)
+        known = self._room("next", after.count + LANES)
         if there is not None:
             positions, which = self.packed.with_overfull(after.at(following), after)
             owner = there.owner if len(which) == len(following) else there.owner[which]
@@ -181,11 +184,20 @@ class Judge:
             )
         return after, known
 
-    def room(self, pairs: int) -> LayerValues:
-        """Return room for what is known of so many pairs, none of which is there yet."""
-        width = len(self.packed.low) + len(self.packed.units.stored)
-        lengths = {"6N": 6 * len(self.packed.game.players), "M+R": width, "P": pairs}
-        return allocate(LayerValues, lengths, np.zeros)
+    def _room(self, use: str, pairs: int) -> LayerValues:
+        """Return room for what is known of so many pairs, none of which is there yet.
+
+        It is that of the last time that was asked for the same use.
+        """
+        n, width = len(self.packed.game.players), len(self.packed.low) + len(self.packed.units.stored)
+        if use not in self._rooms or len(self._rooms[use].alive) < pairs:
+            many = pairs + pairs // 4
+            marks = np.zeros((2, many), dtype=np.uint8)
+            self._rooms[use] = LayerValues(marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1])
+        alive, values, ahead, fault = self._rooms[use]
+        alive[:pairs] = fault[:pairs] = 0
+        here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
+        return LayerValues(alive[:pairs], *here, fault[:pairs])
 
     def judge(
         self,
@@ -207,7 +219,7 @@ class Judge:
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
         time, numbers = after.seen(packed.time(t)), self._numbers[packed.game.layer_at[t]]
-        result, outside = self.room(len(judged)), np.empty(len(judged), dtype=np.int64)
+        result, outside = self._room("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:
@@ -218,12 +230,7 @@ class Judge:
             )  # fmt: skip
             return Extremes.of(packed, judged, result.values, block, start=t == 0)
 
-        parts = threads.over(len(judged), work)
-        extremes = Extremes(
-            np.concatenate([part.keys for part in parts]),
-            np.concatenate([part.values for part in parts], axis=1),
-            np.maximum.reduce([part.off for part in parts]),
-        )
+        extremes = threads.over(len(judged), work)
         return Judgement(result, owner, extremes, self._faults(t, keys, answers, outside[owner]))
 
     def _faults(self, t: int, keys: Ints, answers: PolicyAnswers, outside: Ints) -> Faults:

@@ -289,11 +289,14 @@ class PairKeys:
             jumps.append((next_state - state) * self.line + cost @ self.stride)
         return jumps
 
-    def furthest(self, t: int) -> int:
-        """Return how far an outcome of time t moves a key at most, where no reservoir is more than full."""
-        at = self.game.layer_at[t]
-        filled = np.minimum(self.costs[at], 0)[:, self.units.stored] @ self.stride[self.units.stored]
-        return int((self._jumps[at] - filled).max())
+    @cached_property
+    def reach(self) -> list[tuple[int, int]]:
+        """How far outcomes of each distinct layer move keys, at the least and at the most."""
+        reach, stored = [], self.units.stored
+        for jump, cost in zip(self._jumps, self.costs, strict=True):
+            filled = np.minimum(cost, 0)[:, stored] @ self.stride[stored]  # at most, of full reservoirs
+            reach.append((int(jump.min()), int((jump - filled).max())))
+        return reach
 
     @cached_property
     def widest(self) -> tuple[int, int]:

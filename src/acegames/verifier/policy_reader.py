@@ -20,7 +20,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from operator import getitem
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +86,7 @@ class Reader:
                 self._answers[key] = answer
         return answer
 
-    @property
+    @cached_property
     def alone(self) -> str | None:
         """Why only one may ask the policy at a time, in words; None where several threads may."""
         if self.lacking is not None:
@@ -101,7 +103,8 @@ class Reader:
     def drawn(self, t: int, pairs: int) -> Ints:
         """Draw pairs, by number, at which `rows` is compared with `distribution`, of so many."""
         count = max(1, LIMITS.compared // self.game.horizon) * -(-pairs // LIMITS.compared_of)
-        return np.unique(np.random.default_rng(t).integers(max(pairs, 1), size=count))
+        rng = Random(t)
+        return np.array(sorted({rng.randrange(pairs) for _ in range(count)}), dtype=np.int64)
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> PolicyAnswers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
@@ -272,6 +275,8 @@ def _with_replaced(answers: PolicyAnswers, wrong: Ints, instead: PolicyAnswers) 
 
 def joined_answers(parts: list[PolicyAnswers]) -> PolicyAnswers:
     """Return the answers of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     first = offsets(np.array([len(part.ptr) - 1 for part in parts], dtype=np.int64)).tolist()
     return PolicyAnswers(
         offsets(np.concatenate([np.diff(part.ptr) for part in parts])),

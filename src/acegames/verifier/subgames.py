@@ -79,10 +79,9 @@ class Positions:
         """
         if t == packed.game.horizon - 1:
             return Positions.nothing(packed)
-        time, first, count = packed.time(t), 0, 0
+        (least, most), first, count = packed.reach[packed.game.layer_at[t]], 0, 0
         if len(keys):
-            low = max(int(keys[0]) + int(time.jump.min()), 0)
-            high = min(int(keys[-1]) + packed.furthest(t), packed.keys - 1)
+            low, high = max(int(keys[0]) + least, 0), min(int(keys[-1]) + most, packed.keys - 1)
             first = low // packed.line * packed.line
             count = (high // packed.line + 1) * packed.line - first
         if packed.windows(len(keys), count):
