@@ -107,7 +107,8 @@ def evaluate(
     floors, here = judge.floors(max(map(len, keys))), None
     for t in reversed(range(game.horizon)):
         answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
-        after = judge.after(t, keys[t], keys[t + 1], here, threads)
+        known, owner = (None, keys[t]) if here is None else (here.known, here.owner)
+        after = judge.after(t, keys[t], keys[t + 1], known, owner, threads)
         classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
         floors = None if classes is None else floors
         here = judge.judge(t, keys[t], answers, classes, after, base[t], threads)
@@ -168,21 +169,27 @@ class Judge:
         return None if found < 0 or answers.faults else (first[:found], owner)
 
     def after(
-        self, t: int, keys: Ints, following: Ints, there: Judgement | None, threads: BlockThreads
+        self, t: int, keys: Ints, following: Ints, known: LayerValues | None, owner: Ints, threads: BlockThreads
     ) -> tuple[Positions, LayerValues]:
-        """Return what is known of the next time, by position, as pairs of time t look at it."""
+        """Return what is known of the next time, by position, as pairs of time t look at it.
+
+        Pair p of those that follow has the numbers of column owner[p]; after the last time nothing
+        is known.
+        """
         from acegames.verifier.pair_kernels import spread
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        known = self._room("next", after.count + LANES)
-        if there is not None:
+        result = self._room("next", after.count + LANES)
+        if known is not None:
+            inside = after.inside(following)
+            following, owner = following[inside], owner[inside]
             positions, which = self.packed.with_overfull(after.at(following), after)
-            owner = there.owner if len(which) == len(following) else there.owner[which]
+            own = owner if len(which) == len(following) else owner[which]
             threads.each(
-                lambda part: spread(positions[part], owner[part], there.known, known), threads.shares(len(positions))
+                lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions))
             )
-        return after, known
+        return after, result
 
     def _room(self, use: str, pairs: int) -> LayerValues:
         """Return room for what is known of so many pairs, none of which is there yet.

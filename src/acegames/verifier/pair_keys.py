@@ -15,7 +15,6 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.layers import with_fields
@@ -214,7 +213,7 @@ class PairKeys:
 
     @cached_property
     def beyond_full(self) -> int:
-        """How many keys at the beginning of a line stand for the next: a reservoir more than full."""
+        """How many keys at the beginning of a line stand for the next, that of a full reservoir."""
         stored = len(self.low) > 0 and len(self.low) - 1 in self.units.stored
         return max(-int(self.low[-1]), 0) if stored else 0
 
@@ -311,10 +310,11 @@ class PairKeys:
         own = get_ident(), lanes
         if own not in self._workspaces:
             (rows, outcomes), n, m = self.widest, len(self.game.players), len(self.size)
-            lengths = {"M": m, "N": n, "5N": 5 * n, "M+R": m + len(self.units.stored), "lanes": lanes, "outcomes": outcomes, "3LANES": 3 * LANES}
-            lengths |= {"rows": max(rows, 3), "cursors": max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0}
-            actions = max(map(len, self.game.actions))
-            self._workspaces[own] = allocate(Workspace, lengths | {"actions": actions, "actions+1": actions + 1}, padded)
+            cursors, actions = max(len(x.prob) for x in self.game.layers), max(map(len, self.game.actions))
+            lengths = {"lanes": lanes, "3LANES": 3 * LANES, "rows": max(rows, 3), "outcomes": outcomes}
+            lengths |= {"M": m, "M+R": m + len(self.units.stored), "cursors": cursors if lanes == 1 else 0}
+            lengths |= {"N": n, "5N": 5 * n, "actions": actions, "actions+1": actions + 1}
+            self._workspaces[own] = allocate(Workspace, lengths, padded)
         return self._workspaces[own]
 
     @cached_property

@@ -70,6 +70,7 @@ class Reader:
         self._lock = threading.Lock()
         self._answers: dict[tuple[int, int, Spent], PairAnswer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
+        self.digest = digest
         self.lacking = _lacking(policy, units, digest)  # why it is not asked in bulk, in words
         self._ratios = _ratios(policy, units) if self.lacking is None else []
 
@@ -204,6 +205,11 @@ class Reader:
         noted = (-t, state, spent), f"At {where}: the policy's `rows` does not say what its `distribution` says."
         with self._lock:
             self.disagreement = min(self.disagreement or noted, noted)
+
+    def take(self, correlation: Any, disagreement: Any) -> None:
+        """Take in what another reader has found."""
+        self.correlation = min((x for x in (self.correlation, correlation) if x), default=None)
+        self.disagreement = min((x for x in (self.disagreement, disagreement) if x), default=None)
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""

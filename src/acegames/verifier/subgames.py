@@ -93,6 +93,12 @@ class Positions:
         """Return the positions where nothing is looked up."""
         return Positions(None if packed.windows(1, 0) else np.zeros(0, dtype=np.int64), 0, 0)
 
+    def inside(self, keys: Ints) -> slice:
+        """Return which of the keys of the next time, which are in order, have a position."""
+        if self.index is not None:
+            return slice(0, len(keys))
+        return slice(*np.searchsorted(keys, [self.first, self.first + self.count]).tolist())
+
     def at(self, keys: Ints) -> Ints:
         """Return the positions of pairs, given all their keys."""
         return np.arange(len(keys)) if self.index is not None else keys - self.first
