@@ -1,6 +1,6 @@
 """A card that is none: its memory is numpy's, and its kernels are loops over blocks and threads.
 
-The phases are those that a GPU runs (`kernels/device.py`, `verifier/gpu_functions.py`), compiled, and at
+The phases are those that a GPU runs (`kernels/device.py`, `verifier/on_gpu.py`), compiled, and at
 full size. Blocks run one after the other, last first, and so do threads, so that nothing can rest
 on their order. A warp that works together is one thread here, which goes through all seats between
 two barriers, in an order that changes from kernel to kernel (`kernels/intrinsics.py`). What a GPU would
@@ -17,7 +17,7 @@ from acegames.kernels import device
 from acegames.kernels.intrinsics import WARP, Warp
 from acegames.kernels.lockstep import allocate_group
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier import gpu_functions
+from acegames.verifier import on_gpu
 
 POISON = 0xFF  # of each byte: floats are no numbers then
 
@@ -54,12 +54,8 @@ PHASES = {
     "numbers": [device.sum_strips, device.prefix_sums, device.number_strips],
     "file_cells": [device.encode_cell],
     "file_records": [device.encode_mixed],
-    "verify_pass": [gpu_functions.pass_thread],
-    "verify_pack": [gpu_functions.pack_thread],
-    "verify_number": [gpu_functions.number_thread],
-    "verify_draw": [gpu_functions.draw_thread],
-    "verify_judge": [gpu_functions.judge_thread],
-    "verify_gain": [gpu_functions.gain_thread],
+    "verify_judge": [on_gpu.judge_thread],
+    "verify_gain": [on_gpu.gain_thread],
 }
 """What the threads of each kernel do between two barriers."""
 

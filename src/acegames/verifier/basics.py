@@ -142,7 +142,7 @@ class Workspace(NamedTuple):
     # policy after it
     q: Annotated[Floats, "rows 5N lanes"]
     best: Annotated[Floats, "N lanes"]
-    sums: Annotated[Floats, "3LANES"]  # one behind another, so that the compiler sees them apart
+    sums: Annotated[Floats, "3lanes"]  # one behind another, so that the compiler sees them apart
     part: Annotated[Floats, "actions+1 2"]  # what a choice comes to, and what that can be off by
     asked: Annotated[Ints, "actions"]  # entries in which a player is told each action
     most: Annotated[Ints, "rows M+R lanes"]  # as `max_future_cost`, if a row is played
@@ -181,6 +181,8 @@ class Limits:
     local: int = 2**21  # pairs up to which a game is judged in this process: about a second
     task_pairs: int = 2**18  # pairs of a task, about: a tenth of a second
     # GPUs
+    chunk: int = 2**22  # pairs whose answers are on the card together, at most ...
+    least_chunk: int = 2**12  # ... and at least
     thread_bytes: int = 4096  # workspace of each thread of the card
 
 

@@ -123,7 +123,7 @@ class Judge:
 
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
-        self._numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
+        self.numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
         self._rooms: dict[str, LayerValues] = {}  # flat
 
     def floors(self, pairs: int) -> Ints | None:
@@ -225,15 +225,15 @@ class Judge:
             first, owner = classes
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
-        time, numbers = after.seen(packed.time(t)), self._numbers[packed.game.layer_at[t]]
+        time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
         result, outside = self._room("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:
             played = PlayedRows(ptr[block.start : block.stop + 1], row, prob)
             pair_kernels.judge(
-                judged[block], time, after.index, numbers, base, played, self.interim, known, sound, result, block.start,
-                outside[block], packed.workspace(after.lanes),
+                judged[block], time, after.index, after.first, numbers, base, played, self.interim, known, sound, result,
+                block.start, outside[block], packed.workspace(after.lanes),
             )  # fmt: skip
             return Extremes.of(packed, judged, result.values, block, start=t == 0)
 

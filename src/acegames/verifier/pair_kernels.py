@@ -8,8 +8,8 @@ looked at in *windows*: up to LANES neighbours in order of their keys, from a pa
 What is known of the next time lies at *positions*, and every window is worked out by the same
 functions in one of two ways:
 
-    index is None   a position is a key, less that of the first pair: an outcome leads from lane x
-                    to the position targets[k] + x. The loops over lanes become vector instructions.
+    index is None   a position is a key less the `origin`: an outcome leads from lane x to the
+                    position targets[k] + x. The loops over lanes become vector instructions.
                     Lanes that are no pairs are worked out too, and not looked at. Arrays have room
                     for LANES more, because windows may reach beyond the last key.
     index is given  a position is the place of a key among those of the next time, in order. Windows
@@ -126,7 +126,7 @@ def _place_of(index: Ints, key: Int, hint: Int) -> Int:
 
 @inlined
 def _safe(
-    row: Int, at: Int, key: Int, lanes: Int, time: TimeRules, index: Ints | None, alive: Bytes, sure: bool,
+    row: Int, at: Int, key: Int, lanes: Int, time: TimeRules, index: Ints | None, origin: Int, alive: Bytes, sure: bool,
     workspace: Workspace,
 ) -> bool:  # fmt: skip
     """Write to safe[at] in which lanes a row is in FA, and where it leads; return whether in any.
@@ -142,7 +142,7 @@ def _safe(
         return False
     begin = out_ptr[row]
     for k in range(begin, begin if time.last else out_ptr[row + 1]):
-        to = _when_full(key + jump[k], k, lanes, spent, cost, stored, stride)
+        to = _when_full(key + jump[k], k, lanes, spent, cost, stored, stride) - origin
         if index is not None:
             place = _place_of(index, to, cursor[k])
             cursor[k] = max(place, np.int64(0))
@@ -162,14 +162,14 @@ def _safe(
 
 @kernel
 def sweep(
-    keys: Ints, time: TimeRules, index: Ints | None, alive: Bytes, sure: bool, forward: bool, workspace: Workspace,
-    own: Bytes, used: Bytes, led: Bytes,
+    keys: Ints, time: TimeRules, index: Ints | None, origin: Int, alive: Bytes, sure: bool, forward: bool,
+    workspace: Workspace, own: Bytes, used: Bytes, led: Bytes,
 ) -> None:  # fmt: skip
     """Mark the pairs that have a safe row; forward also the safe rows, and where they lead.
 
     Args:
         keys: (P,) pairs of one time, in order.
-        time, index: what can happen, and how positions of the next time are found.
+        time, index, origin: what can happen, and where the next time lies.
         alive: by position, the pairs of the next time from which play can go on.
         sure: every row that keeps the budgets is safe; nothing is looked up in `alive`.
         own, used: (P,), (R,) marks of pairs and of rows.
@@ -191,7 +191,7 @@ def sweep(
         left = True
         for row in range(row_ptr[state], row_ptr[state + 1]):
             if (not left and (not forward or (last and used[row]))) or not _safe(
-                row, 1, keys[p], lanes, time, index, alive, sure, workspace
+                row, 1, keys[p], lanes, time, index, origin, alive, sure, workspace
             ):
                 continue
             some = np.uint8(0)
@@ -378,19 +378,20 @@ def _add_up(
 
     What it can be off by goes to q[j, errors].
     """
+    gap = np.int64(1) if lanes == 1 else np.int64(LANES)  # which the compiler knows
     for x in range(lanes):
-        sums[x] = sums[LANES + x] = sums[2 * LANES + x] = 0.0
+        sums[x] = sums[gap + x] = sums[2 * gap + x] = 0.0
     for k in range(begin, end):
         p, to = prob[k], np.uint64(targets[k - begin])
         for x in range(lanes):
             term = p * values[field, to + np.uint64(x)]
             sums[x] += term
-            sums[LANES + x] += abs(term)
-            sums[2 * LANES + x] += p * values[off, to + np.uint64(x)]
+            sums[gap + x] += abs(term)
+            sums[2 * gap + x] += p * values[off, to + np.uint64(x)]
     share = rounding(end - begin)
     for x in range(lanes):
         q[j, column, x] = pay + sums[x] if safe[j, x] else -np.inf
-        q[j, errors, x] = sums[2 * LANES + x] + digit + share * (abs(pay) + sums[LANES + x])
+        q[j, errors, x] = sums[2 * gap + x] + digit + share * (abs(pay) + sums[gap + x])
 
 
 @inlined
@@ -483,9 +484,9 @@ def _deviation(
 
 @inlined
 def judge_window(
-    p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, numbers: Numbers, base: Floats,
-    played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues, place: Int,
-    outside: Ints, workspace: Workspace,
+    p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, origin: Int, numbers: Numbers,
+    base: Floats, played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues,
+    place: Int, outside: Ints, workspace: Workspace,
 ) -> None:  # fmt: skip
     """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does."""
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
@@ -512,7 +513,7 @@ def judge_window(
             best[i, x] = -np.inf
     for j in range(rows):
         row = first + j
-        if not _safe(row, j, key, lanes, time, index, alive, False, workspace):
+        if not _safe(row, j, key, lanes, time, index, origin, alive, False, workspace):
             for i in range(n):
                 for x in range(lanes):
                     q[j, i, x] = -np.inf
@@ -555,7 +556,7 @@ def judge_window(
             continue
         if not sound:
             for e in range(begin, end):
-                if not _safe(support[e], support[e] - first, key, lanes, time, index, alive, False, workspace):
+                if not _safe(support[e], support[e] - first, key, lanes, time, index, origin, alive, False, workspace):
                     continue
                 for k in range(np.int64(0) if last else out_ptr[support[e] + 1] - out_ptr[support[e]]):
                     fault[to] |= next_fault[np.uint64(targets[k] + x)]
@@ -588,6 +589,7 @@ def judge(
     keys: Ints,
     time: TimeRules,
     index: Ints | None,
+    origin: Int,
     numbers: Numbers,
     base: Floats,
     played: PlayedRows,
@@ -603,7 +605,7 @@ def judge(
 
     Args:
         keys: (P,) the pairs, in order.
-        time, index: what can happen, and how positions of the next time are found.
+        time, index, origin: what can happen, and where the next time lies.
         numbers, base: those of this time, and what is taken out of rewards, (N,).
         played: what the policy plays at the pairs.
         interim: a deviator hears its recommendation first.
@@ -620,8 +622,8 @@ def judge(
         if index is None:
             many, lanes = _neighbours(keys, p, time.line, workspace.lane)
         judge_window(
-            p, many, lanes, keys[p], time, index, numbers, base, played, interim, following, sound, result, place,
-            outside, workspace,
+            p, many, lanes, keys[p], time, index, origin, numbers, base, played, interim, following, sound, result,
+            place, outside, workspace,
         )  # fmt: skip
         p += many
 
@@ -654,21 +656,26 @@ def _before(one: Int, two: Int, states: Int, line: Int) -> bool:
 
 @inlined
 def extremes_of(
-    i: Int, n: Int, values: Floats, keys: Ints, states: Int, line: Int, begin: Int, end: Int
+    i: Int, n: Int, values: Floats, keys: Ints, origin: Int | None, states: Int, line: Int, begin: Int, end: Int
 ) -> tuple[Int, Int, float]:
-    """Return what `extremes` finds for one player, of columns begin .. end-1."""
+    """Return what `extremes` finds for one player; the column of a pair is its key, if there is an
+    origin.
+    """
     most, part, off = -np.inf, -np.inf, 0.0
     largest, share = begin, np.int64(-1)
     for p in range(begin, end):
-        gain = values[n + i, p] - values[i, p]
-        noise = values[2 * n + i, p] + values[3 * n + i, p]
+        at = np.int64(p)
+        if origin is not None:
+            at = keys[p] - origin
+        gain = values[n + i, at] - values[i, at]
+        noise = values[2 * n + i, at] + values[3 * n + i, at]
         if noise > off or noise != noise:
             off = noise
         tied = gain == most and gain > 0.0 and _before(keys[p], keys[largest], states, line)
         if tied or (most == most and not gain <= most):
             most, largest = gain, np.int64(p)
         if not gain <= noise:
-            stake = max(values[4 * n + i, p] - values[5 * n + i, p], 0.0)
+            stake = max(values[4 * n + i, at] - values[5 * n + i, at], 0.0)
             beyond = np.inf if stake == np.inf else (gain - noise) / stake
             tied = beyond == part and _before(keys[p], keys[share], states, line)
             if tied or (part == part and (share < 0 or not beyond <= part)):
@@ -689,7 +696,7 @@ def extremes(
     n = len(largest)
     for i in range(n):
         largest[i], share[i], off[i] = extremes_of(
-            i, n, values, keys, states, line, np.int64(begin), np.int64(end)
+            i, n, values, keys, None, states, line, np.int64(begin), np.int64(end)
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.basics import ALONE, LANES, BlockThreads, Bytes, Ints, TimeRules, begins
+from acegames.verifier.basics import ALONE, LANES, BlockThreads, Bytes, Ints, begins
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
 _MARKED = 16
@@ -108,10 +108,6 @@ class Positions:
         at = np.flatnonzero(marks.view(bool))
         return at + self.first if self.index is None else self.index[at]
 
-    def seen(self, time: TimeRules) -> TimeRules:
-        """Return the rules of the time before, by which keys move to positions."""
-        return time._replace(jump=time.jump - self.first) if self.first else time
-
     @property
     def lanes(self) -> int:
         """Pairs that a window may have."""
@@ -157,7 +153,7 @@ def _sweep(
     """Return marks of pairs that have a safe row, of safe rows, and of the positions led to."""
     from acegames.verifier.pair_kernels import sweep
 
-    time, sure = after.seen(packed.time(t)), following is None
+    time, sure = packed.time(t), following is None
     if sure and not forward:  # it makes no difference where rows lead
         time = time._replace(last=True)
     alive = np.zeros(0 if following is None else after.count + LANES, dtype=np.uint8)
@@ -168,7 +164,8 @@ def _sweep(
     def work(part: slice) -> Bytes:
         led = np.zeros(after.count + LANES if forward else 0, dtype=np.uint8)
         sweep(
-            keys[part], time, after.index, alive, sure, forward, packed.workspace(after.lanes), own[part], used, led
+            keys[part], time, after.index, after.first, alive, sure, forward, packed.workspace(after.lanes), own[part], used,
+            led,
         )  # fmt: skip
         return led
 
