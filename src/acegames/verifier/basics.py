@@ -142,7 +142,7 @@ class Workspace(NamedTuple):
     # policy after it
     q: Annotated[Floats, "rows 5N lanes"]
     best: Annotated[Floats, "N lanes"]
-    sums: Annotated[Floats, "3lanes"]  # one behind another, so that the compiler sees them apart
+    sums: Annotated[Floats, "3gap"]
     part: Annotated[Floats, "actions+1 2"]  # what a choice comes to, and what that can be off by
     asked: Annotated[Ints, "actions"]  # entries in which a player is told each action
     most: Annotated[Ints, "rows M+R lanes"]  # as `max_future_cost`, if a row is played

@@ -99,6 +99,7 @@ def judge_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any
     judge_window(
         p, np.int64(1), np.int64(1), task.keys[p], task.time, None, task.origin, task.numbers, task.base, task.played,
         task.interim, task.following, True, task.result, place - p, task.outside, own,
+        np.int64(1),
     )  # fmt: skip
     fine = task.result.fault[place] == 0
     for k in range(task.result.values.shape[0]):
@@ -149,7 +150,7 @@ class VerifyShape:
     @property
     def lengths(self) -> dict[str, int]:
         """Lengths of the axes of a thread's `Workspace`."""
-        own = {"rows": self.rows, "outcomes": self.outcomes, "lanes": 1, "3lanes": 3, "cursors": 0}
+        own = {"rows": self.rows, "outcomes": self.outcomes, "lanes": 1, "3gap": 3, "cursors": 0}
         own |= {"M": self.constraints, "M+R": self.constraints + self.reservoirs, "N": self.players}
         return own | {"5N": 5 * self.players, "actions": self.actions, "actions+1": self.actions + 1}
 

@@ -372,13 +372,12 @@ def _mean(
 @inlined
 def _add_up(
     begin: Int, end: Int, lanes: Int, targets: Ints, prob: Floats, pay: float, digit: float, values: Floats, field: Int,
-    off: Int, sums: Floats, safe: Bytes, q: Floats, j: Int, column: Int, errors: Int,
+    off: Int, sums: Floats, gap: Int, safe: Bytes, q: Floats, j: Int, column: Int, errors: Int,
 ) -> None:  # fmt: skip
     """Write reward plus the expected next number of a field to q[j, column], -inf where not safe.
 
     What it can be off by goes to q[j, errors].
     """
-    gap = np.int64(1) if lanes == 1 else np.int64(LANES)  # which the compiler knows
     for x in range(lanes):
         sums[x] = sums[gap + x] = sums[2 * gap + x] = 0.0
     for k in range(begin, end):
@@ -486,9 +485,13 @@ def _deviation(
 def judge_window(
     p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, origin: Int, numbers: Numbers,
     base: Floats, played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues,
-    place: Int, outside: Ints, workspace: Workspace,
+    place: Int, outside: Ints, workspace: Workspace, gap: Int,
 ) -> None:  # fmt: skip
-    """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does."""
+    """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does.
+
+    The three parts of `workspace.sums` are `gap` apart, which is a constant: so the compiler knows
+    them apart.
+    """
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
     prob, reward, action, move, offset = numbers
     ptr, support, chance = played
@@ -528,12 +531,13 @@ def judge_window(
                 best[i, x] = brought if safe[j, x] and brought > best[i, x] else best[i, x]
             if wanted[j]:
                 _add_up(
-                    begin, end, lanes, targets, prob, pay, digit, next_values, n + i, 3 * n + i, sums, safe, q, j, i, n + i
+                    begin, end, lanes, targets, prob, pay, digit, next_values, n + i, 3 * n + i, sums, gap, safe, q, j, i,
+                    n + i,
                 )  # fmt: skip
             if wanted[j] >= 2:
                 _add_up(
-                    begin, end, lanes, targets, prob, pay, digit, next_values, i, 2 * n + i, sums, safe, q, j, 2 * n + i,
-                    3 * n + i,
+                    begin, end, lanes, targets, prob, pay, digit, next_values, i, 2 * n + i, sums, gap, safe, q, j,
+                    2 * n + i, 3 * n + i,
                 )  # fmt: skip
                 _mean(begin, end, lanes, targets, prob, next_values, 5 * n + i, sums)
                 for x in range(lanes):
@@ -623,7 +627,7 @@ def judge(
             many, lanes = _neighbours(keys, p, time.line, workspace.lane)
         judge_window(
             p, many, lanes, keys[p], time, index, origin, numbers, base, played, interim, following, sound, result,
-            place, outside, workspace,
+            place, outside, workspace, np.int64(LANES),
         )  # fmt: skip
         p += many
 

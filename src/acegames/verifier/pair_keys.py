@@ -22,6 +22,7 @@ from acegames.model.numbers import Bound, common_denominator, plain
 from acegames.system.axes import allocate
 from acegames.verifier.basics import (
     BELOW,
+    LANES,
     LIMITS,
     Bools,
     Bytes,
@@ -310,7 +311,7 @@ class PairKeys:
         if own not in self._workspaces:
             (rows, outcomes), n, m = self.widest, len(self.game.players), len(self.size)
             cursors, actions = max(len(x.prob) for x in self.game.layers), max(map(len, self.game.actions))
-            lengths = {"lanes": lanes, "3lanes": 3 * lanes, "rows": max(rows, 3), "outcomes": outcomes}
+            lengths = {"lanes": lanes, "3gap": 3 * LANES, "rows": max(rows, 3), "outcomes": outcomes}
             lengths |= {"M": m, "M+R": m + len(self.units.stored), "cursors": cursors if lanes == 1 else 0}
             lengths |= {"N": n, "5N": 5 * n, "actions": actions, "actions+1": actions + 1}
             self._workspaces[own] = allocate(Workspace, lengths, padded)
