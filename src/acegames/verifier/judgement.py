@@ -77,7 +77,7 @@ class Evaluated:
 class Faults(NamedTuple):
     """Where the policy is at fault, at pairs of one time."""
 
-    count: int
+    pairs: int
     first: list[tuple[tuple[int, Spent], str]]  # the first few pairs, and a sentence for each
 
 
@@ -265,7 +265,7 @@ class Verdict:
     def note(self, t: int, extremes: Sequence[Extremes], faults: Sequence[Faults]) -> None:
         """Take note of a time, of which these are the parts."""
         self._gains.add(self._packed, t, extremes)
-        self._n_faults += sum(part.count for part in faults)
+        self._n_faults += sum(part.pairs for part in faults)
         first = sorted(fault for part in faults for fault in part.first)
         self._faults = ([sentence for _, sentence in first] + self._faults)[:FAULTS_SHOWN]
 

@@ -273,10 +273,14 @@ class DeviceVerifier:
     def _upload(self, base: Floats) -> None:
         """Lay the game down on the card."""
         upload, packed, times = self.card.upload, self.packed, range(self.packed.game.horizon)
+        layout = {name: upload(getattr(packed.time(0), name)) for name in ("stored", "stride", "size", "low")}
         first = {packed.game.layer_at[t]: packed.time(t) for t in reversed(times)}
-        self._rules = {at: tuple(map(upload, time[:4])) for at, time in first.items()}
-        self._ceilings = [upload(packed.time(t).ceiling) for t in times]
-        self._layout = tuple(map(upload, packed.time(0)[5:9]))
+        own = ("row_ptr", "out_ptr", "jump", "cost")
+        rules = {at: layout | {name: upload(getattr(time, name)) for name in own} for at, time in first.items()}
+        self._times = [
+            time._replace(**rules[packed.game.layer_at[t]], ceiling=upload(time.ceiling))
+            for t, time in enumerate(map(packed.time, times))
+        ]
         self._numbers = [Numbers(*map(upload, own)) for own in self.judge.numbers]
         self._base, self._wrong = upload(base), upload(np.zeros(1, dtype=np.int64))
 
@@ -294,8 +298,7 @@ class DeviceVerifier:
     ) -> tuple[LayerValues, list[Extremes]]:
         """Return what `judgement.Judge.judge` does, by position, and the extremes of its parts."""
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
-        at, last = packed.game.layer_at[t], t == packed.game.horizon - 1
-        time = TimeRules(*self._rules[at], self._ceilings[t], *self._layout, np.int64(packed.line), last)
+        at = packed.game.layer_at[t]
         result, compared, extremes = self._known("odd" if t % 2 else "even", count), self.reader.drawn(t, len(every)), []
         card.zero(result.alive)
         for begin in range(0, len(every), self._chunk):
@@ -308,7 +311,7 @@ class DeviceVerifier:
             played = PlayedRows(*(self._laid(name, getattr(answers, name)) for name in PlayedRows._fields))
             outside = self.rooms.take("outside", len(own), np.int64)
             task = Judging(
-                keys, time, origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following, result,
+                keys, self._times[t], origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following, result,
                 first, outside, self._wrong,
             )  # fmt: skip
             self._launch("judge", len(own), task)
