@@ -186,9 +186,7 @@ class Judge:
             following, owner = following[inside], owner[inside]
             positions, which = self.packed.with_overfull(after.at(following), after)
             own = owner if len(which) == len(following) else owner[which]
-            threads.each(
-                lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions))
-            )
+            threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
         return after, result
 
     def _room(self, use: str, pairs: int) -> LayerValues:
@@ -200,7 +198,9 @@ class Judge:
         if use not in self._rooms or len(self._rooms[use].alive) < pairs:
             many = pairs + pairs // 4
             marks = np.zeros((2, many), dtype=np.uint8)
-            self._rooms[use] = LayerValues(marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1])
+            self._rooms[use] = LayerValues(
+                marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
+            )
         alive, values, ahead, fault = self._rooms[use]
         alive[:pairs] = fault[:pairs] = 0
         here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
@@ -242,7 +242,9 @@ class Judge:
 
     def _faults(self, t: int, keys: Ints, answers: PolicyAnswers, outside: Ints) -> Faults:
         """Return the faults at pairs, of which some play a row that is not in FA."""
-        wrong = np.union1d(np.flatnonzero(outside >= 0), np.array(list(answers.faults), dtype=np.int64)).astype(np.int64)
+        wrong = np.union1d(np.flatnonzero(outside >= 0), np.array(list(answers.faults), dtype=np.int64)).astype(
+            np.int64
+        )
         if not len(wrong):
             return Faults(0, [])
         state, spent = self.packed.unpack(t, keys[wrong])

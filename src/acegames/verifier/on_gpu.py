@@ -87,7 +87,9 @@ class Gaining(NamedTuple):
 
 
 @inner
-def judge_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging) -> None:
+def judge_thread(
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging
+) -> None:
     """Judge a pair."""
     p = block * threads + thread
     if p >= len(task.keys):
@@ -268,7 +270,9 @@ class DeviceVerifier:
             verdict.note(t, extremes, [])
             reporter.layer(len(keys[t]))
         known = LayerValues(*(self.card.fetch(x)[..., keys[0] - origin] for x in here))
-        return verdict.evaluated(sum(map(len, keys)), keys[0], Judgement(known, np.arange(len(keys[0])), [], Faults(0, [])))
+        return verdict.evaluated(
+            sum(map(len, keys)), keys[0], Judgement(known, np.arange(len(keys[0])), [], Faults(0, []))
+        )
 
     def _upload(self, base: Floats) -> None:
         """Lay the game down on the card."""
@@ -299,7 +303,11 @@ class DeviceVerifier:
         """Return what `judgement.Judge.judge` does, by position, and the extremes of its parts."""
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
         at = packed.game.layer_at[t]
-        result, compared, extremes = self._known("odd" if t % 2 else "even", count), self.reader.drawn(t, len(every)), []
+        result, compared, extremes = (
+            self._known("odd" if t % 2 else "even", count),
+            self.reader.drawn(t, len(every)),
+            [],
+        )
         card.zero(result.alive)
         for begin in range(0, len(every), self._chunk):
             own = every[begin : begin + self._chunk]
@@ -326,7 +334,10 @@ class DeviceVerifier:
         if t == 0:  # of which all count
             values = card.fetch(result.values)[:, own - first]
             return Extremes.of(self.packed, own, np.ascontiguousarray(values), slice(0, len(own)), start=True)
-        numbers, off = self.rooms.take("numbers", (strips, 2 * n), np.int64), self.rooms.take("off", (strips, n), np.float64)
+        numbers, off = (
+            self.rooms.take("numbers", (strips, 2 * n), np.int64),
+            self.rooms.take("off", (strips, n), np.float64),
+        )
         picked = self.rooms.take("gains", (6 * n, strips, 2 * n), np.float64)
         layout = first, self.packed.states, self.packed.line
         self._launch("gain", strips, Gaining(keys, result.values, *layout, numbers, off, picked))
