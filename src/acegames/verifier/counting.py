@@ -211,7 +211,7 @@ def cells(cost: Cost, rule: CountingRule) -> list[CostCell]:
     if rule.direction == "ignore":
         return [CostCell(Fraction(0), 1.0, cost.upper)]
     if cost.atoms is None:
-        upto = float(evaluate(cost.law.cdf, np.array([largest_float(cost.drawn(cost.upper))]))[0])
+        upto = float(evaluate(cost.law.cdf, np.array([largest_float(cost.drawn(cost.upper), itself=True)]))[0])
         if not abs(upto - 1) <= PROBABILITY_SUM:
             bound = plain(cost.upper)
             raise InvalidGame(f"the cdf of a random cost is {upto:.12g} at its upper bound {bound}, must be 1")
