@@ -25,6 +25,7 @@ from acegames.model.random_costs import random_cost
 from acegames.model.words import to_digits
 from acegames.safety.frontier import Frontier
 from acegames.verifier.counting import CountingRule, cells
+from cells_by_hand import cells_by_hand
 from games import alone
 
 F = Fraction
@@ -120,14 +121,16 @@ SOURCES = [*(moved(name, *move) for name in FAMILIES for move in MOVES), *OTHERS
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
-def test_solver_and_verifier_agree_on_the_cells(direction):
+def test_cells_are_those_found_by_hand(direction):
     for source in SOURCES:
         cost = random_cost(source)
         for parts in (1, 3, 20):
             cell = F(1, 7) if cost.depth == 0 else cost.depth / parts
             lowest = None if math.isfinite(cost.lower) else math.floor((cost.upper - cost.bulk) / cell) * cell
             ours = dict(probabilities(cost, cell, direction, lowest))
-            theirs = {c.counted: c for c in cells("fuel", cost, CountingRule(direction, cell, lowest))}
+            rule = CountingRule(direction, cell, lowest)
+            theirs = {c.counted: c for c in cells_by_hand(cost, rule)}
+            assert [c.top for c in cells(cost, rule)] == [c.top for c in theirs.values()]
             assert list(ours) == list(theirs), (cost, cell)
             for counted, p in ours.items():
                 assert theirs[counted].probability == pytest.approx(p, abs=1e-9)
@@ -216,7 +219,7 @@ def test_the_verifier_knows_which_bounds_are_possible():
             return np.where((x >= 0) & (x <= 1), 1.0, 0.0)
 
     def counted(source):
-        return [c.counted for c in cells("fuel", random_cost(source), CountingRule("down", F(1, 4), None))]
+        return [c.counted for c in cells(random_cost(source), CountingRule("down", F(1, 4), None))]
 
     assert counted(Mass(1, 1e-17)) == counted(Silent(1, 1e-17)) == counted(Bare(1, 1e-17)) == [0, 1]
     assert counted(Mass(1, 0.0)) == [0]

@@ -697,7 +697,7 @@ def most_in_play(game, policy, episodes):
 def test_tiny_cells_count_as_possible():
     """Beta(400, 400) hardly ever leaves the middle, but a cost near 1 is possible, and so is breaking a budget by it."""
     cost = drawn(stats.beta(400, 400))
-    found = cells("fuel", cost, CountingRule("down", Fraction(1, 50), None))
+    found = cells(cost, CountingRule("down", Fraction(1, 50), None))
     assert [c.counted for c in found] == [Fraction(k, 50) for k in range(50)]
     assert min(c.probability for c in found) > 0
     game = random_game(cost, horizon=1, budget=Fraction(1, 2))
@@ -722,7 +722,7 @@ def test_tiny_cells_count_as_possible():
 def test_cells_hold_what_is_drawn(source, cell, lowest, direction):
     cost = drawn(source)
     rule = CountingRule(direction, cell, lowest)
-    found = {c.counted: c for c in cells("fuel", cost, rule)}
+    found = {c.counted: c for c in cells(cost, rule)}
     assert math.fsum(c.probability for c in found.values()) == pytest.approx(1, abs=1e-12)
     draws = [Fraction(float(x)) for x in cost.sample(4000, np.random.default_rng(1))]
     counted = [by_hand(Rounding(cell, direction, lowest), x) for x in draws]
@@ -745,7 +745,7 @@ def test_gaps_in_a_distribution_are_no_cells():
             return 0.5 * (((x > 0) & (x < 1)) | ((x > 2) & (x < 3)))
 
     cost = RandomCost(TwoPieces(), Fraction(3), Fraction(0))
-    found = cells("fuel", cost, CountingRule("down", Fraction(1, 2), None))
+    found = cells(cost, CountingRule("down", Fraction(1, 2), None))
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 

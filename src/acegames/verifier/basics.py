@@ -171,7 +171,6 @@ class Limits:
     compared: int = 64  # pairs, about, at which one verification compares `rows` with `distribution`
     compared_of: int = 2**14  # of a time with more pairs than this, more are compared
     # costs
-    cells: int = 10**7  # of one random cost; each is an outcome of every row that has this cost
     outcomes: int = 2**25  # of one time: some gigabytes
     compared_costs: int = 1000  # of a constraint, about, for which the policy's counting is compared with its record
     # blocks of threads, and of tasks on a cluster

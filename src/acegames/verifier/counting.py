@@ -6,27 +6,26 @@
     ignore   nothing, for a constraint that cannot bind
 
 The costs that count alike are a *cell*. A fixed cost is a cell of its own; a random cost falls into
-many, with probabilities from its distribution function. The rounding is the verifier's own; nothing
-here runs the policy's.
+many, with probabilities from its distribution function: these are part of the game model
+(`model/cost_cells`). The rounding is the verifier's own; nothing here runs the policy's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.cost_cells import probabilities
+from acegames.model.distributions import evaluate
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs
 from acegames.model.layers import with_fields
-from acegames.model.numbers import TINIEST, largest_float, nearest_float, plain
+from acegames.model.numbers import TINIEST, largest_float, plain
 from acegames.model.random_costs import RandomCost
-from acegames.model.words import to_digits as shown
 from acegames.numerics import PROBABILITY_SUM
 from acegames.verifier.basics import LIMITS, Floats, Ints, Small, begins, offsets, owners, spans
 
@@ -49,11 +48,10 @@ class CountingRule:
         """Return what a cost counts as."""
         if self.direction == "exact":
             return cost
-        return Fraction(0) if self.direction == "ignore" else self.at_least(self.index(cost))
+        return Fraction(0) if self.direction == "ignore" else self.at_least(self.index(cost) * self.cell)
 
-    def at_least(self, index: int) -> Fraction:
-        """Return what a whole number of cells counts as: no less than `lowest`."""
-        amount = index * self.cell
+    def at_least(self, amount: Fraction) -> Fraction:
+        """Return what whole cells count as: no less than `lowest`."""
         return amount if self.lowest is None else max(amount, self.lowest)
 
     def allowance(self, t: int) -> Fraction:
@@ -201,7 +199,7 @@ def _counts_otherwise(label: Label, rule: CountingRule, values: tuple[Cost, ...]
 # -- cells ---------------------------------------------------------------------------------------
 
 
-def cells(label: Label, cost: Cost, rule: CountingRule) -> list[CostCell]:
+def cells(cost: Cost, rule: CountingRule) -> list[CostCell]:
     """Return the cells that a cost can fall into, in the order of what they count as.
 
     Raises:
@@ -212,111 +210,21 @@ def cells(label: Label, cost: Cost, rule: CountingRule) -> list[CostCell]:
         return [CostCell(rule.counted(cost), 1.0, cost)]
     if rule.direction == "ignore":
         return [CostCell(Fraction(0), 1.0, cost.upper)]
-    if cost.atoms is not None:
-        return _listed(cost.atoms, rule)
-    first, last = _range(cost, rule)
-    if last - first >= LIMITS.cells:
-        raise TooLarge(
-            f"constraint {label!r}: a random cost falls into {shown(last - first + 1)} cells of {shown(rule.cell)}, must be at most "
-            f"{LIMITS.cells:,}; solve with a larger epsilon"
-        )
-    down = rule.direction == "down"
-    ends = [(k + 1 if down else k) * rule.cell for k in range(first, last + 1)]  # of each cell
-    upto = _distribution(label, cost, ends, strict=down)
-    share = np.diff(upto, prepend=0.0)
+    if cost.atoms is None:
+        upto = float(evaluate(cost.law.cdf, np.array([largest_float(cost.drawn(cost.upper), itself=True)]))[0])
+        if not abs(upto - 1) <= PROBABILITY_SUM:
+            bound = plain(cost.upper)
+            raise InvalidGame(f"the cdf of a random cost is {upto:.12g} at its upper bound {bound}, must be 1")
+    lowest = None if rule.lowest is None else math.floor(rule.lowest / rule.cell) * rule.cell
+    tops: dict[Fraction, Fraction] = {}
+    for amount, _ in sorted(cost.atoms or ()):
+        index = rule.index(amount) * rule.cell
+        tops[index if lowest is None else max(index, lowest)] = amount
+    further = rule.cell if rule.direction == "down" else Fraction(0)
     return [
-        CostCell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
-        for k, end, p in zip(range(first, last + 1), ends, share.tolist(), strict=True)
-        if p > 0 or _possible(cost, -math.inf if k == first else end - rule.cell, end, down=down)
+        CostCell(rule.at_least(edge), share, tops.get(edge, min(edge + further, cost.upper)))
+        for edge, share in probabilities(cost, rule.cell, rule.direction, lowest)
     ]
-
-
-def _listed(atoms: Iterable[tuple[Fraction, float]], rule: CountingRule) -> list[CostCell]:
-    """Return the cells of a cost that lists its values."""
-    by_amount: dict[Fraction, CostCell] = {}
-    for amount, p in atoms:
-        counted = rule.counted(amount)
-        other = by_amount.get(counted, CostCell(counted, 0.0, amount))
-        by_amount[counted] = CostCell(counted, max(other.probability + p, TINIEST), max(other.top, amount))
-    return [by_amount[counted] for counted in sorted(by_amount)]
-
-
-def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
-    """Return Pr[cost < x] (strict) or Pr[cost <= x] at each x; it never falls, and ends at 1."""
-    single = cost.has_atoms
-    inside = [(cost.drawn(min(x, cost.upper)), not strict or x > cost.upper) for x in ends]
-    at = np.array([largest_float(x, itself=itself) if single else nearest_float(x) for x, itself in inside])
-    if cost.on_integers:
-        at = np.floor(at)
-    with np.errstate(all="ignore"):
-        try:
-            upto = np.asarray(cost.law.cdf(at), dtype=np.float64).reshape(at.shape)
-        except (TypeError, ValueError):  # one number at a time
-            upto = np.array([float(cost.law.cdf(float(x))) for x in at])
-    if np.isnan(upto).any():
-        raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(upto)][0]}")
-    if not abs(upto[-1] - 1) <= PROBABILITY_SUM:
-        raise InvalidGame(
-            f"constraint {label!r}: the cdf of a random cost is {upto[-1]:.12g} at its upper bound {plain(cost.upper)}, must be 1"
-        )
-    for j, x in enumerate(ends):  # at the bounds, whatever the last digits of the function say
-        if x > cost.upper or (x == cost.upper and not (strict and single)):
-            upto[j] = 1.0
-        elif x < cost.lower or (x == cost.lower and (strict or not single)):
-            upto[j] = 0.0
-    return np.maximum.accumulate(np.maximum(upto, 0.0))
-
-
-def _range(cost: RandomCost, rule: CountingRule) -> tuple[int, int]:
-    """Return the first and the last cell; the first takes all that is below it."""
-    last = rule.index(cost.upper)
-    if rule.lowest is None:
-        assert isinstance(cost.lower, Fraction)
-        return rule.index(cost.lower), last
-    cut = math.floor(rule.lowest / rule.cell)
-    first = cut if isinstance(cost.lower, float) else max(cut, rule.index(cost.lower))
-    return min(first, last), last
-
-
-def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: bool) -> bool:
-    """Return whether costs between two edges occur where the cdf is too coarse to tell."""
-    begin, end = max(low, cost.lower), min(high, cost.upper)
-    if not begin <= end:
-        return False
-    if not cost.has_atoms:
-        return _positive(cost, "pdf", _between(cost, begin, end))
-    outside = high if down else low  # the edge that belongs to another cell
-    bounds = [x for x in (cost.lower, cost.upper) if begin <= x <= end and x != outside and not isinstance(x, float)]
-    if not callable(getattr(cost.law, "pmf", None)):
-        return bool(bounds) or _positive(cost, "pdf", _between(cost, begin, end))
-    whole = [x for x in _whole(cost, begin, end) if x != outside]
-    return _positive(cost, "pmf", [*bounds, *whole])
-
-
-def _between(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
-    """Return some of the values between two bounds."""
-    if isinstance(begin, float):
-        return [end - cost.unit * Fraction(2) ** j for j in range(-20, 60)]
-    return [begin + (end - begin) * j / 10 for j in range(1, 10)] if begin < end else []
-
-
-def _whole(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
-    """Return the largest values between two bounds that a cost drawn in whole numbers can have."""
-    last = math.floor(cost.drawn(end))
-    first = last - 999 if isinstance(begin, float) else max(last - 999, math.ceil(cost.drawn(begin)))
-    return [cost.offset + k * cost.unit for k in range(first, last + 1)]
-
-
-def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
-    """Return whether the density or mass function (its logarithm, if any) is positive at some
-    point.
-    """
-    at = np.array([nearest_float(cost.drawn(x)) for x in points])
-    for function, zero in ((f"log{name}", -math.inf), (name, 0.0)):
-        if len(at) and callable(getattr(cost.law, function, None)):
-            with np.errstate(all="ignore"):
-                return bool((np.asarray(getattr(cost.law, function)(at)) > zero).any())
-    return False
 
 
 # -- the game as counted --------------------------------------------------------------------------
@@ -367,8 +275,8 @@ class Counted:
         if all(rule.direction == "exact" for rule in rules):
             return Counted(game, rules, game, game, ())
         tables = [
-            _tables([cells(label, cost, rule) for cost in values])
-            for label, values, rule in zip(game.constraints, game.cost_values, rules, strict=True)
+            _tables([cells(cost, rule) for cost in values])
+            for values, rule in zip(game.cost_values, rules, strict=True)
         ]
         layers, tops, fine = zip(*(_count(layer, tables) for layer in game.layers), strict=True)
         true = tuple(replace(layer, cost=top) for layer, top in zip(layers, tops, strict=True))

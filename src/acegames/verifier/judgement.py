@@ -77,7 +77,7 @@ class Evaluated:
 class Faults(NamedTuple):
     """Where the policy is at fault, at pairs of one time."""
 
-    count: int
+    pairs: int
     first: list[tuple[tuple[int, Spent], str]]  # the first few pairs, and a sentence for each
 
 
@@ -186,9 +186,7 @@ class Judge:
             following, owner = following[inside], owner[inside]
             positions, which = self.packed.with_overfull(after.at(following), after)
             own = owner if len(which) == len(following) else owner[which]
-            threads.each(
-                lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions))
-            )
+            threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
         return after, result
 
     def _room(self, use: str, pairs: int) -> LayerValues:
@@ -200,7 +198,9 @@ class Judge:
         if use not in self._rooms or len(self._rooms[use].alive) < pairs:
             many = pairs + pairs // 4
             marks = np.zeros((2, many), dtype=np.uint8)
-            self._rooms[use] = LayerValues(marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1])
+            self._rooms[use] = LayerValues(
+                marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
+            )
         alive, values, ahead, fault = self._rooms[use]
         alive[:pairs] = fault[:pairs] = 0
         here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
@@ -242,7 +242,9 @@ class Judge:
 
     def _faults(self, t: int, keys: Ints, answers: PolicyAnswers, outside: Ints) -> Faults:
         """Return the faults at pairs, of which some play a row that is not in FA."""
-        wrong = np.union1d(np.flatnonzero(outside >= 0), np.array(list(answers.faults), dtype=np.int64)).astype(np.int64)
+        wrong = np.union1d(np.flatnonzero(outside >= 0), np.array(list(answers.faults), dtype=np.int64)).astype(
+            np.int64
+        )
         if not len(wrong):
             return Faults(0, [])
         state, spent = self.packed.unpack(t, keys[wrong])
@@ -265,7 +267,7 @@ class Verdict:
     def note(self, t: int, extremes: Sequence[Extremes], faults: Sequence[Faults]) -> None:
         """Take note of a time, of which these are the parts."""
         self._gains.add(self._packed, t, extremes)
-        self._n_faults += sum(part.count for part in faults)
+        self._n_faults += sum(part.pairs for part in faults)
         first = sorted(fault for part in faults for fault in part.first)
         self._faults = ([sentence for _, sentence in first] + self._faults)[:FAULTS_SHOWN]
 

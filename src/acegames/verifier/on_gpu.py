@@ -87,7 +87,9 @@ class Gaining(NamedTuple):
 
 
 @inner
-def judge_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging) -> None:
+def judge_thread(
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging
+) -> None:
     """Judge a pair."""
     p = block * threads + thread
     if p >= len(task.keys):
@@ -268,15 +270,21 @@ class DeviceVerifier:
             verdict.note(t, extremes, [])
             reporter.layer(len(keys[t]))
         known = LayerValues(*(self.card.fetch(x)[..., keys[0] - origin] for x in here))
-        return verdict.evaluated(sum(map(len, keys)), keys[0], Judgement(known, np.arange(len(keys[0])), [], Faults(0, [])))
+        return verdict.evaluated(
+            sum(map(len, keys)), keys[0], Judgement(known, np.arange(len(keys[0])), [], Faults(0, []))
+        )
 
     def _upload(self, base: Floats) -> None:
         """Lay the game down on the card."""
         upload, packed, times = self.card.upload, self.packed, range(self.packed.game.horizon)
+        layout = {name: upload(getattr(packed.time(0), name)) for name in ("stored", "stride", "size", "low")}
         first = {packed.game.layer_at[t]: packed.time(t) for t in reversed(times)}
-        self._rules = {at: tuple(map(upload, time[:4])) for at, time in first.items()}
-        self._ceilings = [upload(packed.time(t).ceiling) for t in times]
-        self._layout = tuple(map(upload, packed.time(0)[5:9]))
+        own = ("row_ptr", "out_ptr", "jump", "cost")
+        rules = {at: layout | {name: upload(getattr(time, name)) for name in own} for at, time in first.items()}
+        self._times = [
+            time._replace(**rules[packed.game.layer_at[t]], ceiling=upload(time.ceiling))
+            for t, time in enumerate(map(packed.time, times))
+        ]
         self._numbers = [Numbers(*map(upload, own)) for own in self.judge.numbers]
         self._base, self._wrong = upload(base), upload(np.zeros(1, dtype=np.int64))
 
@@ -294,9 +302,12 @@ class DeviceVerifier:
     ) -> tuple[LayerValues, list[Extremes]]:
         """Return what `judgement.Judge.judge` does, by position, and the extremes of its parts."""
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
-        at, last = packed.game.layer_at[t], t == packed.game.horizon - 1
-        time = TimeRules(*self._rules[at], self._ceilings[t], *self._layout, np.int64(packed.line), last)
-        result, compared, extremes = self._known("odd" if t % 2 else "even", count), self.reader.drawn(t, len(every)), []
+        at = packed.game.layer_at[t]
+        result, compared, extremes = (
+            self._known("odd" if t % 2 else "even", count),
+            self.reader.drawn(t, len(every)),
+            [],
+        )
         card.zero(result.alive)
         for begin in range(0, len(every), self._chunk):
             own = every[begin : begin + self._chunk]
@@ -308,7 +319,7 @@ class DeviceVerifier:
             played = PlayedRows(*(self._laid(name, getattr(answers, name)) for name in PlayedRows._fields))
             outside = self.rooms.take("outside", len(own), np.int64)
             task = Judging(
-                keys, time, origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following, result,
+                keys, self._times[t], origin, self._numbers[at], self._base[t], played, bool(self.judge.interim), following, result,
                 first, outside, self._wrong,
             )  # fmt: skip
             self._launch("judge", len(own), task)
@@ -323,7 +334,10 @@ class DeviceVerifier:
         if t == 0:  # of which all count
             values = card.fetch(result.values)[:, own - first]
             return Extremes.of(self.packed, own, np.ascontiguousarray(values), slice(0, len(own)), start=True)
-        numbers, off = self.rooms.take("numbers", (strips, 2 * n), np.int64), self.rooms.take("off", (strips, n), np.float64)
+        numbers, off = (
+            self.rooms.take("numbers", (strips, 2 * n), np.int64),
+            self.rooms.take("off", (strips, n), np.float64),
+        )
         picked = self.rooms.take("gains", (6 * n, strips, 2 * n), np.float64)
         layout = first, self.packed.states, self.packed.line
         self._launch("gain", strips, Gaining(keys, result.values, *layout, numbers, off, picked))

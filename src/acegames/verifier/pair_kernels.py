@@ -58,10 +58,10 @@ def open_key(key: Int, states: Int, time: TimeRules, spent: Ints) -> Int:
 
 
 @inlined
-def _neighbours(keys: Ints, p: Int, line: Int, lane: Ints) -> tuple[Int, Int]:
+def _neighbours(keys: Ints, p: Int, line: Int, lane: Ints) -> tuple[np.int64, np.int64]:
     """Write the lanes of the pairs in the window of pair p; return how many pairs and lanes."""
     key = keys[p]
-    ending = min(key + LANES, key - key % line + line)
+    ending = min(key + np.int64(LANES), key - key % line + np.int64(line))
     many = np.int64(1)
     lane[0] = 0
     while p + many < len(keys) and keys[p + many] < ending:
@@ -100,15 +100,14 @@ def _place_of(index: Ints, key: Int, hint: Int) -> Int:
     """Return the last place whose key is at most this, -1 where there is none; looked for from a
     place on.
     """
-    step = np.int64(1)
-    if hint < len(index) and index[hint] <= key:
-        low = hint
+    step, low = np.int64(1), np.int64(hint)
+    if low < len(index) and index[low] <= key:
         while low + step < len(index) and index[low + step] <= key:
             low += step
             step += step
         high = min(low + step, np.int64(len(index)))
     else:
-        high = min(hint, np.int64(len(index)))
+        high = min(low, np.int64(len(index)))
         low = high - step
         while low >= 0 and index[low] > key:
             high = low
@@ -202,7 +201,7 @@ def sweep(
             lacking = np.uint8(0)
             for x in range(lanes):
                 lacking |= here[x] ^ pair_safe[x]
-            left = lacking > 0
+            left = bool(lacking > 0)
             if forward and some:
                 if used[row] == 0:  # threads would wait for each other's writes
                     used[row] = 1
@@ -670,7 +669,7 @@ def extremes_of(
     for p in range(begin, end):
         at = np.int64(p)
         if origin is not None:
-            at = keys[p] - origin
+            at = keys[p] - np.int64(origin)
         gain = values[n + i, at] - values[i, at]
         noise = values[2 * n + i, at] + values[3 * n + i, at]
         if noise > off or noise != noise:

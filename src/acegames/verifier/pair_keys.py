@@ -203,19 +203,20 @@ class PairKeys:
     @cached_property
     def keys(self) -> int:
         """Number of keys."""
-        return self.states * math.prod(self.size.tolist())
+        return self.states * int(math.prod(self.size.tolist()))
 
     @cached_property
     def start(self) -> Ints:
         """The initial pairs, in the order of the game."""
         states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
-        return states * self.line + (self.units.start - self.low) @ self.stride
+        keys: Ints = states * self.line + (self.units.start - self.low) @ self.stride
+        return keys
 
     @cached_property
     def beyond_full(self) -> int:
         """How many keys at the beginning of a line stand for the next, that of a full reservoir."""
         stored = len(self.low) > 0 and len(self.low) - 1 in self.units.stored
-        return max(-int(self.low[-1]), 0) if stored else 0
+        return max(-int(self.low[-1].item()), 0) if stored else 0
 
     def fold(self, marks: Bytes, after: Any) -> None:
         """Mark, in place of keys that stand for full reservoirs, those that are full.

@@ -60,7 +60,14 @@ class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
     def __init__(
-        self, game: MarkovGame, policy: Any, units: ExactUnits, digest: str, *, rounded: bool = False, product: bool = False
+        self,
+        game: MarkovGame,
+        policy: Any,
+        units: ExactUnits,
+        digest: str,
+        *,
+        rounded: bool = False,
+        product: bool = False,
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
         # the first pair and a sentence where players who must draw independently do not
@@ -341,7 +348,9 @@ def _lacking(policy: Any, units: ExactUnits, digest: str) -> str | None:
         "has no method rows": lambda: hasattr(type(policy), "rows"),
         "does not have distribution and rows from the same class": lambda: _owner(policy) is not object,
         "has no game_digest that is that of the game": lambda: policy.game_digest == digest,
-        "has no tracker.units, a number for each constraint": lambda: bool(_ratios(policy, units)) or not len(units.start),
+        "has no tracker.units, a number for each constraint": lambda: (
+            bool(_ratios(policy, units)) or not len(units.start)
+        ),
     }
     for lacking, fine in own.items():
         try:

@@ -125,10 +125,9 @@ def _forward(
     after = Positions.of(packed, t, keys, following)
     if after is None:
         own, used, led = _list(packed, t, keys, threads)
-    else:
-        own, used, marks = _sweep(packed, t, keys, after, following, threads)
-        led = after.keys(marks)
-    return own, np.flatnonzero(used.view(bool)), led
+        return own, np.flatnonzero(used.view(bool)), led
+    own, used, marks = _sweep(packed, t, keys, after, following, threads)
+    return own, np.flatnonzero(used.view(bool)), after.keys(marks)
 
 
 def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockThreads) -> int:
@@ -149,7 +148,7 @@ def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockTh
 def _sweep(
     packed: PairKeys, t: int, keys: Ints, after: Positions, following: Ints | None, threads: BlockThreads, *,
     forward: bool = True,
-) -> tuple[Bytes, Bytes, Ints]:  # fmt: skip
+) -> tuple[Bytes, Bytes, Bytes]:  # fmt: skip
     """Return marks of pairs that have a safe row, of safe rows, and of the positions led to."""
     from acegames.verifier.pair_kernels import sweep
 
@@ -201,7 +200,8 @@ def _distinct(keys: Ints) -> Ints:
     if count <= _MARKED * len(keys):
         marks = np.zeros(count, dtype=bool)
         marks[keys - first] = True
-        return first + np.flatnonzero(marks)
+        marked: Ints = first + np.flatnonzero(marks)
+        return marked
     keys.sort()
     return keys[begins(keys)]
 
@@ -212,6 +212,10 @@ def _any_marked(several: Sequence[Bytes], threads: BlockThreads) -> Bytes:
     if others:
         size = -(-len(first) // threads.threads)
         parts = [slice(begin, begin + size) for begin in range(0, len(first), max(size, 1))]
-        for marks in others:
-            threads.each(lambda part, marks=marks: np.bitwise_or(first[part], marks[part], out=first[part]), parts)
+
+        def work(part: slice) -> None:
+            for marks in others:
+                np.bitwise_or(first[part], marks[part], out=first[part])
+
+        threads.each(work, parts)
     return first
