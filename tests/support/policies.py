@@ -104,6 +104,16 @@ class Spoiled(Alone):
         return self.spoil((t, state, total), super().rows(t, state, total))
 
 
+def wavering(fails, question, answer):
+    """For `Spoiled`: now and then no answer, or another than that of `distribution`."""
+    odd, (ptr, row, prob) = question[2].sum(axis=1) % 5 == 3, answer
+    if fails and odd.any():
+        raise KeyError("odd")
+    row = row.copy()
+    row[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
+    return ptr, row, prob
+
+
 class Damaged(Alone):
     """The same with another answer in one situation."""
 
