@@ -64,7 +64,9 @@ class Both:
         ptr, row, prob, layer = [0], [], [], self.game.layer(t)
         for s, spent in zip(state.tolist(), total.tolist(), strict=True):
             legal = {self.game.joint_action(layer.action[r]): r for r in layer.rows(s)}
-            for a, p in self.answer(t, self.game.states[s], tuple(c * u for c, u in zip(spent, self.tracker.units, strict=True))).items():
+            for a, p in self.answer(
+                t, self.game.states[s], tuple(c * u for c, u in zip(spent, self.tracker.units, strict=True))
+            ).items():
                 row.append(legal[a])
                 prob.append(p)
             ptr.append(len(prob))

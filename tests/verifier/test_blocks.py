@@ -15,7 +15,7 @@ from acegames.verifier import verify
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.subgames import Subgames
 from elsewhere import Elsewhere, Sending, assert_equal
-from policies import Alone, Damaged, drawn
+from policies import Alone, drawn
 from shaped_games import alone, fine, own_costs
 
 

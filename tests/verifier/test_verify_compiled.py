@@ -65,7 +65,9 @@ def test_all_ways_agree_on_random_policies(faults, first):
         game = drawn_game(seed)
         kinds.append(kind_of(agreed_and_true(game, RandomAnswers(game, seed, faults), [CE(), CCE()][seed // 6 % 2])))
     assert kinds.count("infeasible") >= 5, kinds
-    assert set(kinds) >= {0.0: {"ok", "unstable"}, 0.02: {"unstable", "witness"}, 0.3: {"witness", "off the path"}}[faults]
+    assert (
+        set(kinds) >= {0.0: {"ok", "unstable"}, 0.02: {"unstable", "witness"}, 0.3: {"witness", "off the path"}}[faults]
+    )
 
 
 @blocks(160, 40)
@@ -116,7 +118,7 @@ def test_one_situation_that_is_wrong_is_found_in_every_way(seed):
 def test_certificates_do_not_depend_on_blocks_and_threads(monkeypatch, threads):
     """The first faults and the first of equal gains are shown; also of rounded costs, large rewards and Nash equilibria."""
     game, fine = bench.random_game(3, 6, 6), bench.random_game(3, 4, 12)
-    raised = with_fields(game, layers=tuple(replace(x, reward=x.reward + [1e9, -3e8]) for x in game.layers))
+    raised = with_fields(game, layers=tuple(replace(x, reward=x.reward + np.array([1e9, -3e8])) for x in game.layers))
     cases = [(game, ace.solve(game, CE()).policy), (raised, ace.solve(raised, CE()).policy)]
     cases += [(fine, ace.solve(fine, CE(), epsilon=4).policy), (game, ace.solve(game, ace.Nash()).policy)]
     layers = list(cases[0][1].layers)
@@ -143,7 +145,9 @@ def test_the_subgames_are_those_of_the_oracle(how, stored, monkeypatch):
         assert bool(subgames.keys) == feasible
         for t, keys in enumerate(subgames.keys[:-1]):
             pairs = list(zip(*(x.tolist() for x in subgames.pairs(t)), strict=True))
-            assert {(s, tuple(map(exact, units.user(tuple(c))))) for s, c in pairs} == fs[t] and len(pairs) == len(fs[t])
+            assert {(s, tuple(map(exact, units.user(tuple(c))))) for s, c in pairs} == fs[t] and len(pairs) == len(
+                fs[t]
+            )
             assert (np.diff(keys) > 0).all()
             layer, rows = game.layer(t), subgames.safe_rows[t].tolist()
             safe = {(s, a) for (u, s, _), own in fa.items() if u == t for a in own}
@@ -241,7 +245,7 @@ def test_what_cannot_be_recovered_is_not_followed():
 
 
 def test_a_game_that_does_not_pack_into_64_bits_is_unrolled():
-    for unit in (10**15, 10**30):
+    for unit in (10**15, 2**62 - 10, 10**30):
         cost, budget = (lambda t, a, unit=unit: (unit * a[0] + 1, unit + a[0])), [2 * unit + 3, 3 * unit + 2]
         wide = one_state(["me"], [range(2)], cost, lambda t, a: a, horizon=3, budget=budget)
         assert PairKeys.of(wide, ExactUnits(wide)).unrolled is not None
