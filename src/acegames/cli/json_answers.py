@@ -135,6 +135,7 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
         "accepted_share": certificate.accepted_share,
         "tolerance": by_label(players, certificate.tol),
         "rounding": by_label(players, certificate.rounding),
+        "exact": certificate.exact,
         "max_spent": by_label(constraints, certificate.max_spent),
         "counting": by_label(constraints, certificate.counting),
         "allowance": by_label(constraints, certificate.allowance),
