@@ -170,10 +170,11 @@ def spending(*choices, budget, horizon, cost=sum, players=("p",), reward=lambda 
 def alone(outcomes, *, actions=("go",), reward=None, **changed):
     """One player who chooses among `actions` in one state, for two steps; what is given replaces any of it.
 
-    `reward` is a function, {action: what it pays}, or None where there is nothing to win.
+    `actions` may be a function, too; so may `reward`, or it is {action: what it pays}, or None where there is nothing to win.
     """
+    offered = actions if callable(actions) else lambda s: [actions]
     paid = reward if callable(reward) else lambda s, a: [float((reward or {}).get(a[0], 0))]
-    rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": lambda s: [actions], "reward": paid}
+    rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": offered, "reward": paid}
     return ace.MarkovGame.from_functions(outcomes=outcomes, **rules | changed)
 
 
