@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.files import tables
+from command_line import run
 from games import solo
 from shares import examples
 
@@ -172,9 +171,9 @@ def test_default_labels_make_a_table(tmp_path, monkeypatch):
         np.ones((1, 2, 2, 1)), np.zeros((1, 2, 2, 2)), np.ones((1, 2, 2, 1)), [2], horizon=2
     )
     game.save("game.yaml")
-    assert CliRunner().invoke(app, ["export", "game.yaml", "-o", "game.csv"]).exit_code == 0
+    run("export", "game.yaml", "-o", "game.csv")
     assert tables.read_game("game.csv").digest == ace.load("game.csv").digest == game.digest
-    assert CliRunner().invoke(app, ["solve", "game.csv"]).exit_code == 0
+    run("solve", "game.csv")
     (tmp_path / "game.txt").write_text("x")
     with pytest.raises(ace.InvalidOption, match=r"\.npz .*\.nfg .*\.csv, \.parquet"):
         ace.load("game.txt")
@@ -561,22 +560,16 @@ def test_the_program_exports_policies_games_and_nfg(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     game = ace.catalog.get("intersection")
     ace.solve(game).save("s.ace")
-    run = lambda *words: CliRunner().invoke(app, ["export", *words])  # noqa: E731
-    assert run("s.ace", "-o", "policy.csv").exit_code == 0
+    run("export", "s.ace", "-o", "policy.csv")
     assert ace.verify(game, tables.read_policy("policy.csv", game), ace.CCE()).ok
-    assert run("s.ace", "--game", "-o", "game.parquet").exit_code == 0
+    run("export", "s.ace", "--game", "-o", "game.parquet")
     assert tables.read_game("game.parquet").digest == game.digest
-    assert run("intersection", "-o", "game.csv").exit_code == 0
+    run("export", "intersection", "-o", "game.csv")
     assert tables.read_game("game.csv").digest == game.digest
-    assert run("six_cycle", "-o", "six.nfg", "--outside", "-9").exit_code == 0
-    assert CliRunner().invoke(app, ["solve", "six.nfg", "--concept", "nash"]).exit_code == 0
-    for words in (
-        ("s.ace", "-o", "x.nfg"),
-        ("six_cycle", "-o", "x.nfg"),
-        ("s.ace", "-o", "x.txt"),
-        ("intersection", "-o", "x.nfg"),
-    ):
-        assert run(*words).exit_code == 2
+    run("export", "six_cycle", "-o", "six.nfg", "--outside", "-9")
+    run("solve", "six.nfg", "--concept", "nash")
+    for source, output in (("s.ace", "x.nfg"), ("six_cycle", "x.nfg"), ("s.ace", "x.txt"), ("intersection", "x.nfg")):
+        run("export", source, "-o", output, code=2)
 
 
 def test_a_table_changed_on_purpose_is_read_when_asked(tmp_path):
