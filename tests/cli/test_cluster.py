@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app, options
+import command_line
+from acegames.cli import options
 from acegames.cli.game_options import offered
 from acegames.cli.verbs_solving import _not_needed
+from command_line import answer, refused
 
 GB = 10**9
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _on_a_wide_screen(monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("TERM", "dumb")
 
 
-def run(*words, code=0):
-    result = CliRunner().invoke(app, list(map(str, words)))
-    assert result.exit_code == code, result.output
-    return " ".join(
-        (result.stdout if code == 0 else result.output).split()
-    )  # lines may be as wide as another test said
+def run(*words):
+    """What is said, in one line: it may be as wide as another test said."""
+    return " ".join(command_line.run(*words).stdout.split())
 
 
 # -- engines
@@ -93,7 +89,7 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_options_that_do_not_go_together(words, asked):
-    assert f"Error: {WRONG[words]}" in run(*words.split(), code=2)
+    assert refused(*words.split()).startswith(f"Error: {WRONG[words]}")
     assert asked == []
 
 
@@ -121,13 +117,13 @@ def test_check_of_nodes_with_too_little_memory():
         in said
     )
     assert said.rstrip().endswith("This machine alone has enough.")
-    reply = json.loads(run(*asked, "--json"))
+    reply = answer(*asked)
     assert reply["feasible"] and reply["exit_code"] == 0 and not reply["cluster"]["fits"]
 
 
 def test_check_of_a_game_too_large_for_the_nodes_and_for_this_machine(estimated):
     estimated(huge(counted=True))
-    said = run("check", "intersection", "--nodes", 3, "--node-cores", 64, "--node-memory", "2GB", code=5)
+    said = refused("check", "intersection", "--nodes", 3, "--node-cores", 64, "--node-memory", "2GB", code=5)
     assert "the game has no errors, but it is too large: solving" in said
     assert "but a node has 2 GB, and " in said and "this machine alone needs about 400 GB and has 16 GB" in said
 
@@ -149,10 +145,10 @@ def estimated(monkeypatch):
 
 def test_a_game_too_large_for_this_machine(estimated):
     estimated(huge())
-    assert "machines like this one would do (--engine ray)" in run("check", "intersection", code=5)
+    assert "machines like this one would do (--engine ray)" in refused("check", "intersection", code=5)
     asked = ("check", "intersection", "--nodes", 20, "--node-cores", 16, "--node-memory", "64GB")
     assert "too large for this machine to find out whether it is feasible" in run(*asked)
-    reply = json.loads(run(*asked, "--json"))
+    reply = answer(*asked)
     assert reply["feasible"] is None and reply["sure"] is False and "too large for this machine" in reply["why"]
     assert reply["cluster"]["fits"] and reply["cluster"]["disk"] == 300 * GB and reply["situations"] is None
 
@@ -162,7 +158,7 @@ def test_an_estimate_by_sampling_is_no_reason_to_refuse_a_cluster_that_is_nearly
     estimated(huge())
     assert "By this estimate, a node has 20 GB, so at least " in run(*asked)
     estimated(huge(counted=True))
-    assert "but a node has 20 GB, so at least " in run(*asked, code=5)
+    assert "but a node has 20 GB, so at least " in refused(*asked, code=5)
 
 
 def test_clusters_are_mentioned_where_a_solve_is_too_large_or_takes_days(estimated):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_show_spells_costs_that_are_distributions():
     ("name", "words", "parameters"),
     [
         ("partition", ["weights=3,1,1,1"], {"weights": (3, 1, 1, 1)}),
-        ("partition", ["weights=1/3, 0.1, 13/30"], {"weights": ("1/3", "0.1", "13/30")}),
+        ("partition", ["weights=1/3, 0.1, 13/30"], {"weights": (Fraction(1, 3), Fraction(1, 10), Fraction(13, 30))}),
         (
             "knapsack",
             ["values=1.5,2", "weights=1,2", "capacity=2"],
@@ -121,10 +122,6 @@ def test_show_spells_costs_that_are_distributions():
     ],
 )
 def test_parameters_are_read_by_their_types(name, words, parameters):
-    from fractions import Fraction
-
-    if parameters.get("weights") == ("1/3", "0.1", "13/30"):
-        parameters = {"weights": tuple(map(Fraction, parameters["weights"]))}
     typed = [part for word in words for part in ("-p", word)]
     assert answer("show", name, *typed, "--most", 1)["game"]["digest"] == ace.catalog.get(name, **parameters).digest
 
