@@ -7,6 +7,7 @@ import pytest
 
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
+from games import Frame
 
 
 def random_arrays(seed, *, timed):
@@ -42,17 +43,6 @@ LABELS = {
     "actions": [["x0", "x1"], ["y0", "y1", "y2"]],
 }
 REST = {"horizon": 3, "initial": {"s0": 0.5, "s1": 0.5}, "budget": {"fuel": 0.7, "risk": [1, 2, float("inf")]}}
-
-
-class Frame:
-    """As little of a data frame as is asked for."""
-
-    def __init__(self, columns):
-        self._columns = columns
-        self.columns = list(columns)
-
-    def __getitem__(self, name):
-        return self._columns[name]
 
 
 def by_column(records, convert=list):

@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from chromium import MISSING, Chromium, find
-from games import alone, one_state
+from games import alone, one_state, rover
 from shares import some
 
 pytestmark = pytest.mark.skipif(find() is None, reason=MISSING)
@@ -88,18 +88,6 @@ def scheduled():
     )
 
 
-def a_battery():
-    return alone(
-        lambda s, a: [(0.5, s, {"go": c, "charge": -2, "wait": 0}[a[0]]) for c in (1, 2)],
-        actions=("go", "charge", "wait"),
-        reward={"go": 1},
-        horizon=5,
-        initial="field",
-        budget={"battery": ace.reservoir(6, start=4, reserve=1)},
-        name="a battery",
-    )
-
-
 def amounts(cost, budget, reward):
     return one_state(
         ["rover"],
@@ -139,7 +127,7 @@ SOLUTIONS = {
     "hostile": lambda: ace.solve(hostile()),
     "scheduled": lambda: ace.solve(scheduled()),
     "reservoirs": lambda: ace.solve(ace.catalog.get("electric_fleet"), ace.CE()),
-    "a battery": lambda: ace.solve(a_battery()),
+    "a battery": lambda: ace.solve(rover(ace.reservoir(6, start=4, reserve=1), name="a battery")),
     "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
     "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),

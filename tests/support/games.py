@@ -178,6 +178,23 @@ def alone(outcomes, *, actions=("go",), reward=None, **changed):
     return ace.MarkovGame.from_functions(outcomes=outcomes, **rules | changed)
 
 
+def rover(battery, **more):
+    """One who drives, which drains one or two, charges two, or waits."""
+    spent = {"go": (1, 2), "charge": (-2, -2), "wait": (0, 0)}
+    rules = {"players": ["rover"], "initial": "field", "horizon": 5, "budget": {"battery": battery}, **more}
+    return alone(lambda s, a: [(0.5, s, c) for c in spent[a[0]]], actions=tuple(spent), reward={"go": 1}, **rules)
+
+
+class Frame:
+    """As little of a data frame as is asked for."""
+
+    def __init__(self, columns):
+        self.columns, self._columns = list(columns), columns
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
 def deliveries(*, timed=False):
     """Who delivers is paid and the state says so; a bonus comes with the same next state or does not."""
 
