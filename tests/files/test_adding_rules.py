@@ -412,3 +412,5 @@ def test_odd_budgets(tmp_path):
     }.items():
         with pytest.raises(InvalidGame, match=f"line 9: budget.*{words}"):
             load_text(tmp_path, CHICKEN.replace("{risk: 2}", entry))
+    named = CHICKEN.replace("budget: {risk: 2}", "budget: {risk: {reservoir: 2}}").replace("risk", "'a: b'")
+    assert load_text(tmp_path, named).reservoirs[0].capacity == 2

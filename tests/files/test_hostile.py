@@ -116,6 +116,7 @@ def test_changing_documents_leaves_what_is_put_into_them_as_it_is():
     assert json.dumps(fuzz.OTHERS) == before
 
 
+@MAY_WARN
 @pytest.mark.parametrize("kind", ["yaml", "nfg"])
 @PLENTY
 @given(seed=st.integers(0, 2**32))

@@ -75,8 +75,8 @@ CALLS = {
     "Solution.load": lambda g, s, f: ace.Solution.load(f / "solution.ace"),
     "Policy.load": lambda g, s, f: ace.Policy.load(f / "solution.ace"),
     "save": lambda g, s, f: g.save(f / "b.csv"),
-    "export a game": lambda g, s, f: exporting(str(f / "game.npz"), f / "g.csv").write(g, None),
-    "export a policy": lambda g, s, f: exporting(str(f / "solution.ace"), f / "p.csv").write(s.policy, None),
+    "export a game": lambda g, s, f: exporting(str(f / "game.npz"), f / "g.csv")[1](g, None),
+    "export a policy": lambda g, s, f: exporting(str(f / "solution.ace"), f / "p.csv")[1](s.policy, None),
     "write_policy": lambda g, s, f: tables.write_policy(s, f / "p.csv"),
     "write_game": lambda g, s, f: tables.write_game(g, f / "g.csv"),
 }

@@ -13,7 +13,7 @@ from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, rebuilt, warn_of_near_decimals
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
 from acegames.model.checks import Label, check_horizon, check_known, check_name
-from acegames.model.layers import with_fields
+from acegames.model.layers import times_of, with_fields
 from acegames.model.numbers import Bound, plain
 from acegames.model.random_costs import RandomCost
 from acegames.system.limits import HORIZON
@@ -229,8 +229,5 @@ def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> Mark
     """Assemble and check the game again."""
     if any(limits.lower):
         game, limits = _one_sided(game, limits)
-    times: dict[int, list[int]] = {}
-    for t, k in enumerate(layer_at):
-        times.setdefault(k, []).append(t)
-    layers = [RawLayer.of(game.layers[k], tuple(at)) for k, at in times.items()]
+    layers = [RawLayer.of(game.layers[k], times) for k, times in times_of(layer_at).items()]
     return rebuilt(game, layers, game.cost_values, horizon=len(layer_at), budgets=limits)

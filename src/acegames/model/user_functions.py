@@ -160,7 +160,7 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
         InvalidGame: it is no function, cannot be called so, or a name says that an argument is in
             the wrong place.
     """
-    names, more = _names(function)
+    names, more = needed_arguments(function)
     own = f"{what}: takes ({', '.join([*names, *['...'] * more])})"
     late = [name for name in names[1:] if name.lstrip("_") in CLOCK]
     if late:
@@ -169,7 +169,8 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
     needed = [] if more else [name.lstrip("_") for name in names]
     takes: tuple[str, ...] = ROLES[:2] if what == "actions" else ROLES[:3]
     if what == "reward" and (
-        len(needed) == 4 or (len(needed) == 3 and names != _names(outcomes)[0] and _is_given_next(own, needed))
+        len(needed) == 4
+        or (len(needed) == 3 and names != needed_arguments(outcomes)[0] and _is_given_next(own, needed))
     ):
         takes = ROLES
     if len(needed) == len(takes) - 1 and needed[0] not in CLOCK:
@@ -231,7 +232,7 @@ def _is_given_next(own: str, names: list[str]) -> bool:
     return False
 
 
-def _names(function: Any) -> tuple[list[str], bool]:
+def needed_arguments(function: Any) -> tuple[list[str], bool]:
     """Return the arguments by position that have no default, and whether any number may follow.
 
     Where Python does not know the signature, there are none, and any number may follow.
