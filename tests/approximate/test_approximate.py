@@ -722,5 +722,3 @@ def test_what_is_no_concept_is_an_invalid_option(wrong):
     for ask in (ace.solve, ace.estimate, ace.budget_curve):
         with pytest.raises(ace.InvalidOption, match="concept: got"):
             ask(game, wrong)
-    with pytest.raises(ace.InvalidOption, match="episodes: got"):
-        ace.simulate(game, ace.solve(game).policy, episodes=0)

@@ -107,7 +107,7 @@ def test_a_level_that_is_too_low_is_said_so():
     with pytest.raises(ace.Infeasible, match="No capacity suffices: 'battery' must start at a higher level") as caught:
         ace.solve(battery(2, 0.1, costs=(0.371, 0.2)))
     assert caught.value.minimal_budgets.shape == (0, 1)
-    with pytest.raises(ace.Infeasible, match=r"Minimal budgets that suffice.*0.8"):
+    with pytest.raises(ace.Infeasible, match=r"Minimal budgets that suffice: 'battery': capacity 0.8"):
         ace.solve(battery(0.6, costs=(0.371, 0.2)))
 
 

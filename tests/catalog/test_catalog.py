@@ -38,13 +38,6 @@ def solved():
 # -- the catalog itself -----------------------------------------------------------------------------------------
 
 
-def test_the_games_of_the_issue_are_there():
-    assert {"drones", "medium_access", "medium_access_3", "intersection", "knapsack", "partition", "six_cycle"} <= set(
-        NAMES
-    )
-    assert {"warehouse", "electric_fleet"} <= set(NAMES)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_describe(name):
     entry = catalog.describe(name)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -291,6 +289,7 @@ def test_equal_distributions_are_equal():
     assert random_cost(stats.uniform(0, 2)) == random_cost(stats.uniform(scale=2.0, loc=0))
     assert hash(random_cost(stats.beta(1, 2))) == hash(random_cost(stats.beta(b=2, a=1)))
     assert random_cost(stats.uniform()) == random_cost(stats.uniform)
+    assert str(random_cost(stats.beta(2, b=3))) == "RandomCost(beta(a=2.0, b=3.0, loc=0.0, scale=1.0))"
     assert random_cost(Coin(1, 0.5)) == random_cost(Coin(1, 0.5)) != random_cost(Coin(1, 0.25))
     assert random_cost(Triangle()) == random_cost(Triangle())
     other = stats.rv_histogram((np.array([3, 0, 1.0000001]), np.array([0.0, 1.0, 2.0, 3.0])))
@@ -455,10 +454,3 @@ def test_probabilities_of_outcomes_of_the_same_cost_add_up():
         lambda t, s, a: [(0.25, s, stats.uniform(0, 1)), (0.75, s, stats.uniform())], players=["a"], budget=5, horizon=1
     )
     assert game.layers[0].prob.tolist() == [1.0]
-
-
-def test_the_page_about_continuous_costs_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "in-depth" / "continuous-costs.md").read_text()
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(block, {})
-    assert "beta(a=2.0, b=3.0" in capsys.readouterr().out
