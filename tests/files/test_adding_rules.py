@@ -176,8 +176,8 @@ def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
 # -- what is warned of --------------------------------------------------------------------------------------------
 
 
-def warnings_of(tmp_path, rules, name="game.yaml"):
-    path = written(tmp_path, changed(rules=rules), name)
+def warnings_of(tmp_path, rules):
+    path = written(tmp_path, changed(rules=rules))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load_game(path)

@@ -541,7 +541,7 @@ def test_only_a_policy_of_this_game_is_taken():
         learn.rollout(learned.game, ace.solve(learned.game).policy, episodes=2)
 
 
-def fine_costs(horizon=3):
+def fine_costs():
     """Costs of six digits, too fine to be counted with a tiny unit; budget 2 for each of two constraints."""
     return true_game(
         outcomes=lambda t, s, a: (
@@ -550,7 +550,6 @@ def fine_costs(horizon=3):
             else [(0.5, s, (0.2, 0.0000001)), (0.5, s, (0.3000001, 0.1))]
         ),
         budget={"effort": 1.1, "noise": 0.7},
-        horizon=horizon,
     )
 
 

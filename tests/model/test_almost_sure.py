@@ -43,9 +43,9 @@ def random_games(number, seed, **fixed):
             yield oracle.random_game(rng, schedule=True, **signed)
 
 
-def budget_of(budget, *, horizon=3, width=1):
+def budget_of(budget, *, width=1):
     cost = np.zeros((1, 1, width), dtype=int)
-    return ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.zeros((1, 1, 1)), cost, budget, horizon=horizon).budgets
+    return ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.zeros((1, 1, 1)), cost, budget, horizon=3).budgets
 
 
 # -- saying it --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def random_arrays(seed, *, timed):
     return moves, rng.random((*shape, 2)), rng.integers(-2, 5, size=(*shape, 2)) / 10, legal
 
 
-def long_tables(moves, reward, cost, legal, *, reward_timed=None):
+def long_tables(moves, reward, cost, legal):
     """The same game as lists of records."""
     timed = moves.ndim == 5
     lines, prizes = [], []

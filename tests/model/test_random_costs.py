@@ -336,14 +336,13 @@ print(game.digest)
 """
 
 
-def one_step(cost, *, budget=None, horizon=2):
+def one_step(cost, *, budget=None):
     return alone(
         lambda t, s, a: [(1, s, cost if a == ("go",) else 0)],
         players=["a"],
         actions=("go", "stay"),
         reward={"go": 1},
         budget={"fuel": 2} if budget is None else budget,
-        horizon=horizon,
     )
 
 

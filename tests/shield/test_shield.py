@@ -493,15 +493,15 @@ def test_units_of_amounts():
 # -- rounded costs ------------------------------------------------------------------------------------------------------------
 
 
-def fine_game(rng, horizon=3, budget=1.0):
+def fine_game(rng):
     """Costs of four digits, two outcomes each; resting is free."""
     cost = rng.random((2, 2, 2, 2)).round(4)
     cost[0, 0] = 0
     return ace.MarkovGame.from_functions(
         players=["p", "q"],
-        horizon=horizon,
+        horizon=3,
         initial="s",
-        budget=[budget, budget],
+        budget=[1, 1],
         actions=lambda t, s: [(0, 1), (0, 1)],
         outcomes=lambda t, s, a: [(0.5, s, cost[a[0], a[1], k].tolist()) for k in range(2)],
         reward=lambda t, s, a: [0, 0],
