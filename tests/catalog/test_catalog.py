@@ -224,11 +224,6 @@ def test_corridor():
     assert min(t for t, s, _, _ in found if s == (3, 0)) == 5
 
 
-def with_plain_budgets(game):
-    """The same game, with energy that can be stored without end."""
-    return with_fields(game, reservoirs=(None,) * len(game.reservoirs))
-
-
 def test_warehouse_robots_are_apart_and_can_reach_the_pad():
     game = catalog.get("warehouse")
     for t, state, spent, _ in pairs(game):
@@ -255,7 +250,7 @@ def test_warehouse_batteries_are_never_more_than_full(solved):
         spent[0] == 0 and state[0][:2] == (1, 1) and any(a[0] == "wait" for a in actions)
         for _, state, spent, actions in found
     )
-    endless = ace.solve(with_plain_budgets(game), CE())
+    endless = ace.solve(with_fields(game, reservoirs=(None,) * len(game.reservoirs)), CE())  # stores energy without end
     assert endless.values.sum() > solution.values.sum() + 1
 
 

@@ -11,21 +11,15 @@ import pytest
 import acegames as ace
 from acegames.cli.game_options import as_typed
 from command_line import answer, refused, run
-from game_files import rows_of
+from game_files import CHICKEN, rows_of, written
 
-OVERLAP = """
-format: acegames-game
-version: 1
-players: [red, blue]
-horizon: 2
-initial: road
-budget: {fuel: 3}
-actions: {red: [go, stay], blue: [go, stay]}
-rules:
-  - {next: road, reward: [0, 0]}
-  - {when: {action: {red: go}}, cost: 1, reward: [1, 0]}
-  - {when: {action: {blue: go}}, cost: 1, reward: [0, 1]}
+OVERLAP = (
+    CHICKEN.partition("  - when")[0]
+    + """
+  - {when: {action: {red: dare}}, cost: 1, reward: [1, 0]}
+  - {when: {action: {blue: dare}}, cost: 1, reward: [0, 1]}
 """
+)
 
 
 @pytest.fixture(autouse=True)
@@ -199,9 +193,9 @@ def test_catalog_with_an_output_is_short():
 
 @pytest.mark.parametrize("verb", ["check", "solve", "show"])
 def test_warnings_are_sentences(verb, tmp_path):
-    (tmp_path / "game.yaml").write_text(OVERLAP)
+    written(tmp_path, OVERLAP)
     reply = run(verb, "game.yaml")
-    assert reply.stderr.startswith("Warning: game.yaml: rule 2 (line 11) and rule 3 (line 12) overlap: ")
+    assert reply.stderr.startswith("Warning: game.yaml: rule 2 (line 16) and rule 3 (line 17) overlap: ")
     assert reply.stderr.count("\n") == 1
     assert run(verb, "game.yaml", "--quiet").stderr == ""
     assert isinstance(json.loads(run(verb, "game.yaml", "--json").stdout), dict)

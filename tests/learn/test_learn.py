@@ -17,7 +17,7 @@ import oracle
 from acegames import learn
 from acegames.learn import END
 from acegames.learn.confidence import _largest, uncovered
-from games import Frame, alone
+from games import ByFunction, Frame, alone
 from shares import some
 
 
@@ -809,16 +809,9 @@ def test_support_of_a_policy_follows_it_from_state_to_state():
     assert {p.state for p in support.pairs if p.t == 0} == {"fresh"}
 
 
-class Cautious:
-    """Always walks, and says so of every action."""
-
-    def distribution(self, t, state, spent):
-        return {("rush",): 0.0, ("walk",): 1.0}
-
-
 def test_support_of_a_policy_leaves_out_what_is_never_played():
     learned = learn.estimate(true_game(), samples_per_pair=40, rng=0)
-    support = learned.support_of(Cautious())
+    support = learned.support_of(ByFunction(lambda t, state, spent: {("rush",): 0.0, ("walk",): 1.0}))
     assert [(p.t, p.state, p.action) for p in support.pairs] == [(t, "fresh", ("walk",)) for t in range(3)]
 
 
