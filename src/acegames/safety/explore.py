@@ -8,10 +8,14 @@ hashing; successors are recomputed and no edge is stored.
 
 from __future__ import annotations
 
+import mmap
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +45,18 @@ ExploreBoxes = Callable[[Space, Ints, int, Team], Space]
 
 
 def explore(
-    space: Space, memory: int | None = None, team: Team | None = None, explore_boxes: ExploreBoxes | None = None
+    space: Space,
+    memory: int | None = None,
+    team: Team | None = None,
+    explore_boxes: ExploreBoxes | None = None,
+    *,
+    on_disk: bool = False,
 ) -> Space:
     """Find the cells that feasible play reaches. An infeasible game's space is returned unchanged.
 
     The answer does not depend on how many threads the team has, nor on where boxes are explored.
+    With `on_disk` the cells of all layers lie in the folder for temporary files where memory is
+    short.
 
     Raises:
         TooLarge: when that takes more than `memory` bytes, by default what is free.
@@ -57,12 +68,15 @@ def explore(
     team, dense = Team() if team is None else team, space.dense
     if dense is None:
         try:
-            return _explore_sparse(space, roots, allowed, team, partial(crowded, np.cumsum(space.totals)))
+            enough = partial(crowded, np.cumsum(space.totals))
+            return _explore_sparse(space, roots, allowed, team, enough, on_disk=on_disk)
         except _StopListing:
-            dense = dense_bytes(space) <= allowed
+            dense = dense_bytes(space, on_disk=on_disk) <= allowed
+    if dense and explore_boxes is not None:
+        return explore_boxes(space, roots, allowed, team)
     if dense:
-        return (explore_boxes or explore_dense)(space, roots, allowed, team)
-    return _explore_sparse(space, roots, allowed, team)
+        return explore_dense(space, roots, allowed, team, on_disk=on_disk)
+    return _explore_sparse(space, roots, allowed, team, on_disk=on_disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,17 +200,22 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
-def dense_bytes(space: Space) -> float:
-    """Return the bytes of heights, of one bit per cell, and of the marks of two layers."""
-    return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
+def dense_bytes(space: Space, *, on_disk: bool = False) -> float:
+    """Return the bytes of heights, of the marks of two layers, and of one bit per cell, unless that
+    is on disk.
+    """
+    bits = 0.0 if on_disk else int(space.totals.sum()) / 8
+    return int(space.line_start[-1]) * 4 + 2 * int(space.totals.max()) + bits
 
 
-def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def explore_dense(space: Space, roots: Ints, allowed: int, team: Team, *, on_disk: bool = False) -> Space:
     """Explore boxes whose cells are all held: heights backwards, then marks forwards."""
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
-    needed = check_boxes(space, allowed)
+    on_disk = on_disk and dense_bytes(space) > allowed
+    needed = dense_bytes(space, on_disk=on_disk)
+    check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     height[space.line_start[H] :] = end_heights(space)
     boxes, steps = space.all_boxes(height), space.all_steps
@@ -212,7 +231,7 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[roots] = 1
     bit_start = bit_starts(space)
-    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    bits = (_zeros_on_disk if on_disk else np.zeros)(int(bit_start[-1]), np.dtype(np.uint8))
     pack(marks, bits[: bit_start[1]])
     row_start = row_starts(space)
     rows = np.zeros(int(row_start[-1]), dtype=np.uint8)
@@ -330,16 +349,24 @@ def listed(keys: Ints) -> Listed:
 
 
 def _explore_sparse(
-    space: Space, roots: Ints, allowed: int, team: Team, enough: Callable[[Sequence[int]], bool] | None = None
+    space: Space,
+    roots: Ints,
+    allowed: int,
+    team: Team,
+    enough: Callable[[Sequence[int]], bool] | None = None,
+    *,
+    on_disk: bool = False,
 ) -> Space:
     """List the reached cells; raise _StopListing where `enough` says so of their numbers."""
     from acegames.kernels.sparse import sweep
 
-    H, keys, number = space.game.horizon, [np.sort(roots)], 0
+    H, keys, number, moved = space.game.horizon, [np.sort(roots)], 0, 0
     for t in range(H):
         number += len(keys[t])
         if enough is not None and enough(list(map(len, keys))):
             raise _StopListing(keys)
+        if on_disk and SPARSE_BYTES * number > allowed:
+            keys[moved:t], moved, number = list(map(_on_disk, keys[moved:t])), t, len(keys[t])
         check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 
@@ -365,10 +392,39 @@ def _explore_sparse(
         rows[:] = False
         keep_next = swept(t, keep, true[t + 1], rows)[1]
         played.append(space.packed_rows(t, rows))
-        cells.append(Cells.from_keys(keys[t][keep]))
+        reached = keys[t][keep]
+        cells.append(Cells.from_keys(_on_disk(reached) if moved else reached))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
     return replace(space, dense=False, cells=tuple(cells), played=tuple(played))
+
+
+def _zeros_on_disk(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros in a file without a name, which is gone when they are.
+
+    Raises:
+        TooLarge: there is no room for the file.
+    """
+    needed = count * dtype.itemsize
+    if not needed:
+        return np.zeros(0, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.ftruncate(file.fileno(), needed)
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error here; while mapped it would end the process
+                os.posix_fallocate(file.fileno(), 0, needed)
+            return np.frombuffer(mmap.mmap(file.fileno(), needed), dtype)
+    except OSError as error:
+        raise TooLarge(
+            f"the situations reachable under feasible play do not fit into memory, and {tempfile.gettempdir()} has no room for "
+            f"{bytes_said(needed)} of them ({error.strerror or error}); set TMPDIR to a folder on a larger disk"
+        ) from None
+
+
+def _on_disk(keys: Ints) -> Ints:
+    stored: Ints = _zeros_on_disk(len(keys), keys.dtype)
+    stored[:] = keys
+    return stored
 
 
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:
