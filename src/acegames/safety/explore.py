@@ -41,20 +41,17 @@ QUICK_LISTED = 5e7  # outcomes of listed cells, and
 QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
 FEWEST_DRAWN = 256  # cells of a layer where numbers are estimated by sampling
 
-ExploreBoxes = Callable[[Space, Ints, int, Team], Space]
-
 
 def explore(
     space: Space,
     memory: int | None = None,
     team: Team | None = None,
-    explore_boxes: ExploreBoxes | None = None,
     *,
     on_disk: bool = False,
 ) -> Space:
     """Find the cells that feasible play reaches. An infeasible game's space is returned unchanged.
 
-    The answer does not depend on how many threads the team has, nor on where boxes are explored.
+    The answer does not depend on how many threads the team has.
     With `on_disk` the cells of all layers lie in the folder for temporary files where memory is
     short.
 
@@ -72,8 +69,6 @@ def explore(
             return _explore_sparse(space, roots, allowed, team, enough, on_disk=on_disk)
         except _StopListing:
             dense = dense_bytes(space, on_disk=on_disk) <= allowed
-    if dense and explore_boxes is not None:
-        return explore_boxes(space, roots, allowed, team)
     if dense:
         return explore_dense(space, roots, allowed, team, on_disk=on_disk)
     return _explore_sparse(space, roots, allowed, team, on_disk=on_disk)
@@ -216,8 +211,8 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team, *, on_dis
     on_disk = on_disk and dense_bytes(space) > allowed
     needed = dense_bytes(space, on_disk=on_disk)
     check_memory(needed, allowed, space.total)
-    height = np.empty(int(space.line_start[-1]), dtype=np.int32)
-    height[space.line_start[H] :] = end_heights(space)
+    height, end = np.empty(int(space.line_start[-1]), dtype=np.int32), space.layer(H)
+    height[space.line_start[H] :] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1])
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
     threads = 1 + max(min(team.threads - 1, spare, widest // PIECE_CELLS), 0)
@@ -226,7 +221,7 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team, *, on_dis
     for (t0, t1), lines in zip(reversed(runs), reversed(shares), strict=True):
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
-    if not are_feasible(space, roots, height):
+    if not _are_feasible(space, roots, height):
         return replace(space, dense=True)
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[roots] = 1
@@ -242,24 +237,13 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team, *, on_dis
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
             marks = reaching.layer(t0, lines, marks, own, rows[row_start[t0] : row_start[t1]])
-    return explored(space, height, bits, rows)
+    starts = (bit_start // (RANK_BLOCK // 8)).tolist()
+    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
+    played = tuple(np.split(rows, row_start[1:-1]))
+    return replace(space, dense=True, height=height, cells=tuple(cells), played=played)
 
 
-def check_boxes(space: Space, allowed: int) -> float:
-    """Return bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
-    needed = dense_bytes(space)
-    check_memory(needed, allowed, space.total)
-    return needed
-
-
-def end_heights(space: Space) -> NDArray[np.int32]:
-    """Return the heights of the lines after the last step, where all is feasible."""
-    end = space.layer(space.game.horizon)
-    heights: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
-    return heights
-
-
-def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
+def _are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
     """Return whether play is feasible from all roots.
 
     `height` begins with the heights of the first layer.
@@ -283,19 +267,6 @@ def row_starts(space: Space) -> Ints:
     tables = space.tables
     rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at[: space.game.horizon], 0]
     return pointers(-(-rows // 8))
-
-
-def no_rows(space: Space) -> list[Bytes]:
-    """Return bits of rows, none of which is set, by time."""
-    return np.split(np.zeros(int(row_starts(space)[-1]), dtype=np.uint8), row_starts(space)[1:-1])
-
-
-def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) -> Space:
-    """Return the space with heights, a bit per cell, and a bit per row of each time."""
-    starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
-    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
-    played = tuple(np.split(rows, row_starts(space)[1:-1]))
-    return replace(space, dense=True, height=height, cells=tuple(cells), played=played)
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
