@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from acegames.engines import InMemory, checkpoint
-from acegames.engines.cluster import LONG_BLOCK, SHORT_BLOCK, block_seconds, stage_tasks
+from acegames.engines.cluster import DRIVER_SECONDS, LONG_BLOCK, SHORT_BLOCK, block_seconds, stage_tasks
 from acegames.engines.cluster.cutting import (
     Cut,
     Layout,
@@ -417,8 +417,11 @@ def test_what_is_no_engine_is_refused(engine):
 @pytest.mark.parametrize("layer", [1e-6, 0.1, 1.0, 100.0, 1e5])
 def test_blocks_are_neither_too_short_nor_too_long(layer, workers):
     found = block_seconds(layer, workers)
-    assert SHORT_BLOCK <= found <= max(LONG_BLOCK, workers / 500)
-    assert layer / found >= 2 * workers or found in (SHORT_BLOCK, LONG_BLOCK, workers / 500)
+    asking, work = layer / found * DRIVER_SECONDS, layer / workers
+    assert found >= SHORT_BLOCK
+    assert found <= LONG_BLOCK or asking < 1.001 * max(work, found), "longer than the driver needs"
+    assert asking <= 1.001 * max(work, found), "the driver does not keep up"
+    assert layer / found >= 2 * workers or found in (SHORT_BLOCK, LONG_BLOCK) or asking > 0.99 * min(work, found)
 
 
 def test_edges_are_those_of_the_game():

@@ -7,6 +7,7 @@ Where tasks run is up to `system.tasks`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,15 +35,19 @@ from acegames.system.ray_cluster import place_of
 from acegames.system.tasks import Tasks, Team
 
 SHORT_BLOCK = 0.05  # seconds of a task at least, so that asking for it costs little
-LONG_BLOCK = 0.5  # and at most, unless the driver would not keep up
+LONG_BLOCK = 0.5  # and at most, where there are enough of them for all workers and the driver keeps up
 BLOCKS_EACH = 3  # of a layer for each worker, where they are not too short: workers wait at its end
 DRIVER_SECONDS = 2e-3  # of the driver for each task
 
 
 def block_seconds(layer: float, workers: int) -> float:
-    """Return how long the blocks of a layer should take that takes one core `layer` seconds."""
-    most = max(LONG_BLOCK, workers * DRIVER_SECONDS)
-    return min(max(layer / (BLOCKS_EACH * workers), SHORT_BLOCK), most)
+    """Return how long the blocks of a layer should take that takes one core `layer` seconds.
+
+    Where asking for them binds, it takes `layer d / b` seconds of the driver, and then the last
+    block b, which is least in sum where b is the root of `layer d`.
+    """
+    usual = min(max(layer / (BLOCKS_EACH * workers), SHORT_BLOCK), LONG_BLOCK)
+    return max(usual, min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS)))
 
 
 @dataclass(frozen=True)
