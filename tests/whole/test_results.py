@@ -13,7 +13,7 @@ from acegames.report import ReportResult
 BAD = "<script>alert('&')</script>"
 NOT_RESULTS = {
     *("CE", "CCE", "Nash", "GPUEngine", "LocalEngine", "RayEngine", "ReferenceEngine"),
-    *("Known", "GameModel", "game_model", "Building", "Progress"),
+    *("Known", "GameEnv", "GameModel", "game_env", "game_model", "Building", "Progress"),
     *("Runner", "ShieldRunner", "SafeRunner", "CostTracker", "RandomCost", "CatalogEntry", "Key"),
 }
 """What users give, what callbacks are given, and what goes along with an episode."""
@@ -59,7 +59,7 @@ def results(tmp_path_factory):
     shown += [ace.prove(solution, folder / BAD.replace("/", "")), ace.simulate(game, solution.policy, episodes=3)]
     shown += [compared, compared.rows[0], ace.baselines.team_optimum(game), ace.baselines.expected_budgets(game)]
     shown += [learned, learned.support[0], policy, learned.support_of(answer)]
-    shown += [ace.learn.rollout(game, policy, episodes=2, rng=0)]
+    shown += [ace.learn.rollout(game, policy, episodes=2, rng=0), ace.learn.explore(game, samples_per_pair=2, rng=0)]
     shown += [solution.report(folder / "a.html")]
     return {type(result).__name__: result for result in shown}
 
