@@ -474,13 +474,18 @@ def test_a_game_without_an_answer_says_so_in_blocks_too(tmp_path):
     """The first cell of the last time that has none, of whichever block."""
     errors = []
     for seed in range(12):
-        whole = outcome(pennies(seed), ace.Nash(), tmp_path / "whole.ace")
-        for folder in (None, tmp_path / f"run{seed}"):
+        game, folder = pennies(seed), tmp_path / f"run{seed}"
+        whole = outcome(game, ace.Nash(), tmp_path / "whole.ace")
+        for place in (None, folder):
             engine = ShuffledEngine(seed, (1, 10, 50)[seed % 3])
-            assert (
-                outcome(pennies(seed), ace.Nash(), tmp_path / "blocks.ace", engine=engine, checkpoint=folder) == whole
-            )
-        errors += [whole[0]] if isinstance(whole, tuple) else []
+            blocks = outcome(game, ace.Nash(), tmp_path / "blocks.ace", engine=engine, checkpoint=place)
+            assert blocks == whole
+        if isinstance(whole, tuple):
+            errors.append(whole[0])
+            with pytest.raises(ace.NoEquilibrium) as error:
+                ace.solve(game, ace.Nash(), checkpoint=folder)
+            stored = [int(x.stem.rpartition("-")[2]) for x in folder.glob("run-*-*.layers")]
+            assert all(t > error.value.t for t in stored), "what rests on no answer is stored"
     assert len(errors) > 3 and set(errors) == {ace.NoEquilibrium}
 
 

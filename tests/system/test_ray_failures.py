@@ -56,6 +56,19 @@ def test_a_node_goes_and_another_comes(start_cluster):
     assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
 
 
+def test_a_cluster_without_processors_is_waited_for(start_cluster, caplog):
+    one, numbers, end = start_cluster(1, cpus=0), [], time.monotonic() + 60
+    with on_ray(one) as tasks:
+        tasks.run(jobs.wait, tasks.share(0), 2.0, on_done=numbers.append)
+        while "no processors yet" not in caplog.text:
+            assert time.monotonic() < end
+            tasks.wait()
+        tasks.wait()
+        one.add_node(num_cpus=1, wait=False)
+        tasks.finish()
+    assert len(numbers) == 1 and caplog.text.count("no processors yet") == 1
+
+
 @pytest.mark.parametrize("seconds", [0, 12], ids=["not yet known to Ray", "known"])
 def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that_make_them_again(
     start_cluster, seconds

@@ -104,10 +104,6 @@ class RayEngine:
         in_flight = None if self.in_flight is None else int(self.in_flight)
         return RayTasks(self.address, retries=int(self.retries), in_flight=in_flight)
 
-    def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
-        """Lay out the boxes of a game; cheap."""
-        return LocalEngine(dense=self.dense).plan(game, lattice)
-
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve on this machine without doing it."""
         return LocalEngine().estimate(game, lattice, concept)
@@ -123,7 +119,7 @@ class RayEngine:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         store = InMemory() if store is None else store
         with Team(processors()) as team, self.tasks() as tasks:
-            space = explore(self.plan(game, lattice), None, team, on_disk=True)
+            space = explore(LocalEngine(dense=self.dense).plan(game, lattice), None, team, on_disk=True)
             if not space.feasible:
                 return None
             predicted = predict(store, space, concept, None)

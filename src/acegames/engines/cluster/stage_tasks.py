@@ -7,7 +7,7 @@ values, which blocks of the layer before need, and its piece of the policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -69,17 +69,13 @@ class TaskContext:
         n = len(self.layout.space.game.players)
         return n if n == 1 else 2 * n
 
-    def form(self, t: int, reports: list[BlockReport]) -> LayerForm:
-        """Return how a layer is encoded whose blocks have these reports, none of them a failure."""
+    def form(self, t: int, reports: Sequence[BlockReport]) -> LayerForm:
+        """Return how a layer is encoded whose blocks have these reports, all of them with
+        answers.
+        """
         tables, players = self.layout.space.tables, len(self.layout.space.game.players)
-        return LayerForm(
-            t,
-            players,
-            self.stored_columns,
-            _code_type(tables, t),
-            [x.places for x in reports],
-            [x.counts for x in reports],
-        )
+        places, counts = [x.places for x in reports], [x.counts for x in reports if x.counts]
+        return LayerForm(t, players, self.stored_columns, _code_type(tables, t), places, counts)
 
 
 def _code_type(tables: Any, t: int) -> np.dtype[Any]:
@@ -99,21 +95,30 @@ class BlockRequest(NamedTuple):
 class BlockReport(NamedTuple):
     """What whoever puts a layer together knows of a block before its piece is fetched."""
 
-    counts: Counts
-    places: tuple[Ints, ...]  # the first four fields of its piece
-    failure: Failure | None  # its cell is one of the layer
+    counts: Counts | None = None  # None where the block has no answers
+    places: tuple[Ints, ...] = ()  # the first four fields of its piece
+    failure: Failure | None = None  # its cell is one of the layer; None too if a block that this one needs failed
 
 
-def solve_stages(context: TaskContext, what: BlockRequest, reached: ReachedCells, *values: Floats) -> tuple[Any, ...]:
-    """Solve a block: its values, its piece of the policy, its report; then its time."""
+def solve_stages(
+    context: TaskContext, what: BlockRequest, reached: ReachedCells, *values: Floats | None
+) -> tuple[Any, ...]:
+    """Solve a block: its values, its piece of the policy, its report; then its time.
+
+    There are no values and no piece where a stage game, or a block that this one needs, failed.
+    """
     t, make = what.t, _held if context.dense else _listed
-    data, runs, first = make(context, what, reached, dict(zip(what.needed, values, strict=True)))
+    needed = {k: x for k, x in zip(what.needed, values, strict=True) if x is not None}
+    if len(needed) < len(values):
+        return None, None, BlockReport(), t
+    data, runs, first = make(context, what, reached, needed)
     solved, out = _solved(context, data)
+    if solved.failure is not None:
+        return None, None, BlockReport(failure=_placed(solved.failure, data, runs, first)), t
     marks = None if data.marks is None else data.marks.view(bool)
     piece = piece_of(solved, marks, runs, first, context.stored_columns, by_cell=context.by_cell[t])
     piece = piece._replace(code=piece.code.astype(_code_type(context.layout.space.tables, t), copy=False))
-    failure = None if solved.failure is None else _placed(solved.failure, data, runs, first)
-    return out.value.T, piece, BlockReport(counts_of(piece, solved), piece[:4], failure), t
+    return out.value.T, piece, BlockReport(counts_of(piece, solved), piece[:4]), t
 
 
 def _held(
@@ -239,8 +244,8 @@ def write_layer(context: TaskContext, what: WriteRequest, *reports: BlockReport)
     """Write a layer, unless a block failed; say whether this machine sees the folder."""
     if not sees(what.sign):
         return ((what.t, False),)
-    if not any(x.failure for x in reports):
-        form = context.form(what.t, list(reports))
+    if all(x.counts for x in reports):
+        form = context.form(what.t, reports)
 
         def fill(arrays: Mapping[str, NDArray[Any]]) -> None:
             assembly = LayerAssembly(form, arrays)
