@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import InMemory, checkpoint
+from acegames.engines import InMemory, checkpoint, cluster
 from acegames.engines.cluster import DRIVER_SECONDS, LONG_BLOCK, SHORT_BLOCK, block_seconds, stage_tasks
 from acegames.engines.cluster.cutting import (
     Cut,
@@ -413,6 +413,17 @@ def test_what_is_no_engine_is_refused(engine):
         ace.verify(game, ace.catalog, engine=engine)
 
 
+def test_blocks_have_as_many_stage_games_as_they_should(monkeypatch):
+    game, engine = large_game(horizon=12, states=20, budget=20), ShuffledEngine(0, 50)
+    pairs = ace.solve(game, ace.CE(), engine=engine).stats.pairs
+    assert 0.8 < engine.used.ran / (pairs / 50) < 1.3
+    asked = []
+    monkeypatch.setattr(cluster, "block_seconds", lambda *layer: asked.append(layer) or layer[0] / 4)
+    engine = ShuffledEngine(0)
+    ace.solve(game, ace.CE(), engine=engine)
+    assert {workers for _, workers in asked} == {3} and 3 * game.horizon < engine.used.ran < 5 * game.horizon
+
+
 @pytest.mark.parametrize("workers", [1, 2, 160, 16_000])
 @pytest.mark.parametrize("layer", [1e-6, 0.1, 1.0, 100.0, 1e5])
 def test_blocks_are_neither_too_short_nor_too_long(layer, workers):
@@ -451,6 +462,7 @@ def test_layers_are_stored_while_others_are_solved(monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         ace.solve(game, ace.CE(), engine=engine)
     assert engine.used.ran < game.horizon, "all tasks had run"
+    assert engine.used.largest == 4, "no layer is asked for while others are solved"
 
 
 def pennies(seed):
