@@ -409,7 +409,7 @@ def test_little_free_memory_neither_changes_the_bytes_nor_stops_a_checkpoint(fol
         monkeypatch.setattr(sys.modules[name], "available_memory", lambda: needed.memory - 2**20)
     explore = sys.modules["acegames.safety.explore"]
     true = explore._explore_sparse
-    monkeypatch.setattr(explore, "_explore_sparse", lambda *given: explored.append(given) or true(*given))
+    monkeypatch.setattr(explore, "_explore_sparse", lambda *x, **how: explored.append(x) or true(*x, **how))
     again, resumed = solve(folder, game, ace.CCE())
     assert explored and resumed == 2
     assert saved(again, tmp_path) == plain == saved(ace.solve(game), tmp_path)

@@ -334,21 +334,6 @@ def reach_lines(t, taken, run, boxes, steps, marks, next_marks, played):
 
 
 @kernel
-def heights_of(here, step, after, height):
-    """Fill the height map (lines,) of all lines of some boxes."""
-    heights(0, ALL_LINES, here, step, after, height, np.zeros(step.cost.shape[1], np.int64))
-
-
-@kernel
-def reach_from(here, marks, step, after, next_marks, played):
-    """Mark in next_marks (cells,) what feasible play reaches from all marked cells of some
-    boxes.
-    """
-    c = np.zeros(step.cost.shape[1], np.int64)
-    reach(0, ALL_LINES, here, marks, step, after, next_marks, played, c)
-
-
-@kernel
 def join_marks(marks, begin, bits):
     """Join marks (pieces, cells) into the first row, and as bits, from the cell `begin` on."""
     end = min(begin + 8 * len(bits), marks.shape[1])
@@ -372,25 +357,6 @@ def pack(marks, bits):
         bits[b] = np.uint8(word)
     for k in range(8 * whole, len(marks)):
         bits[k // 8] |= np.uint8(marks[k] << (k % 8))
-
-
-@kernel
-def place_bits(part, at, length, first, bits):
-    """Copy runs of bits into `bits`, where they are 0 before.
-
-    Of each run r the length[r] bits from first[r] on become those of `part` from at[r] on.
-    """
-    for r in range(len(length)):
-        begin, end = first[r], first[r] + length[r]
-        shift = at[r] - begin
-        while begin < end:
-            number = min(8 - (begin & 7), end - begin)  # to the end of a byte
-            byte, low = (begin + shift) >> 3, (begin + shift) & 7
-            own = part[byte] >> low
-            if low + number > 8:
-                own |= part[byte + 1] << (8 - low)
-            bits[begin >> 3] |= np.uint8((own & ((1 << number) - 1)) << (begin & 7))
-            begin += number
 
 
 @kernel
