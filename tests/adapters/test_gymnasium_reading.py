@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import sys
 from collections import Counter
 from fractions import Fraction
@@ -19,19 +18,18 @@ from gymnasium import spaces, wrappers
 from gymnasium.envs.toy_text import blackjack
 
 import acegames as ace
-from acegames.adapters.gymnasium import from_env, gym_exploring
+from acegames.adapters.environments import env_reader
+from acegames.adapters.gymnasium import from_env
 from acegames.learn import END
 from gym_envs import (
     Corridor,
     Drawing,
     DrawsAside,
-    Elsewhere,
     FaceDown,
     Forgetful,
     Keeping,
     Liar,
     MaskedAtFirst,
-    OwnGenerator,
     Recorded,
     Tiring,
     TwoSwitches,
@@ -251,31 +249,6 @@ def test_too_many_branches_say_where():
         from_env(Drawing(lambda rng: int(rng.integers(51))), 2, branches=50)
 
 
-@pytest.mark.parametrize(
-    "env", [Elsewhere(), OwnGenerator(), OwnGenerator(at_reset=True)], ids=["random", "own", "reset"]
-)
-def test_random_numbers_from_elsewhere_are_refused(env):
-    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random"):
-        from_env(env, 3)
-
-
-@pytest.mark.parametrize(
-    ("draw", "source"),
-    [
-        (lambda env: random.random(), "Python's random"),
-        (lambda env: np.random.random(), "numpy.random, which everybody shares"),
-        (lambda env: env.own.random(), r"own \(numpy.random.Generator\)"),
-        (lambda env: env.old.random_sample(), r"own \(numpy.random.RandomState\)"),
-        (lambda env: env.pythons.random(), r"own \(random.Random\)"),
-        (lambda env: env.bits.random_raw(), r"own \(numpy.random.PCG64\)"),
-        (lambda env: env.np_random.bit_generator.random_raw(), "the bits of its bit_generator"),
-    ],
-)
-def test_draws_from_elsewhere_are_refused_though_nothing_shows_of_them(draw, source):
-    with pytest.raises(ace.InvalidOption, match=rf"elsewhere than self.np_random.*: from .*{source}"):
-        from_env(DrawsAside(draw), 3)
-
-
 def test_spaces_and_generators_made_before_reset_are_listed_and_given_back():
     env = DrawsAside(lambda env: 0)
     env.action_space = spaces.Discrete(2, seed=3)
@@ -434,7 +407,7 @@ def test_masks_and_legal_forbid_actions():
 
 def test_actions_are_numbered_as_in_the_environment():
     game = from_env(MaskedAtFirst(), 4)
-    assert game.actions == ((0, 1, 3),)
+    assert game.actions == ((0, 1, 2, 3),)
     for t, state, action in everywhere(game):
         assert reward(game, t, state, action) == action and law(game, t, state, action) == {(state + 1, ()): 1}
 
@@ -609,8 +582,6 @@ class Die(gymnasium.Env):
 
 
 def test_wrappers_that_hold_functions_are_no_hindrance(monkeypatch):
-    monkeypatch.setattr(
-        gym_exploring, "MOST_ARRIVALS", 8
-    )  # each draw would be a way of its own, were they not compared
+    monkeypatch.setattr(env_reader, "MOST_ARRIVALS", 8)  # each draw would be a way of its own, were they not compared
     game = from_env(wrappers.ClipReward(Die(), 0, 9), 4)
     assert ace.solve(game).values == pytest.approx([4 * 2.5])

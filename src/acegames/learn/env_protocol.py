@@ -52,7 +52,11 @@ class EnvAnswer:
 
     def rewards_of(self, players: Sequence[Label]) -> tuple[float, ...]:
         """Return one reward per player; zero for those who are gone."""
-        return tuple(float(self.rewards.get(p, 0.0)) for p in players)
+        rewards = [self.rewards.get(p, 0.0) for p in players]
+        strange = next((x for x in rewards if np.ndim(x)), None)
+        if strange is not None:
+            raise InvalidOption(f"the reward is {show(strange)}, must be one number")
+        return tuple(map(float, rewards))
 
 
 def check_parallel(env: Any) -> None:
@@ -256,9 +260,47 @@ def in_turns(env: Any) -> Any:
     return Turns(env) if takes_turns(env) else env
 
 
+class OneAgent:
+    """A Gymnasium environment with the parallel interface, for the one agent that it has."""
+
+    def __init__(self, env: Any, agent: Label) -> None:
+        self.env, self.agent = env, agent
+        self.possible_agents, self.agents = [agent], list[Label]()
+
+    def __str__(self) -> str:
+        return str(self.env)
+
+    def action_space(self, agent: Label) -> Any:
+        """Return the space of actions."""
+        return self.env.action_space
+
+    def observation_space(self, agent: Label) -> Any:
+        """Return the space of observations."""
+        return self.env.observation_space
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Any], dict[Label, Any]]:
+        """Begin an episode."""
+        asked = {"seed": seed, "options": options}
+        answer = self.env.reset(**{name: x for name, x in asked.items() if x is not None})
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observation, info)")
+        self.agents = [self.agent]
+        return {self.agent: answer[0]}, {self.agent: answer[1]}
+
+    def step(self, actions: Mapping[Label, Any]) -> tuple[dict[Label, Any], ...]:
+        """Play the agent's action."""
+        answer = self.env.step(actions[self.agent])
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            rule = "must be (observation, reward, terminated, truncated, info)"
+            raise InvalidOption(f"step of the environment answered {show(answer)}, {rule}")
+        if answer[2] or answer[3]:
+            self.agents = []
+        return tuple({self.agent: part} for part in answer)
+
+
 def user_env(env: Any) -> Any:
-    """Return what the user's functions are given: of `Turns`, the AEC environment itself."""
-    return env.aec_env if isinstance(env, Turns) else env
+    """Return what the user's functions are given: the environment behind `Turns` or `OneAgent`."""
+    return env.aec_env if isinstance(env, Turns) else env.env if isinstance(env, OneAgent) else env
 
 
 def turn_state(env: Any, observations: Any) -> Label:
@@ -266,9 +308,14 @@ def turn_state(env: Any, observations: Any) -> Label:
     return env.agent_selection, joint_state(env, observations)
 
 
+def own_state(env: Any, observation: Any) -> Label:
+    """Return the state by convention where there is one agent: what it sees."""
+    return hashable(observation)
+
+
 def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
     """Return the function of the user's environment and the observations that gives the state."""
-    return turn_state if isinstance(env, Turns) else joint_state
+    return turn_state if isinstance(env, Turns) else own_state if isinstance(env, OneAgent) else joint_state
 
 
 # -- action masks

@@ -22,8 +22,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from acegames.adapters.environments.env_conventions import Conventions
 from acegames.adapters.environments.env_interface import STYLES, check_outputs, constraint_names, flat
-from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.env_protocol import MASK, NO_ACTION, EnvAnswer, agents_of, step_env
 from acegames.model.budgets import read_amounts, spent_after
@@ -172,7 +172,7 @@ class Guarded:
     def _advance(self, played: JointAction, answer: EnvAnswer) -> str | None:
         """Count the step's cost and move on; return a sentence about a surprise, if it was one."""
         runner = self._runner
-        next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
+        next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer, f"t={runner.t + 1}")
         self._t += 1  # also where the runner cannot follow any more
         self._cost: tuple[Any, ...] = (math.nan,) * len(self._spent)  # unless it can be read
         try:
