@@ -290,7 +290,7 @@ def test_what_nobody_sees_is_refused_however_rare_or_averaged_over():
     game = pz.from_parallel_env(Dealt(), **{**said, "horizon": 1}, hidden=lambda env: env.load)
     costs = {cost: p for p, _, cost in game.outcomes(0, 0)}
     assert costs == pytest.approx({(0,): 59 / 60, (1,): 1 / 60})
-    with pytest.raises(ace.InvalidOption, match="the hidden value .* has probability"):  # the first cost tells of it
+    with pytest.raises(ace.InvalidOption, match=r"the hidden value .* has probability"):  # the first cost tells of it
         pz.from_parallel_env(Dealt(), **said, hidden=lambda env: env.load)
 
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,7 @@ Offer = frozenset[Label] | None
 """The actions that an environment offers to a player at the moment; None for all."""
 
 
-@dataclass(frozen=True, eq=False)
-class EnvAnswer:
+class EnvAnswer(NamedTuple):
     """What an environment says after a step, each a mapping by agent, and what follows from it."""
 
     observations: Any
@@ -110,7 +108,7 @@ def step_env(env: Any, actions: Mapping[Label, Any], t: int) -> EnvAnswer:
         raise InvalidOption(f"t={t}: step of the environment gives no reward to {absent[0]!r}")
     gone = [bool(terminations.get(p)) or bool(truncations.get(p)) for p in {**terminations, **truncations}]
     over = not agents_of(env, ("somebody",)) or (bool(gone) and all(gone))
-    cut = bool(truncations) and all(truncations.values()) and not any(terminations.values())
+    cut = over and bool(truncations) and all(truncations.values()) and not any(terminations.values())
     return EnvAnswer(*answer, list(chosen), over, cut)
 
 
@@ -177,12 +175,15 @@ def joint_state(env: Any, observations: Any) -> Label:
     return hashable(list(observations.values()) if isinstance(observations, Mapping) else observations)
 
 
+PLAIN = frozenset({int, float, bool, str})
+
+
 def hashable(value: Any) -> Label:
     """Return arrays and lists as tuples, mappings as tuples of items."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return tuple(hashable(x) for x in value)
+        return tuple(value) if PLAIN.issuperset(map(type, value)) else tuple(hashable(x) for x in value)
     if isinstance(value, Mapping):
         return tuple((k, hashable(v)) for k, v in sorted(value.items(), key=lambda item: str(item[0])))
     return value  # type: ignore[no-any-return]
@@ -327,7 +328,7 @@ def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.b
     """Return `action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
     mask = np.ones(n, dtype=bool)
     for where, entries in (("observation", observation), ("infos", info)):
-        if _tells(entries):
+        if has_mask(entries):
             own = np.asarray(entries[MASK])
             if own.shape != (n,):
                 rule = f"must be one entry for each of the {n} actions"
@@ -353,11 +354,12 @@ def offer_of(agent: Label, numbers: range | None, there: bool, observations: Any
     if not there:
         return frozenset({NO_ACTION})
     observation, info = entry_of(agent, observations), entry_of(agent, infos)
-    if numbers is None or not (_tells(observation) or _tells(info)):
+    if numbers is None or not (has_mask(observation) or has_mask(info)):
         return None
     mask = action_mask(f"agent {agent!r}", len(numbers), observation, info)
     return frozenset(numbers[int(k)] for k in np.flatnonzero(mask)) or frozenset({NO_ACTION})
 
 
-def _tells(entries: Any) -> bool:
-    return isinstance(entries, Mapping) and entries.get(MASK) is not None
+def has_mask(entries: Any) -> bool:
+    """Return whether an observation or an info tells an action mask."""
+    return isinstance(entries, (dict, Mapping)) and entries.get(MASK) is not None

@@ -508,7 +508,7 @@ def _normalised(belief: Belief) -> Belief:
 
 
 INSTEAD = (
-    "Write the law down (MarkovGame.from_functions), say what chance can do (chances= of from_parallel_env), or estimate it "
+    "Else write the law down (MarkovGame.from_functions), say what chance can do (chances= of from_parallel_env), or estimate it "
     "from recorded steps (acegames.learn.estimate takes (state, action, next_state, cost, reward) records)"
 )
 
