@@ -218,6 +218,20 @@ def test_a_generator_with_a_seed_of_the_environments_own_is_no_chance():
     assert [(game.states[s], p) for s, p in game.initial] == [(made["make"](None), 1.0)]
 
 
+@pytest.mark.parametrize("seeds", [[1], [2, 3]])
+def test_a_seed_of_its_own_only_where_there_is_none_is_no_way_around(seeds):
+    """`reset` draws by such a seed if it is given none, and that would always be the same."""
+
+    def make(seed):
+        return np.random.default_rng(seeds if seed is None else seed)
+
+    with pytest.raises(
+        ace.InvalidOption, match=r"reset: random numbers come from elsewhere.*own \(numpy.random.Generator"
+    ):
+        read("at once", lambda g: int(g.integers(3)), {"make": make, "at_reset": True})
+    assert len(read("at once", lambda g: int(g.integers(3)), {"make": make}).outcomes(0, 0)) == 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_every_kind_of_environment_too_many_branches_are_refused(kind):
     with pytest.raises(ace.TooLarge, match=r"t=0, state 'start'.* chance can go more than 100 ways.*branches="):

@@ -30,17 +30,6 @@ class Small(gymnasium.Env):
         return {}
 
 
-class Drawing(Small):
-    """Each step draws by one function of the generator; the observation is what was drawn."""
-
-    def __init__(self, draw, actions=1):
-        self.draw, self.action_space = draw, spaces.Discrete(actions)
-
-    def step(self, action):
-        number = self.draw(self.np_random)
-        return number, float(action), False, False, {}
-
-
 class Corridor(Small):
     """Cells 0 to 4; 1 goes right, which takes a unit of fuel, 0 stays. The end is cell 4."""
 

@@ -16,7 +16,7 @@ import math
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -411,16 +411,18 @@ def global_generators_rest() -> Iterator[None]:
         _refuse_draws("numpy.random, which everybody shares")
 
 
-def check_made(by_seed: Mapping[int, Sequence[Any]]) -> None:
+def check_made(made: Sequence[Any], others: Sequence[Any], seed: int) -> None:
     """Raise CannotEnumerate where `reset` has drawn from a generator that it made itself.
 
     Args:
-        by_seed: the generators that the environment holds after `reset` with one seed, and with
-            another; what does not depend on the seed draws the same in every episode.
+        made: the generators that the environment holds after `reset` with a seed.
+        others: those after `reset` with another one; what is the same draws the same in every
+            episode. None is like no other.
+        seed: the seed.
     """
-    (seed, made), (_, other) = by_seed.items()
-    for one, another in zip(made, other, strict=False):
-        if not isinstance(one, EnumeratingRNG) and state_of(one) != state_of(another) and not is_fresh(one, seed):
+    for one, other in zip(made, others, strict=False):
+        same = other is not None and state_of(one) == state_of(other)
+        if not isinstance(one, EnumeratingRNG) and not same and not is_fresh(one, seed):
             _refuse_draws(_named(one))
 
 

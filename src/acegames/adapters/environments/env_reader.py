@@ -40,7 +40,7 @@ from acegames.adapters.environments.enumerating_rng import (
     with_enumerating_rng,
 )
 from acegames.adapters.environments.env_conventions import Conventions
-from acegames.adapters.environments.snapshots import Snapshots, constant_parts, generators_in, is_fresh, seeds_of
+from acegames.adapters.environments.snapshots import Snapshots, constant_parts, entropy_of, generators_in, is_fresh
 from acegames.adapters.environments.symbolic_uniform import CannotEnumerate
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.learn.env_protocol import END, MASK, NO_ACTION, EnvAnswer, agents_of, reset_env, step_env, user_env
@@ -319,17 +319,19 @@ class EnvReader:
     def _look_at_seeds(self) -> None:
         """Find out which generators `reset` makes, and refuse where it has drawn from one."""
         made = {}
-        for seed in SEEDS:
+        for seed in (*SEEDS, None):
             self.generator.seed = seed
             try:
                 self.generator.replay((), lambda: None, self.reset)
             finally:
                 self.generator.seed = None
             made[seed] = copy.deepcopy(generators_in(self.snapshots.env, self.snapshots.shared))
-        if self.options.chances is None:
-            check_made(made)
-        own = [{getattr(seeds_of(x), "entropy", None) for x in generators} for generators in made.values()]
+        own = [set(map(entropy_of, made[seed])) for seed in SEEDS]
         self.fixed = set.intersection(*own)
+        if self.options.chances is None:
+            check_made(made[SEEDS[0]], made[SEEDS[1]], SEEDS[0])
+            unseeded = [x for x in made[None] if entropy_of(x) not in {None, *self.fixed}]
+            check_made(unseeded, [None] * len(unseeded), 0)
 
     def _snapshot(self, env: Any, t: int, state: Label) -> Any:
         """Return what is needed to come back; generators made by `reset` are replaced there."""
@@ -338,7 +340,7 @@ class EnvReader:
         if t > 0:
             return env  # what was played is a copy already
         made = [x for x in generators_in(env, self.snapshots.shared) if type(x) is np.random.Generator]
-        fresh = [x for x in made if is_fresh(x, 0) and seeds_of(x).entropy not in self.fixed]
+        fresh = [x for x in made if is_fresh(x, 0) and entropy_of(x) not in self.fixed]
         return self.snapshots.keep(env, {id(x): self.generator for x in fresh})
 
     def _back(self, arrival: Arrival) -> Any:

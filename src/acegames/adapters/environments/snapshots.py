@@ -238,16 +238,18 @@ def state_of(generator: Any) -> Any:
     return state_digest(state) if arrays else state
 
 
-def seeds_of(generator: Any) -> Any:
-    """Return the `SeedSequence` that a numpy Generator was made of, or None."""
-    return getattr(getattr(generator, "bit_generator", generator), "seed_seq", None)
+def entropy_of(generator: Any) -> str | None:
+    """Return what a numpy Generator was seeded with; None of others."""
+    seeds = getattr(getattr(generator, "bit_generator", generator), "seed_seq", None)
+    return repr(seeds.entropy) if isinstance(seeds, np.random.SeedSequence) else None
 
 
 def is_fresh(generator: Any, seed: int) -> bool:
     """Return whether a generator has drawn nothing since it was made, if by this seed."""
     if isinstance(generator, (random.Random, np.random.RandomState)):
         return bool(state_of(type(generator)(seed)) == state_of(generator))
-    bits, seeds = getattr(generator, "bit_generator", generator), seeds_of(generator)
+    bits = getattr(generator, "bit_generator", generator)
+    seeds = getattr(bits, "seed_seq", None)
     return isinstance(seeds, np.random.SeedSequence) and state_of(type(bits)(seeds)) == state_of(bits)
 
 
