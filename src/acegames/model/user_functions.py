@@ -353,8 +353,9 @@ OnBuilding = Callable[[Building], None]
 SUGGESTION = "stationary=True asks once for each state, where no answer depends on the time"
 PATIENCE = 3
 """What takes this many times as long as the limit of time is not waited for."""
-TRIED = 50
-"""Joint actions after which the pace is known."""
+TRIED, SELDOM = 50, 32
+"""Joint actions after which the pace is known, and from one report to another, where they are
+quick."""
 
 
 def check_time_limit(seconds: Any) -> float:
@@ -417,13 +418,14 @@ class BuildingReporter(ProgressReporter):
     def joint_action(self) -> None:
         """Count a joint action that is asked about; TooLarge when time is up."""
         self.asked += 1
-        self.check()
-        self._now_and_then()
+        if not self.asked % SELDOM or time.perf_counter() - self.begun > self.limit:
+            self.check()
 
     def check(self) -> None:
-        """Raise TooLarge when time is up."""
+        """Call the callback now and then; TooLarge when time is up."""
         if time.perf_counter() - self.begun > self.limit:
             raise self._too_slow(f" within the time_limit of {self.limit:g} seconds")
+        self._now_and_then()
 
     def report(self) -> None:
         """Call the callback."""
