@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.model.numbers import common_unit
 from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes
 from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
@@ -229,18 +227,6 @@ def test_minimal_elements(width):
         rows = sorted(set(map(tuple, points.tolist())))
         least = [p for p in rows if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in rows)]
         assert list(map(tuple, minimal_elements(points).tolist())) == least
-
-
-def test_the_common_unit_is_the_coarsest():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        values = [Fraction(int(a), int(b)) for a, b in zip(rng.integers(-9, 10, 4), rng.integers(1, 9, 4), strict=True)]
-        unit = common_unit(values)
-        if any(values):
-            assert unit > 0 and math.gcd(*(int(v / unit) for v in values)) == 1
-            assert all((v / unit).denominator == 1 for v in values)
-        else:
-            assert unit == 1
 
 
 def with_traps(seed):

@@ -158,19 +158,6 @@ def test_one_name_serves_both_sides_of_between(solution):
         ace.budget_curve(game, budgets=[{"rsk": 3}])
 
 
-def test_three_players_without_an_equilibrium_are_told_what_to_do():
-    pay = np.zeros((1, 2, 2, 2, 3))
-    for a in range(2):
-        for b in range(2):
-            pay[0, a, b, :, 0] = a == b  # two players play matching pennies, the third looks on
-            pay[0, a, b, :, 1] = a != b
-    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 2, 2, 1)), pay, horizon=1)
-    with pytest.raises(ace.NoEquilibrium, match=r"Nash\(backend=.*solve with CE\(\) or CCE\(\)") as caught:
-        ace.solve(game, ace.Nash())
-    assert caught.value.t == 0
-    assert ace.solve(game, ace.CE()).verify().ok
-
-
 def test_reservoirs_that_must_start_fuller_are_all_named():
     one = np.ones((1, 1, 1))
     cost = np.array([[[1, 1]]])

@@ -14,7 +14,7 @@ from acegames import CCE, CE
 from acegames.stage import StageBatch, program
 from acegames.stage.highs import HighsStageSolver
 from shares import examples
-from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
+from stage_solvers import BatchStageSolver, PlainFirst, batch_of, solved_exactly
 
 TOLERANCE = 1e-8  # in units of the stage's utility range
 
@@ -153,15 +153,6 @@ def stages(family):
     return [
         (np.array(X, dtype=np.int32), np.array(u, dtype=np.float64)) for X, u in (family(rng) for _ in range(count))
     ]
-
-
-def batch_of(games):
-    sizes = [len(X) for X, _ in games]
-    return StageBatch(
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([X for X, _ in games]),
-        np.concatenate([u for _, u in games]),
-    )
 
 
 def players_of(family):

@@ -10,6 +10,9 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+import pytest
+
 
 @dataclass(frozen=True)
 class Span:
@@ -174,6 +177,24 @@ def faults(spans, objective, value, tol=1e-7):
         if i is None:
             goal = top
     return []
+
+
+def gain(X, u, sigma):
+    """The most that a player gains by a feasible move from a distribution, in floats; it must be a product inside X."""
+    assert sigma.sum() == pytest.approx(1, abs=1e-12) and (sigma >= 0).all()
+    at = {tuple(a): r for r, a in enumerate(X.tolist())}
+    own = [np.bincount(x, weights=sigma) for x in X.T]
+    for a in itertools.product(*(np.flatnonzero(p).tolist() for p in own)):
+        assert a in at, "the support is no product inside X"
+        assert sigma[at[a]] == pytest.approx(np.prod([p[x] for p, x in zip(own, a, strict=True)]), abs=1e-12)
+    most = 0.0
+    for i, b in [(i, b) for i, x in enumerate(X.T) for b in np.unique(x)]:
+        target = X[sigma > 0].copy()
+        target[:, i] = b
+        to = [at.get(tuple(a)) for a in target.tolist()]
+        if None not in to:
+            most = max(most, sigma[sigma > 0] @ (u[to, i] - u[sigma > 0, i]))
+    return most
 
 
 class Undecided(Exception):

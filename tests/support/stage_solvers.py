@@ -18,6 +18,20 @@ from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiled import kernel
 
 
+def batch_of(games):
+    """One batch of stages [(joint actions, utilities)]."""
+    ptr = pointers([len(X) for X, _ in games])
+    return StageBatch(ptr, np.concatenate([X for X, _ in games]), np.concatenate([u for _, u in games]))
+
+
+def answers(games, solver, concept, players="pq"):
+    """A solver's distribution of each stage, None where it says that there is no equilibrium."""
+    batch = batch_of(games)
+    found = solver.solve(batch, concept, tuple(players))
+    assert not found.too_large
+    return [None if g in found.without else x for g, x in enumerate(np.split(found.sigma, batch.ptr[1:-1]))]
+
+
 def solved_exactly(action, utility, concept, players):
     """Sigma of one stage in exact arithmetic."""
     return solve_exactly(Stage(action, utility, concept, players, np.abs(utility), np.zeros(len(players))))
