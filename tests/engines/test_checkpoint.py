@@ -552,17 +552,6 @@ def test_a_solution_file_that_was_not_finished_is_removed_by_the_next(tmp_path, 
     assert sorted(os.listdir(tmp_path)) == [".acegames-of-another-file.tmp", "solution.ace"]
 
 
-def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
-    def full(handle):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    solution = ace.solve(plain_game(), CONCEPT)
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"No space left on device: '.*solution.ace'$"):
-        solution.save(tmp_path / "solution.ace")
-    assert os.listdir(tmp_path) == []
-
-
 def test_links_are_not_followed(folder, tmp_path, wanted):
     solve(folder)
     run, elsewhere = run_of(folder), tmp_path / "elsewhere"
@@ -768,26 +757,6 @@ def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["solve", "drones", "-o", "out.ace", "--checkpoint", "kept"])
     (own,) = (p for p in Path("kept").iterdir() if p != other)
     assert f"{own} is no longer needed and may be deleted; kept holds layers of another solve too" in result.stdout
-
-
-@pytest.mark.parametrize("verb", ["solve", "prove"])
-@pytest.mark.parametrize("place", ["folder", "missing/out.ace", "closed/out.ace"])
-def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp_path, monkeypatch):
-    if place.startswith("closed") and hasattr(os, "geteuid") and os.geteuid() == 0:
-        pytest.skip("the superuser may write anywhere")
-    monkeypatch.chdir(tmp_path)
-    ace.solve(plain_game(), CONCEPT).save("solved.ace")
-    os.mkdir("folder")
-    os.mkdir("closed", mode=0o500)
-
-    def work(*args, **options):
-        raise AssertionError("begun")
-
-    for name in ("solve", "prove"):
-        monkeypatch.setattr(ace, name, work)
-    result = CliRunner().invoke(app, [verb, "drones" if verb == "solve" else "solved.ace", "-o", place])
-    assert result.exit_code == 2
-    assert f"-o {place}: " in result.stderr
 
 
 def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):

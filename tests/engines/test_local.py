@@ -145,14 +145,6 @@ def test_uncertified_stages_are_repaired_exactly(monkeypatch):
             assert ace.verify(game, found.policy, ace.CE()).ok
 
 
-def test_clipping_and_dropping_lose_nothing():
-    game = big_game(states=3, horizon=6, budget=11)
-    reference = ace.solve(game, ace.CE(), engine=ace.ReferenceEngine())
-    found = ace.solve(game, ace.CE())
-    assert found.stats.pairs < reference.stats.pairs
-    np.testing.assert_allclose(found.values, reference.values, atol=1e-9)
-
-
 def test_redundant_constraints_cost_nothing():
     single = big_game(constraints=1)
     layer, cost = single.layers[0], np.array([float(c) for c in single.cost_values[0]])[single.layers[0].cost[:, 0]]
@@ -226,15 +218,6 @@ def test_too_large_is_said_beforehand_with_help():
         ace.solve(game, engine=ace.LocalEngine(memory=1000))
 
 
-def test_the_estimate_bounds_the_pairs():
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        game = random_game(rng)
-        found = solved(game, ace.CCE(), None)
-        if found is not None:
-            assert found.stats.pairs <= ace.estimate(game).pairs
-
-
 def test_progress_counts_up_to_everything():
     seen = []
     found = ace.solve(big_game(horizon=5), progress=seen.append)
@@ -242,14 +225,6 @@ def test_progress_counts_up_to_everything():
     assert [p.pairs_done for p in seen] == sorted(p.pairs_done for p in seen)
     assert seen[-1].pairs_done == seen[-1].pairs == found.stats.pairs
     assert seen[-1].seconds_left == 0
-
-
-def test_an_interrupt_leaves_at_once():
-    def stop(progress):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ace.solve(big_game(), progress=stop)
 
 
 def test_too_fine_costs_are_told_how_coarse_would_do():

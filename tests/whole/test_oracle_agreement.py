@@ -134,20 +134,6 @@ def test_the_generator_covers_the_model():
 # -- the oracle itself ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["CE", "CCE"])
-def test_float_and_exact_stages_agree(kind):
-    rng = np.random.default_rng(8)
-    for k in range(20):
-        shape = [(3, 3), (2, 2, 2), (2, 4), (2, 2)][k % 4]
-        X = [a for a in itertools.product(*(range(n) for n in shape)) if rng.random() < 0.8]
-        u = [tuple(Fraction(int(x), 4) for x in rng.integers(-9, 10, size=len(shape))) for _ in X]
-        objective = ["welfare", "egalitarian", "fair", [2, -3, 1][: len(shape)], [1, 0, 0][: len(shape)]][k % 5]
-        simplex, sigma = oracle.stage_value(X, u, kind, objective)
-        floats, _ = oracle.stage_value(X, u, kind, objective, method=oracle.sequential_linprog)
-        assert sum(sigma) == 1
-        assert [float(x) for x in floats] == pytest.approx([float(x) for x in simplex], abs=1e-5)
-
-
 def test_a_stage_known_by_hand():
     """Aumann's chicken: the best correlated equilibrium earns 10.5 = 1/2 (6, 6) + 1/4 (7, 2) + 1/4 (2, 7)."""
     X = list(itertools.product("yd", repeat=2))
