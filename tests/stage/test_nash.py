@@ -257,29 +257,6 @@ def test_any_equilibrium_of_a_large_product_is_found():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("values", [None, 2, 4])
-def test_three_players_pure_equilibria_against_brute_force(solver, values):
-    rng = np.random.default_rng(3)
-    games = [stage(rng, (2, 3, 2), values, keep) for keep in (1.0, 0.7) for _ in range(25)]
-    missing = 0
-    for (X, u), sigma in zip(games, solved(games, solver, "welfare", "pqr"), strict=True):
-        at = {tuple(a): r for r, a in enumerate(X.tolist())}
-        pure = [
-            r
-            for a, r in at.items()
-            if all(
-                u[at.get((*a[:i], b, *a[i + 1 :]), r), i] <= u[r, i] for i in range(3) for b in range(3)
-            )
-        ]  # fmt: skip
-        assert (sigma is None) == (not pure)
-        missing += sigma is None
-        if pure:
-            assert sigma.max() == 1
-            assert u[sigma.argmax()].sum() == pytest.approx(u[pure].sum(axis=1).max())
-    assert missing or values == 2
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
 def test_alone_and_without_choice(solver):
     X, u = stage(np.random.default_rng(0), (6,), None)
     assert solved([(X, u)], solver, "welfare", "p")[0].argmax() == u[:, 0].argmax()

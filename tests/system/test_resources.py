@@ -70,15 +70,6 @@ def test_memory_stays_within_the_estimate(shape):
 # -- limits
 
 
-def test_a_limit_is_kept_beforehand():
-    """Refused before anything is computed, in Python and on the command line."""
-    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**20)
-    seen = []
-    with pytest.raises(ace.TooLarge, match="was allowed"):
-        ace.solve(two(), ace.CE(), engine=limited, progress=seen.append)
-    assert not seen
-
-
 def test_a_limit_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     two().save("game.npz")
