@@ -37,16 +37,8 @@ def walk(costs, budget, *, horizon=None, labels=None):
 
 def choice(options, budget, horizon, **more):
     """One player who picks one of the cost vectors `options` at each step."""
-    given = {
-        "players": ["me"],
-        "horizon": horizon,
-        "initial": "s",
-        "budget": budget,
-        "actions": lambda t, s: [range(len(options))],
-        "outcomes": lambda t, s, a: [(1.0, s, options[a[0]])],
-        "reward": lambda t, s, a: [0.0],
-    }
-    return ace.MarkovGame.from_functions(**given | more)
+    more |= {"horizon": horizon, "budget": budget}
+    return alone(lambda t, s, a: [(1.0, s, options[a[0]])], actions=range(len(options)), **more)
 
 
 def feasible(game):
@@ -401,15 +393,8 @@ def test_curve_goes_down_in_steps(seed):
 def two_roads(budget):
     """From a: pay (0, 2) or (1, 0). From b: pay (2, 0) or (0, 1)."""
     pay = {"a": [(0, 2), (1, 0)], "b": [(2, 0), (0, 1)]}
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=1,
-        initial={"a": 0.5, "b": 0.5},
-        budget=budget,
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1.0, s, pay[s][a[0]])],
-        reward=lambda t, s, a: [float(a[0])],
-    )
+    start = {"a": 0.5, "b": 0.5}
+    return alone(lambda t, s, a: [(1.0, s, pay[s][a[0]])], actions=(0, 1), horizon=1, initial=start, budget=budget)
 
 
 def test_a_budget_must_do_for_every_initial_state():

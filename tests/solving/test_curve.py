@@ -15,6 +15,7 @@ from acegames.model.budgets import Reservoir
 from acegames.model.layers import with_fields
 from acegames.solving.curve_budgets import shares
 from budget_shifts import own_budgets, shifted
+from games import spending
 from shares import blocks, some
 
 OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
@@ -141,17 +142,15 @@ def test_every_capacity_is_solved_for_what_it_holds(first):
     assert seen > 10 and changes > 2
 
 
+def robot(cost, battery):
+    """Who works is paid, and charges in between; `cost` is what each action takes from the battery."""
+    pay = {"cost": lambda a: cost[a[0]], "reward": lambda a: [a[0] == "work"]}
+    return spending(tuple(cost), budget={"battery": battery}, horizon=5, **pay)
+
+
 def test_capacities_are_said_to_be_capacities():
     def game(**options):
-        return ace.MarkovGame.from_functions(
-            players=["me"],
-            actions=lambda t, s: [("work", "charge")],
-            outcomes=lambda t, s, a: [(1, s, {"battery": 1 if a[0] == "work" else -3})],
-            reward=lambda t, s, a: [a[0] == "work"],
-            budget={"battery": ace.reservoir(4, **options)},
-            horizon=5,
-            initial="here",
-        )
+        return robot({"work": 1, "charge": -3}, ace.reservoir(4, **options))
 
     full, other = (ace.budget_curve(game(**options)) for options in ({}, {"start": 2}))
     assert full.budgets[:, 0].tolist() == [0, 1, 2, 3, 4] == other.budgets[:, 0].tolist()
@@ -166,15 +165,7 @@ def test_capacities_are_said_to_be_capacities():
 
 @pytest.mark.parametrize("start", [None, 0.6])
 def test_a_rounded_curve_agrees_with_a_rounded_solve(start):
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda t, s: [("work", "charge", "wait")],
-        outcomes=lambda t, s, a: [(1, s, {"battery": {"work": 0.371, "charge": -0.83, "wait": 0.013}[a[0]]})],
-        reward=lambda t, s, a: [a[0] == "work"],
-        budget={"battery": ace.reservoir(1, start)},
-        horizon=5,
-        initial="here",
-    )
+    game = robot({"work": 0.371, "charge": -0.83, "wait": 0.013}, ace.reservoir(1, start))
     curve = ace.budget_curve(game, epsilon=0.1, points=7)
     assert curve.values[-1, 0] == ace.solve(game, epsilon=0.1).values[0]
     assert (np.diff(curve.values[:, 0]) >= 0).all() and curve.values[0, 0] < curve.values[-1, 0]
