@@ -8,7 +8,6 @@ import pytest
 import acegames as ace
 from acegames.engines import backward
 from acegames.engines.answers import Answers
-from acegames.engines.reference import OneByOne
 from acegames.engines.stages import Programs, write_out
 from oracle import random_game
 
@@ -28,36 +27,6 @@ def same(one, other):
     for a, b in zip(one.policy.layers, other.policy.layers, strict=True):
         assert a.code.tobytes() == b.code.tobytes() and a.values.tobytes() == b.values.tobytes()
         assert a.mixed_row.tobytes() == b.mixed_row.tobytes() and a.mixed_prob.tobytes() == b.mixed_prob.tobytes()
-
-
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair"), ace.Nash()], ids=str)
-def test_the_reference_engine_goes_on_from_a_checkpoint(concept, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
-    went_on = 0
-    for k, game in enumerate(games(4)):
-        try:
-            whole = ace.solve(game, concept, engine=ace.ReferenceEngine())
-        except ace.NoEquilibrium:
-            continue
-        solve, calls = OneByOne.solve, []
-
-        def broken(self, t0, t1, after, solve=solve, calls=calls):
-            calls.append(t0)
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return solve(self, t0, t1, after)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(OneByOne, "solve", broken)
-            with pytest.raises(KeyboardInterrupt):
-                ace.solve(game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k))
-        told = []
-        again = ace.solve(
-            game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k), progress=told.append
-        )
-        same(whole, again)
-        went_on += told[0].resumed > 0
-    assert went_on
 
 
 def test_a_checkpoint_of_one_engine_is_not_taken_for_another_s(tmp_path):

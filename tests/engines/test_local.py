@@ -14,6 +14,7 @@ from acegames.safety.lattice import lattice
 from acegames.safety.reduction import feasible_graph
 from acegames.safety.space import plan
 from oracle import random_game
+from random_games import changing_game
 from shares import some
 
 ENGINES = {"dense": ace.LocalEngine(dense=True), "sparse": ace.LocalEngine(dense=False)}
@@ -36,8 +37,8 @@ def solved(game, concept, engine):
 @pytest.mark.parametrize("seed", some(range(12)))
 def test_same_values_as_the_reference_at_every_pair(seed):
     rng = np.random.default_rng([seed, 7])
-    for _ in range(20):
-        game = random_game(rng)
+    for k in range(20):
+        game = random_game(rng) if k % 3 else changing_game(rng)
         concept = random_concept(rng, game.players)
         reference = solved(game, concept, ace.ReferenceEngine())
         for engine in ENGINES.values():

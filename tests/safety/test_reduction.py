@@ -13,6 +13,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.safety.reduction import as_label
 from games import alone
+from random_games import changing_game
 
 FEASIBLE = 40
 CONCEPTS = [CE(), CCE(), CE("egalitarian"), CCE("fair", floor=0)]
@@ -20,7 +21,8 @@ CONCEPTS = [CE(), CCE(), CE("egalitarian"), CCE("fair", floor=0)]
 
 @cache
 def feasible_games():
-    games = (oracle.random_game(np.random.default_rng(seed)) for seed in itertools.count(3000))
+    rngs = ((k % 3, np.random.default_rng(3000 + k)) for k in itertools.count())
+    games = (oracle.random_game(rng) if kind else changing_game(rng) for kind, rng in rngs)
     return list(itertools.islice((game for game in games if ace.feasibility(game).feasible), FEASIBLE))
 
 

@@ -131,11 +131,6 @@ def test_a_checkpoint_whose_name_no_folder_can_have(solution):
         ace.solve(solution.game, checkpoint="a\0b")
 
 
-def test_a_report_takes_one_seed(solution, tmp_path):
-    with pytest.raises(TypeError, match=r"unknown argument 'seed'; rng=\.\.\. takes a seed"):
-        solution.report(tmp_path / "page.html", rng=2, seed=1)
-
-
 def test_the_reference_engine_is_pickled():
     game = ace.catalog.get("intersection").with_horizon(2)
     engine = pickle.loads(pickle.dumps(ace.ReferenceEngine()))

@@ -297,19 +297,6 @@ def test_penalties_that_are_past_elsewhere_or_never_played(kind, penalty, concep
     assert at_home[0] == pytest.approx(at_home[1], abs=1e-6)
 
 
-def test_what_a_penalty_leaves_of_a_policy_in_a_checkpoint(tmp_path):
-    """What rounding is a share of goes with the layers, so that a solve that goes on ends with the same bytes."""
-    game, concept = stacked(-1e12, "never"), ace.CCE("egalitarian")
-    plain = ace.solve(game, concept)
-    ace.solve(game, concept, checkpoint=tmp_path / "layers")
-    (run,) = (tmp_path / "layers").glob("run-*")
-    again = ace.solve(game, concept, checkpoint=tmp_path / "layers")
-    for name, solution in (("plain", plain), ("again", again)):
-        solution.save(tmp_path / name)
-    assert (tmp_path / "plain").read_bytes() == (tmp_path / "again").read_bytes()
-    assert run.is_file()
-
-
 # -- what the objective and the ties are worth beside penalties ----------------------------------------------------------
 
 

@@ -16,13 +16,16 @@ import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact_or_inf
 from games import one_state, with_budget
+from random_games import changing_game
 from shares import examples, some
 
 GAMES = 300
 
 
 def make(seed, **fixed):
-    return oracle.random_game(np.random.default_rng(seed), **fixed)
+    """A game of the oracle's; one in three is a game in which everything changes with time."""
+    rng = np.random.default_rng(seed)
+    return oracle.random_game(rng, **fixed) if fixed or seed % 3 else changing_game(rng)
 
 
 def is_feasible(game):
