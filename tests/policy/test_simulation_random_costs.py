@@ -19,7 +19,7 @@ from acegames.cli import app
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
-from games import ByFunction, one_state
+from games import ByFunction, Singly, one_state
 
 F = Fraction
 
@@ -208,20 +208,10 @@ def test_games_of_numbers_with_rounding_policies(direction):
         assert rollouts.beyond == 0
         if direction == "up":
             assert rollouts.violations == 0
-        alone = simulate(game, Counted(policy), episodes=500, rng=1)
+        alone = simulate(game, Singly(policy), episodes=500, rng=1)
         np.testing.assert_array_equal(alone.spent, rollouts.spent)
         played += 1
     assert played >= 5
-
-
-class Counted:
-    """The same policy, asked pair by pair."""
-
-    def __init__(self, policy):
-        self.policy, self.tracker = policy, policy.tracker
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
 
 
 def test_a_policy_that_goes_too_far_is_caught():
@@ -234,7 +224,7 @@ def test_a_policy_that_goes_too_far_is_caught():
     policy.tracker.__dict__["rounding"] = (Rounding(F(1), "up"),)
     with pytest.raises(ace.UnknownPair):
         simulate(game, policy, episodes=50, rng=0)
-    small = Counted(policy)
+    small = Singly(policy)
     small.tracker = CostTracker(policy.constraints, policy.tracker.units, (Rounding(F(1, 10), "down"),))
     small.distribution = GO.distribution
     dishonest = simulate(game, small, episodes=2_000, rng=0)

@@ -12,7 +12,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.safety.reduction import as_label
-from games import alone
+from games import alone, anything_safe
 from random_games import changing_game
 
 FEASIBLE = 40
@@ -67,18 +67,9 @@ def test_the_reduced_game_is_the_feasible_part(number):
 
 def test_any_masked_policy_lifts_to_a_safe_one():
     """Uniform over what the reduced game allows, by someone who knows nothing of budgets."""
-
-    class Uniform:
-        def __init__(self, game):
-            self.found = ace.feasibility(game)
-
-        def distribution(self, t, state, spent):
-            actions = self.found.actions(t, state, spent)
-            return {a: 1 / len(actions) for a in actions}
-
     for game in feasible_games()[:20]:
         reduction = ace.reduce(game)
-        lifted = reduction.lift(Uniform(reduction.game))
+        lifted = reduction.lift(anything_safe(reduction.game))
         assert ace.verify(game, lifted, CCE()).witness is None
         assert ace.simulate(game, lifted, episodes=100, rng=np.random.default_rng(1)).violations == 0
 
