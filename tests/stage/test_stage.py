@@ -92,29 +92,22 @@ def floats(rng):
     return X, rng.normal(size=(len(X), 2))
 
 
-def tenths(rng):
-    X, u = holes(rng)
-    return X, u * 0.1
+def moved(name, family, factor=1.0, offset=0.0):
+    """The stages of a family with other utilities."""
+
+    def stage(rng):
+        X, u = family(rng)
+        return X, u * factor + offset
+
+    stage.__name__ = name
+    return stage
 
 
-def tiny(rng):
-    X, u = holes(rng)
-    return X, u * 1e-6
-
-
-def huge(rng):
-    X, u = floats(rng)
-    return X, u * 1e6
-
-
-def far_from_zero(rng):
-    X, u = holes(rng)
-    return X, u + 1e6
-
-
-def unequal_scales(rng):
-    X, u = integers(rng)
-    return X, u * [1.0, 1000.0] + [0.0, 7.0]
+tenths = moved("tenths", holes, 0.1)
+tiny = moved("tiny", holes, 1e-6)
+huge = moved("huge", floats, 1e6)
+far_from_zero = moved("far_from_zero", holes, offset=1e6)
+unequal_scales = moved("unequal_scales", integers, [1.0, 1000.0], [0.0, 7.0])
 
 
 def alone(rng):
