@@ -6,6 +6,7 @@ import numpy as np
 
 from acegames.concepts import Correlated
 from acegames.kernels.batches import solve_regular, solve_written
+from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.kernels.stage import pure_workspace
@@ -71,14 +72,21 @@ def kernel_arguments(batch, concept, players):
 
 
 @kernel
-def solve_plain_games(games, count, choices, goal, widest, answers):
-    """As `solve_written`, of what is plain: how many are mixed, left, and took a program."""
+def solve_by_warp(games, count, choices, goal, widest, answers, warp, kept):
+    """As `solve_written`, of what is plain: how many are mixed, left, and took a program.
+
+    A warp may work on each group; what deviations gain is kept, or found again each time.
+    """
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = allocate_group(widest, len(actions), actions, goal.correlated)
+    group = allocate_group(widest, len(actions), actions, goal.correlated, LANES, warp, kept)
     answers.mixed_ptr[0] = 0
-    return solve_regular(
-        games, count, choices, goal, pure_workspace(widest, len(actions)), group, np.int64(0), np.int64(0), answers
-    )
+    pure, nothing = pure_workspace(widest, len(actions)), np.int64(0)
+    return solve_regular(games, count, choices, goal, pure, group, nothing, nothing, answers)
+
+
+def solve_plain_games(*games):
+    """As an engine does."""
+    return solve_by_warp(*games, None, True)
 
 
 class PlainFirst:
