@@ -13,6 +13,7 @@ from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.reduction import feasible_graph
 from acegames.safety.space import plan
+from games import one_state, spending
 from oracle import random_game
 from random_games import changing_game
 from shares import some
@@ -150,15 +151,9 @@ def test_wide_boxes_take_the_sparse_path_by_themselves():
     """Costs with seven digits: boxes of a million cells, of which a few hundred are reached."""
     rng = np.random.default_rng(0)
     costs = rng.integers(10**6, 10**7, size=(6, 2, 2))
-    game = ace.MarkovGame.from_functions(
-        players=["a", "b"],
-        horizon=6,
-        initial=0,
-        budget={"x": int(costs.max(axis=(1, 2)).sum() * 0.8)},
-        actions=lambda t, s: [(0, 1), (0, 1)],
-        outcomes=lambda t, s, a: [(1.0, 0, [int(costs[t, a[0], a[1]])])],
-        reward=lambda t, s, a: (a[0] + t, a[1] - 2 * a[0]),
-    )
+    rules = lambda t, a: [int(costs[t, a[0], a[1]])], lambda t, a: (a[0] + t, a[1] - 2 * a[0])
+    most = int(costs.max(axis=(1, 2)).sum() * 0.8)
+    game = one_state(["a", "b"], [(0, 1), (0, 1)], *rules, horizon=6, budget={"x": most})
     space = plan(game, lattice(game), clip=True)
     assert not space.dense
     found, reference = ace.solve(game), ace.solve(game, engine=ace.ReferenceEngine())
@@ -169,15 +164,7 @@ def test_wide_boxes_take_the_sparse_path_by_themselves():
 @pytest.mark.parametrize(("budget", "fits"), [(2**31 - 2, True), (2**31 - 1, False), (2**31, False), (2**33, False)])
 def test_lines_that_32_bits_cannot_number_are_never_held_cell_by_cell(budget, fits):
     """However many of the cells could be reached."""
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=40,
-        initial="s",
-        budget=budget,
-        actions=lambda t, s: [(0, 1, 10**8, 2**31)],
-        outcomes=lambda t, s, a: [(1.0, s, a[0])],
-        reward=lambda t, s, a: [0.0],
-    )
+    game = spending((0, 1, 10**8, 2**31), horizon=40, budget=budget)
     space = plan(game, lattice(game), clip=False)
     assert (space.dense is not False) == fits == (space.size.max() < 2**31)
 
@@ -255,15 +242,8 @@ def test_many_players_with_few_legal_joint_actions():
 
 def test_totals_near_the_limit():
     costs = (2**59, 2**59 + 2**58 + 1)
-    game = ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=2,
-        initial=0,
-        budget=[int(2.75 * 2**59)],
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1.0, 0, costs[a[0]])],
-        reward=lambda t, s, a: a[0],
-    )
+    most = [int(2.75 * 2**59)]
+    game = spending((0, 1), cost=lambda a: costs[a[0]], reward=lambda a: a, horizon=2, budget=most)
     engines = (ace.LocalEngine(), ENGINES["sparse"], ace.ReferenceEngine())
     values = [ace.solve(game, engine=e).values[0] for e in engines]
     assert values[0] == values[1] == values[2] == 1

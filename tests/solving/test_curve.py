@@ -323,19 +323,19 @@ def test_without_an_objective_the_curve_says_so():
     assert "some equilibrium" in str(ace.budget_curve(ace.catalog.get("intersection"), ace.CE(None)))
 
 
-def test_full_budgets_beside_a_named_constraint_vary_all_that_differ():
+def either(**budget):
+    """Two steps, each of which takes one of a or one of b."""
     one = np.ones((1, 2, 1))
-    cost = np.array([[[1, 0], [0, 1]]])
-    game = ace.MarkovGame.from_arrays(one, one, cost, {"a": 2, "b": 2}, horizon=2, constraints=("a", "b"))
-    curve = ace.budget_curve(game, constraint="a", budgets=[(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)])
+    return ace.MarkovGame.from_arrays(one, one, [[[1, 0], [0, 1]]], budget, horizon=2, constraints=("a", "b"))
+
+
+def test_full_budgets_beside_a_named_constraint_vary_all_that_differ():
+    curve = ace.budget_curve(either(a=2, b=2), constraint="a", budgets=[(0, 0), (0, 2), (1, 1), (2, 0), (2, 2)])
     assert curve.constraint == ("a", "b") and not any("stays the game's own" in note for note in curve.notes)
     assert curve.feasible.tolist() == [False, True, True, True, True]
     assert curve.is_minimal.tolist() == [False, True, True, True, False]
 
 
 def test_a_budget_that_can_never_be_spent_does_not_hide_the_smallest():
-    one = np.ones((1, 2, 1))
-    cost = np.array([[[1, 0], [0, 1]]])
-    game = ace.MarkovGame.from_arrays(one, one, cost, {"a": 2, "b": 99}, horizon=2, constraints=("a", "b"))
-    curve = ace.budget_curve(game, constraint="a")
+    curve = ace.budget_curve(either(a=2, b=99), constraint="a")
     assert curve.is_minimal.tolist() == [True, False, False] and curve.budgets[:, 1].tolist() == [99] * 3

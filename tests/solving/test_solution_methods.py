@@ -60,20 +60,19 @@ def test_its_table_is_that_of_the_export(solution):
         assert listed == solution.policy.distribution(t, state, spent)
 
 
-@pytest.mark.parametrize("ending", [".yaml", ".yml", ".json", ".npz", ".csv", ".parquet", ".nfg", ".YAML"])
-def test_it_is_not_saved_under_the_name_of_a_game_file(solution, ending, tmp_path):
-    for what, saved in (("solution", solution), ("policy", solution.policy)):
-        with pytest.raises(ace.InvalidOption, match=rf"x{ending}: a {what} is an archive, not a game file; .* \.ace"):
-            saved.save(tmp_path / f"x{ending}")
-    assert not list(tmp_path.iterdir())
+GAME_FILES = dict.fromkeys(
+    (".yaml", ".yml", ".json", ".npz", ".csv", ".parquet", ".nfg", ".YAML"), r"a game file; .* \.ace"
+)
 
 
-@pytest.mark.parametrize("ending", [".html", ".txt", ".PDF"])
-def test_it_is_not_saved_under_the_name_of_something_to_read(solution, ending, tmp_path):
+@pytest.mark.parametrize("ending", [*GAME_FILES, ".html", ".txt", ".PDF"])
+def test_it_is_not_saved_under_the_name_of_something_else(solution, ending, tmp_path):
+    """Of a game file, or of something to read."""
+    other = GAME_FILES.get(ending, f"a {ending.lower()} file")
     for what, saved in (("solution", solution), ("policy", solution.policy)):
-        with pytest.raises(ace.InvalidOption, match=rf"x{ending}: a {what} is an archive, not a {ending.lower()} file"):
+        with pytest.raises(ace.InvalidOption, match=rf"x{ending}: a {what} is an archive, not {other}"):
             saved.save(tmp_path / f"x{ending}")
-    if ending != ".html":
+    if ending in (".txt", ".PDF"):
         with pytest.raises(ace.InvalidOption, match=rf"x{ending}: the report is a page for a browser.*end in \.html"):
             solution.report(tmp_path / f"x{ending}")
     assert not list(tmp_path.iterdir())
