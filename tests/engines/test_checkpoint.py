@@ -127,9 +127,9 @@ def levelled():
     return paying(lambda action, reward: reward + 1e12)
 
 
-def penalised():
-    """The second player has something that costs it a fortune."""
-    return paying(lambda action, reward: reward - 1e12 * (action == 2) * [0, 1])
+def nearly_equal():
+    """Rewards that differ by less than the rounding of what they add up to, which goes with the layers."""
+    return paying(lambda action, reward: 1e12 * (action.sum(axis=1, keepdims=True) % 2) + 3e-4 * reward)
 
 
 CASES = {
@@ -143,7 +143,7 @@ CASES = {
     "three players": (partial(ace.catalog.get, "medium_access_3"), ace.CCE(), {}),
     "rounded": (plain_game, ace.CE(), {"epsilon": Fraction(16), "rounding": "up"}),
     "a level": (levelled, ace.CE(), {}),
-    "a penalty": (penalised, ace.CCE("egalitarian"), {}),
+    "nearly equal": (nearly_equal, ace.CCE("egalitarian"), {}),
     "reference": (partial(ace.catalog.get, "intersection"), ace.CCE("fair"), {"engine": ace.ReferenceEngine()}),
     "reference, nash": (partial(ace.catalog.get, "intersection"), ace.Nash(), {"engine": ace.ReferenceEngine()}),
     "no budget binds": (partial(random_game, 3, 4, 1000), ace.CE(), {}),
