@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import mmap
 import os
 import subprocess
@@ -16,10 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as module
 from acegames.engines import forecast as estimates
@@ -27,6 +24,7 @@ from acegames.model.layers import with_fields
 from acegames.system.atomic import replacing
 from acegames.system.container import read_block, write_block
 from checkpoint_files import groups, remove
+from command_line import answer, run
 
 CONCEPT = ace.CE()
 LAYERS = 8
@@ -739,8 +737,7 @@ def test_killed_at_any_moment(tmp_path):
 
 def test_the_command_line_goes_on(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plain = CliRunner().invoke(app, ["solve", "drones", "-o", "plain.ace"])
-    assert plain.exit_code == 0
+    run("solve", "drones", "-o", "plain.ace")
     true = ace.solve
 
     def interrupted(*args, **options):
@@ -749,16 +746,13 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     command = ["solve", "drones", "-o", "kept.ace", "--checkpoint", "kept"]
     with monkeypatch.context() as patch:
         patch.setattr(ace, "solve", interrupted)
-        result = CliRunner().invoke(app, command)
-    assert result.exit_code == 130
-    assert "what was stored is in kept, the same command goes on" in result.stderr
+        said = run(*command, code=130).stderr
+    assert "what was stored is in kept, the same command goes on" in said
     assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0
-    said = "".join(result.stdout.split())
+    said = "".join(run(*command).stdout.split())
     assert "kept/run-" in said and ".layersisnolongerneededandmaybedeleted" in said
     assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
-    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
+    assert answer(*command)["file"] == "kept.ace"
 
 
 def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
@@ -766,16 +760,15 @@ def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     break_off(Path("kept"), 3)
     (other,) = Path("kept").iterdir()
-    result = CliRunner().invoke(app, ["solve", "drones", "-o", "out.ace", "--checkpoint", "kept"])
+    said = run("solve", "drones", "-o", "out.ace", "--checkpoint", "kept").stdout
     (own,) = (p for p in Path("kept").iterdir() if p != other)
-    assert f"{own} is no longer needed and may be deleted; kept holds layers of another solve too" in result.stdout
+    assert f"{own} is no longer needed and may be deleted; kept holds layers of another solve too" in said
 
 
 def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    result = CliRunner().invoke(app, ["solve", "drones", "--checkpoint", str(tmp_path / "file")])
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: ") and "cannot be used for a checkpoint" in result.stderr
+    said = run("solve", "drones", "--checkpoint", tmp_path / "file", code=2).stderr
+    assert said.startswith("Error: ") and "cannot be used for a checkpoint" in said
 
 
 def test_left_twice_it_closes_nothing_of_anyone_else(folder):

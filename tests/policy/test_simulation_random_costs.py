@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
 from acegames.approximate.rounding import Rounding, rounded_by
-from acegames.cli import app
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
+from command_line import answer, run
 from games import ByFunction, Singly, one_state
 
 F = Fraction
@@ -264,12 +262,10 @@ def test_the_program_tells_rounding_from_breaking(tmp_path, monkeypatch):
     policy = approximate(game, (Rounding(F(1), "down"),))
     policy.save("policy.ace")
     words = ["simulate", "policy.ace", "--game", "game.yaml", "--episodes", "500", "--seed", "1"]
-    done = CliRunner().invoke(app, [*words, "--json"])
-    told = json.loads(done.stdout)
-    assert done.exit_code == 0
+    told = answer(*words)
     assert told["violations"] > 0 == told["beyond_guarantee"]
     assert 0 < told["largest_excess"]["fuel"] < 2.5
-    shown = CliRunner().invoke(app, words).stdout
+    shown = run(*words).stdout
     assert "Largest excess over the budget of fuel" in shown
     assert "none by more than the rounding of costs allows" in " ".join(shown.split())
 
@@ -277,13 +273,9 @@ def test_the_program_tells_rounding_from_breaking(tmp_path, monkeypatch):
 def test_the_program_checks_games_with_random_costs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stream(stats.uniform(0, 1), budget={"fuel": 2}).save("game.json")
-    done = CliRunner().invoke(app, ["check", "game.json"])
-    assert done.exit_code == 0
-    assert "approximately" in done.stdout
-    told = json.loads(CliRunner().invoke(app, ["check", "game.json", "--json"]).stdout)
+    assert "approximately" in run("check", "game.json").stdout
+    told = answer("check", "game.json")
     assert told["feasible"] is None and "uniform" in told["why"]
-    judged = json.loads(CliRunner().invoke(app, ["check", "game.json", "--epsilon", "0.1", "--json"]).stdout)
+    judged = answer("check", "game.json", "--epsilon", 0.1)
     assert judged["feasible"] and not judged["sure"] and judged["game"]["digest"] == told["game"]["digest"]
-    exact = CliRunner().invoke(app, ["frontier", "game.json"])
-    assert exact.exit_code == 2
-    assert "uniform" in exact.stderr
+    assert "uniform" in run("frontier", "game.json", code=2).stderr

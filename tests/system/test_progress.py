@@ -6,13 +6,12 @@ import os
 from itertools import groupby
 
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.files.tables import write_policy
 from acegames.system.progress import Progress, ProgressReporter
+from command_line import run
 
 GAMES = {"small": lambda: ace.catalog.get("intersection"), "large": lambda: random_game(6, 10, 30)}
 
@@ -48,8 +47,8 @@ def test_every_step_is_told_from_its_beginning_to_its_end(work, solution, tmp_pa
     for step in steps:
         mine = [state for state in reports if state.step == step]
         assert (mine[-1].layers_done, mine[-1].pairs_done) == (mine[-1].layers, mine[-1].pairs)
-        for _, run in groupby(mine, key=lambda state: (state.layers, state.pairs)):
-            done = [state.pairs_done for state in run]
+        for _, states in groupby(mine, key=lambda state: (state.layers, state.pairs)):
+            done = [state.pairs_done for state in states]
             assert work == "report" or done == sorted(done)
 
 
@@ -127,14 +126,12 @@ def test_the_program_looks_at_the_destination_first(verb, solution, tmp_path, mo
         monkeypatch.setattr(f"acegames.{reading}", never)
     words = [str(tmp_path / "a.ace") if word == "FILE" else word for word in REFUSED[verb]]
     solution.save(tmp_path / "a.ace")
-    result = CliRunner().invoke(app, [verb, *words])
-    assert result.exit_code == 2 and "the folder missing does not exist" in result.output, result.output
+    assert "the folder missing does not exist" in run(verb, *words, code=2).output
 
 
 def test_an_ending_that_holds_no_game_is_refused_before_reducing(tmp_path, monkeypatch):
     monkeypatch.setattr(ace, "reduce", never)
-    result = CliRunner().invoke(app, ["reduce", "intersection", "-o", str(tmp_path / "a.txt")])
-    assert result.exit_code == 2 and "must be one of .yaml" in result.output
+    assert "must be one of .yaml" in run("reduce", "intersection", "-o", tmp_path / "a.txt", code=2).output
 
 
 def test_a_report_finds_minimal_budgets_once(tmp_path, monkeypatch):

@@ -10,13 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import forecast as estimates
 from acegames.safety import explore as exploring
+from command_line import run
 from shaped_games import SHAPES, two
 from shares import some
 
@@ -73,10 +72,9 @@ def test_memory_stays_within_the_estimate(shape):
 def test_a_limit_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     two().save("game.npz")
-    done = CliRunner().invoke(
-        app, ["solve", "game.npz", "-o", "out.ace", "--memory", f"{estimates.FIXED_BYTES // 2**20 + 1}MiB"]
-    )
-    assert done.exit_code == 5 and "but only 385.0 MiB was allowed" in done.stderr
+    memory = f"{estimates.FIXED_BYTES // 2**20 + 1}MiB"
+    said = run("solve", "game.npz", "-o", "out.ace", "--memory", memory, code=5).stderr
+    assert "but only 385.0 MiB was allowed" in said
     assert os.listdir() == ["game.npz"]
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.stage import nash as nash_stage
 from acegames.stage import nash_exact
+from command_line import answer, run
 from games import one_stage, one_state, pairs
 from oracle import random_game
 from shares import some
@@ -158,10 +156,9 @@ def test_a_curve_marks_the_budgets_without_an_equilibrium(engine):
 
 def test_the_command_line_marks_them_too(tmp_path):
     cycle_by_budget().save(tmp_path / "cycle.npz")
-    shown = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash"])
-    assert shown.exit_code == 0 and "none found" in shown.output
-    data = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash", "--json"])
-    assert json.loads(data.output)["curve"]["points"][1]["values"] is None
+    asked = "frontier", tmp_path / "cycle.npz", "--curve", "--concept", "nash"
+    assert "none found" in run(*asked).output
+    assert answer(*asked)["curve"]["points"][1]["values"] is None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -195,12 +192,10 @@ def test_three_players_are_told_that_only_pure_ones_were_looked_for(engine):
 
 def test_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = CliRunner().invoke
-    done = run(app, ["solve", "intersection", "--concept", "nash", "-o", "s.ace"])
-    assert done.exit_code == 0 and "Nash equilibrium" in done.output and "CERTIFIED" in done.output
-    assert run(app, ["verify", "s.ace"]).exit_code == 0
-    assert run(app, ["simulate", "s.ace", "--episodes", "50"]).exit_code == 0
-    none = run(app, ["solve", "six_cycle", "--concept", "nash"])
-    assert none.exit_code == 4 and "has no Nash equilibrium" in none.output
-    assert run(app, ["solve", "six_cycle", "--concept", "nash", "--floor", "2"]).exit_code == 2
-    assert run(app, ["solve", "six_cycle", "--concept", "pure"]).exit_code == 2
+    said = run("solve", "intersection", "--concept", "nash", "-o", "s.ace").output
+    assert "Nash equilibrium" in said and "CERTIFIED" in said
+    run("verify", "s.ace")
+    run("simulate", "s.ace", "--episodes", 50)
+    assert "has no Nash equilibrium" in run("solve", "six_cycle", "--concept", "nash", code=4).output
+    run("solve", "six_cycle", "--concept", "nash", "--floor", 2, code=2)
+    run("solve", "six_cycle", "--concept", "pure", code=2)
