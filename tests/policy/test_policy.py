@@ -73,20 +73,6 @@ def feasible_games():
 # -- asking ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", range(FEASIBLE))
-def test_every_feasible_pair_has_an_answer(number):
-    game = feasible_games()[number]
-    policy, found = ace.solve(game).policy, ace.feasibility(game)
-    asked = pairs(game)
-    assert len(asked) == found.pairs
-    for t, s, c in asked:
-        answer = policy.distribution(t, s, c)
-        assert math.fsum(answer.values()) == pytest.approx(1, abs=1e-12)
-        assert min(answer.values()) > 0
-        assert set(answer) <= set(found.actions(t, s, c))
-        assert policy.values(t, s, c).shape == (len(game.players),)
-
-
 def test_values_are_a_copy(mixed):
     mixed.policy.values(0, "road", [0])[:] = 99
     assert (mixed.policy.values(0, "road", [0]) < 99).all()
