@@ -23,6 +23,7 @@ from acegames.safety import space
 from acegames.shield import shield_sets
 from games import alone, one_state
 from products import check_maximal
+from random_games import changing_games
 from shares import examples
 
 F = Fraction
@@ -62,7 +63,7 @@ def two_players(safe, n=3):
 
 
 @settings(max_examples=examples(80), deadline=None)
-@given(game=oracle.games())
+@given(game=some.one_of(oracle.games(), changing_games()))
 def test_safe_joint_actions_are_those_of_brute_force(game):
     shield, sets = shield_and_sets(game)
     if shield is None:

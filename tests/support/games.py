@@ -27,6 +27,16 @@ class Changed:
         return dict(self.answer) if changed else self.policy.distribution(t, state, spent)
 
 
+class Singly:
+    """A policy that is asked pair by pair."""
+
+    def __init__(self, policy):
+        self.policy, self.tracker = policy, policy.tracker
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+
 class Table:
     """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
 
@@ -37,6 +47,12 @@ class Table:
         key = (t, state, tuple(map(exact, spent)))
         answer = self.table[key] if key in self.table else self.table[t, state]
         return answer if isinstance(answer, dict) else {answer: 1.0}
+
+
+def anything_safe(game):
+    """A policy that plays every feasible joint action with the same probability."""
+    reached = ace.feasibility(game)
+    return ByFunction(lambda t, s, c: dict.fromkeys(safe := reached.actions(t, s, c), 1 / len(safe)))
 
 
 def pairs(game):

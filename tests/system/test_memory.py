@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.files import tables
 from acegames.files.formats import exporting
 from acegames.system.machine import memory_guard
+from command_line import answer
 
 FAILS = "Unable to allocate 35.5 GiB for an array"
 MAKERS = ("zeros", "empty", "full", "array", "asarray", "arange", "concatenate", "column_stack", "tile")
@@ -127,9 +125,8 @@ def test_the_program_says_it_in_json_too(said, monkeypatch):
         raise said
 
     monkeypatch.setattr(ace, "estimate", fail)
-    result = CliRunner().invoke(app, ["check", "intersection", "--json"])
-    caught = json.loads(result.stdout)
-    assert result.exit_code == caught["exit_code"] == 5 and caught["error"] == "TooLarge"
+    caught = answer("check", "intersection", code=5)
+    assert caught["exit_code"] == 5 and caught["error"] == "TooLarge"
 
 
 LIMITED = """

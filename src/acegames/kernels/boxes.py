@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.intrinsics import fetch_add
+from acegames.kernels.intrinsics import fetch_add, popcount
 from acegames.kernels.records import Boxes, NextLayer, Transitions
 from acegames.system.compiled import allocates, inlined, inner, kernel
 
@@ -373,22 +373,22 @@ def count_bits(bits, ones, counts):
 
 
 @kernel
-def rank_bits(bits, counts, ones, cells, rank):
-    """Fill rank with the number of each cell among the set bits, or -1.
-
-    bits (blocks, width); counts (blocks,) set bits before each block; ones (256,) those of each
-    byte; cells, rank (Q,).
-    """
-    width = bits.shape[1]
+def rank_bits(words, counts, cells, rank):
+    """Fill rank (Q,) with what `rank_of` says of each cell (Q,)."""
     for q in range(len(cells)):
-        block = cells[q] // (8 * width)
-        byte = cells[q] % (8 * width) // 8
-        bit = cells[q] % 8
-        own = bits[block, byte]
-        if (own >> bit) & 1 == 0:
-            rank[q] = -1
-            continue
-        total = counts[block]
-        for k in range(byte):
-            total += ones[bits[block, k]]
-        rank[q] = total + ones[own & ((1 << bit) - 1)]
+        rank[q] = rank_of(cells[q], words, counts)
+
+
+@inlined
+def rank_of(cell, words, counts):
+    """Return the number of a cell among those whose bits are set, or -1.
+
+    words: a bit per cell, the lowest first; counts: set bits before each block of eight words.
+    """
+    at, bit = cell >> 6, np.uint64(1) << np.uint64(cell & 63)
+    if words[at] & bit == np.uint64(0):
+        return np.int64(-1)
+    total = counts[at >> 3]
+    for k in range((at >> 3) << 3, at):
+        total += popcount(words[k])
+    return total + popcount(words[at] & (bit - np.uint64(1)))

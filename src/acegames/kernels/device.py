@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.batches import file_pure, solve_scalar
-from acegames.kernels.boxes import box_of, box_totals
+from acegames.kernels.boxes import box_of, box_totals, rank_of
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
 from acegames.kernels.intrinsics import (
     WARP,
@@ -25,7 +25,6 @@ from acegames.kernels.intrinsics import (
     is_lane0,
     lane_id_of,
     own_lanes,
-    popcount,
     syncthreads,
     syncwarp,
 )
@@ -51,7 +50,6 @@ Codes = NDArray[np.uint16]
 WAITING, FALLBACK, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
 FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
-BLOCK = 512  # cells between two stored counts of reached cells
 
 
 class DeviceLayer(NamedTuple):
@@ -161,7 +159,7 @@ class Encoding(NamedTuple):
     encoded: EncodedChunk
     by_cell: bool  # else by reached cell
     words: NDArray[np.uint64]  # which cells of the layer are reached
-    numbers: Ints  # reached cells before each BLOCK cells
+    numbers: Ints  # reached cells before each block of 512
     value: Annotated[Floats, "2N cells"]
     code: Codes
 
@@ -487,7 +485,7 @@ def encode_cell(thread, block, threads, blocks, shared, own, args):
         return
     to = cell - args.begin
     if not args.by_cell:
-        to = _number_of(cell, args.words, args.numbers) - args.number
+        to = rank_of(cell, args.words, args.numbers) - args.number
         if to < 0:
             return
     reached = not args.by_cell or (args.words[cell >> 6] >> np.uint64(cell & 63)) & np.uint64(1) != np.uint64(0)
@@ -495,18 +493,6 @@ def encode_cell(thread, block, threads, blocks, shared, own, args):
     encoded.codes[to] = args.code[cell] if reached else 1  # 0 is for mixed answers alone
     for i in range(encoded.values.shape[1]):
         encoded.values[to, i] = args.value[i, cell]
-
-
-@inlined
-def _number_of(cell, words, numbers):
-    """Return the number of a cell among those that are reached; -2**62 if it is not."""
-    own = words[cell >> 6]
-    if (own >> np.uint64(cell & 63)) & np.uint64(1) == np.uint64(0):
-        return -np.int64(2**62)
-    total = numbers[cell // BLOCK] + popcount(own & ((np.uint64(1) << np.uint64(cell & 63)) - np.uint64(1)))
-    for word in range(cell // BLOCK * (BLOCK // 64), cell >> 6):
-        total += popcount(words[word])
-    return total
 
 
 @inner
