@@ -15,7 +15,7 @@ import oracle
 from acegames import CE
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import simulate
-from games import ByFunction, solo
+from games import ByFunction, Singly, solo
 
 
 def coin(t, s, a):
@@ -186,22 +186,12 @@ def test_an_undefined_pair_propagates():
 # -- policies with `lookup` ----------------------------------------------------
 
 
-class Single:
-    """A policy without its `lookup`."""
-
-    def __init__(self, policy):
-        self.policy = policy
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
-
-
-class Spoiled(Single):
+class Spoiled(Singly):
     """A policy whose `lookup` is spoiled."""
 
     def __init__(self, policy, spoil):
         super().__init__(policy)
-        self.states, self.actions, self.tracker, self.spoil = policy.states, policy.actions, policy.tracker, spoil
+        self.states, self.actions, self.spoil = policy.states, policy.actions, spoil
 
     def distribution(self, t, state, spent):
         return super().distribution(t, state, spent)
@@ -225,7 +215,7 @@ def test_lookup_changes_nothing_but_the_time():
         except ace.Infeasible:
             continue
         together = simulate(game, policy, episodes=300, rng=seed)
-        assert_same_episodes(together, simulate(game, Single(policy), episodes=300, rng=seed))
+        assert_same_episodes(together, simulate(game, Singly(policy), episodes=300, rng=seed))
         assert together.violations == 0
         played += 1
     assert played > 25
