@@ -9,6 +9,9 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from acegames.verifier.block_context import BlockKeys, Box, SuccessorMap, VerifyContext
+from acegames.verifier.block_tasks import Cutter
+from acegames.verifier.policy_tables import BulkLookup, why_alone
 
 import acegames as ace
 import oracle
@@ -16,11 +19,8 @@ from acegames import CCE, CE, Nash
 from acegames.cli.bench import random_game
 from acegames.verifier import verify
 from acegames.verifier.basics import LIMITS
-from acegames.verifier.block_context import BlockKeys, Box, SuccessorMap, VerifyContext
-from acegames.verifier.block_tasks import Cutter
 from acegames.verifier.on_cluster import BlockFinding
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
-from acegames.verifier.policy_tables import BulkLookup, why_alone
 from acegames.verifier.subgames import Subgames, within_budget
 from elsewhere import Elsewhere, Sending, assert_equal
 from policies import Damaged, Declares, Drawn, Safe, Wavering

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from acegames.verifier.gpu_functions import STRIP, Gaining
 
 import acegames as ace
 import oracle
@@ -16,7 +17,6 @@ from acegames.cli.bench import random_game
 from acegames.model.layers import with_fields
 from acegames.safety.cells import Cells
 from acegames.verifier.basics import LIMITS
-from acegames.verifier.gpu_functions import STRIP, Gaining
 from acegames.verifier.pair_kernels import extremes
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from acegames.verifier.policy_tables import BulkLookup, in_units
 
 import acegames as ace
 import oracle
@@ -19,7 +20,6 @@ from acegames.verifier import pair_kernels, verify, window_kernels
 from acegames.verifier.basics import BlockThreads
 from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
 from acegames.verifier.policy_reader import Reader
-from acegames.verifier.policy_tables import BulkLookup, in_units
 from acegames.verifier.subgames import Subgames, within_budget
 from elsewhere import assert_equal
 from games import doubling, one_state, solo
