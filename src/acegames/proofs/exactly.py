@@ -65,21 +65,25 @@ def evaluate_exactly(
     reporter = ProgressReporter(progress, "checking exactly", len(game.players), found.pairs * len(game.players))
     for i in range(len(game.players)):
         shared = check.common(exactly, stages, i)
-        low, high, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
-        values.append(float((low + high) / 2))
+        value, _, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
+        values.append(float(value))
         gains.largest[i], gains.share[i] = (_gain(found, reader, exactly, x) for x in (largest, share))
         reporter.layer(found.pairs)
     return Evaluated(found.pairs, np.array(values), gains, [], 0, found.worst)
 
 
 def _gain(found: Evaluated, reader: Reader, game: Any, told: Any) -> Gain:
-    """Return a gain as floats: no less than it is, of a stake no larger than it is."""
-    _, gain, stake, place = told
+    """Return a gain as floats: no less than it is, of a stake no larger than it is.
+
+    What is compared with the stake is what floats cannot explain: policies are found in floats, in
+    which 0.1 + 0.2 and 0.3 tie.
+    """
+    _, gain, stake, _, certain, place = told
     if place is None or not gain:
         return Gain(0.0, 0.0, 0.0, None)
     t, (state, spent) = place
     units = tuple(int(Fraction(x * k, game.unit)) for x, k in zip(spent, reader.units.scale, strict=True))
-    return Gain(_up(gain), -_up(-stake), 0.0, reader.user(t, state, units))
+    return Gain(_up(gain), -_up(-stake), -_up(certain - gain), reader.user(t, state, units))
 
 
 def _up(x: Fraction) -> float:

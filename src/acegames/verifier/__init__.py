@@ -148,7 +148,8 @@ def verify(
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
         exact: True for values and gains in rational numbers, found by the standalone checker
-            (`acegames prove`), without any tolerance for rounding: minutes for 100,000 situations.
+            (`acegames prove`): minutes for 100,000 situations. With `tol=0` nothing is tolerated;
+            else a gain is accepted as ever, because policies are found in floats.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
