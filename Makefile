@@ -81,10 +81,9 @@ bench: install  ## remake benchmarks/README.md, in about ten minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
-bench-cluster: install  ## measure the cluster engine on nodes of this machine, and what larger clusters would do, in about half an hour
+bench-cluster: install  ## measure two nodes of this machine against two threads, in some minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench,cluster]'
 	$(BIN)/python benchmarks/cluster.py
-	$(BIN)/python benchmarks/cluster_plan.py
 
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py

@@ -254,14 +254,13 @@ def on_a_cluster(folder: Path):
     path = folder / "cluster.json"
     if not path.exists():
         return []
-    from cluster_report import of_runs
+    from cluster import of_runs
 
     told = json.loads(path.read_text())
     machine = told["machine"]
     return [
         "## On a cluster\n\nRay's nodes of one processor each, all on one machine, against as many threads, in turn in one run: "
-        f"`python benchmarks/cluster.py`, on a machine with {machine['cores']} cores, Python {machine['python']}, Ray {machine['ray']}. Larger clusters: "
-        "[what a model says](../docs/howto/on-a-cluster.md#clusters-that-were-not-there).\n",
+        f"`python benchmarks/cluster.py`, on a machine with {machine['cores']} cores, Python {machine['python']}, Ray {machine['ray']}.\n",
         of_runs(told["runs"]),
     ]
 

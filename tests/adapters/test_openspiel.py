@@ -361,8 +361,9 @@ def test_games_that_are_no_markov_games_are_refused(name, reason):
 def test_names_and_options_that_are_wrong_are_refused(capfd):
     with pytest.raises(ace.InvalidOption, match=r"OpenSpiel does not load it: Unknown game 'no_such_game'\.$"):
         from_openspiel("no_such_game")
-    with pytest.raises(ace.InvalidOption, match="must be an OpenSpiel game"):
-        from_openspiel(3)
+    for wrong in (3, None, ace.catalog.get("six_cycle")):
+        with pytest.raises(ace.InvalidOption, match="must be an OpenSpiel game"):
+            from_openspiel(wrong)
     with pytest.raises(ace.InvalidOption, match="cost and budget together"):
         from_openspiel("matrix_pd", budget={"defections": 1})
     with pytest.raises(ace.InvalidOption, match="no matrix game"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 
 import numpy as np
@@ -66,14 +67,12 @@ def test_round_trip_through_the_environment_of_a_game(seed):
     assert ace.solve(back).values == pytest.approx(ace.solve(game).values)
 
 
+@pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_random_game_comes_back_the_same_when_chance_is_told(seed):
+def test_a_random_game_comes_back_the_same(seed, told):
     game = random_game(seed, outcomes=3)
-    with pytest.raises(ace.InvalidOption, match=r"played twice, the (next state|cost) was .*\(chances=\)"):
-        pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of)
-    back = pz.from_parallel_env(
-        Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of, chances=table_chances(game)
-    )
+    said = {"chances": table_chances(game)} if told else {}
+    back = pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of, **said)
     assert content(back) == content(game)
 
 
@@ -103,8 +102,8 @@ def test_catalog_games_keep_their_budgets_and_values(name):
     game = ace.catalog.get(name, horizon=3)
     numbered = renamed(game)
     budget = {c: [row[m] for row in game.budgets] for m, c in enumerate(game.constraints)}
-    said = {"chances": table_chances(numbered), "legal": table_legal(numbered)}
-    back = pz.from_parallel_env(Table(numbered), horizon=3, budget=budget, state=state_of, repeats=1, **said)
+    said = {"legal": table_legal(numbered), "state": state_of, "repeats": 1}
+    back = pz.from_parallel_env(Table(numbered), horizon=3, budget=budget, **said)
     assert (ace.feasibility(back).minimal_budgets == ace.feasibility(game).minimal_budgets).all()
     assert ace.solve(back, ace.CE()).values == pytest.approx(ace.solve(game, ace.CE()).values)
 
@@ -146,15 +145,24 @@ def test_costs_by_a_function_of_the_step():
     assert all(s.next_state == END or s.next_state[0] == min(5, s.state[0] + s.action[0]) for s in seen)
 
 
-def test_a_random_environment_is_noticed_and_can_be_told():
-    with pytest.raises(ace.InvalidOption, match=r"the cost was .*battery.* is random"):
-        pz.from_parallel_env(Rovers(gusts=0.25), **SHORT)
-    with pytest.raises(ace.InvalidOption, match="is random"):
-        pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, set_state=set_cells)
-    windy = pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, chances=WIND)
+class Gusty(Rovers):
+    """Asks Python's own generator whether there is a gust."""
+
+    def step(self, actions):
+        self.gusts = self.gusts and float(random.random() < self.gusts)
+        return super().step(actions)
+
+
+def test_chance_is_listed_or_can_be_told():
+    windy = pz.from_parallel_env(Rovers(gusts=0.25), **SHORT)
     layer = windy.layer(0)
     assert sorted(set(layer.prob.tolist())) == [0.25, 0.75, 1.0]
     assert sum(ace.solve(windy).values) < sum(ace.solve(pz.from_parallel_env(Rovers(), **SHORT)).values)
+    for options in ({"set_state": set_cells}, {"stationary": True}, {"repeats": 1}, {"chances": WIND}):
+        assert pz.from_parallel_env(Rovers(gusts=0.25), **SHORT, **options).digest == windy.digest, options
+    with pytest.raises(ace.InvalidOption, match=r"elsewhere than self.np_random.*Python's random.*\(chances= of"):
+        pz.from_parallel_env(Gusty(gusts=0.25), **SHORT)
+    assert pz.from_parallel_env(Gusty(gusts=0.25), **SHORT, chances=WIND).digest == windy.digest
     with pytest.raises(ace.InvalidGame, match=r"probabilities sum to 0\.75"):
         pz.from_parallel_env(Rovers(), **ROVERS, chances=WIND[:1])
     with pytest.raises(
@@ -164,7 +172,7 @@ def test_a_random_environment_is_noticed_and_can_be_told():
 
 
 def test_a_state_that_says_too_little_is_noticed():
-    with pytest.raises(ace.InvalidOption, match="its state does not tell everything that matters"):
+    with pytest.raises(ace.InvalidOption, match="the state does not tell everything that matters"):
         pz.from_parallel_env(Rovers(), **ROVERS, state=lambda env, seen: int(env.at.sum()))
 
 
@@ -195,7 +203,7 @@ def test_what_is_drawn_at_reset_is_noticed(since, repeats):
 
 @pytest.mark.parametrize("since", [1, 3])
 def test_a_stationary_environment_that_is_not(since):
-    with pytest.raises(ace.InvalidOption, match=r"the cost was .*: if time matters, leave out stationary=True"):
+    with pytest.raises(ace.InvalidOption, match=r"the cost was .*if time matters, leave out stationary=True"):
         pz.from_parallel_env(Loaded(since, 1.0), horizon=5, budget={"battery": 40}, stationary=True)
 
 
@@ -252,14 +260,38 @@ class Somewhere(Rovers):
 
 
 def test_random_starts():
-    with pytest.raises(ace.InvalidOption, match=r"starts at random, as in .*give initial="):
-        pz.from_parallel_env(Somewhere(), **ROVERS)
-    game = pz.from_parallel_env(Somewhere(), **SHORT, initial={(0, 0): 0.5, (1, 0): 0.5})
-    assert {(game.states[s], p) for s, p in game.initial} == {((0, 0), 0.5), ((1, 0), 0.5)}
-    with pytest.raises(ace.InvalidOption, match=r"started in \(1, 0\), which is not among"):
-        pz.from_parallel_env(Somewhere(), **ROVERS, initial=(0, 0))
-    with pytest.raises(ace.InvalidOption, match=r"\(4, 4\) was not seen after reset"):
+    half = {(0, 0): 0.5, (1, 0): 0.5}
+    for options in ({}, {"initial": half}):
+        game = pz.from_parallel_env(Somewhere(), **SHORT, **options)
+        assert {game.states[s]: p for s, p in game.initial} == half
+    one = pz.from_parallel_env(Somewhere(), **SHORT, initial=(1, 0))
+    assert [(one.states[s], p) for s, p in one.initial] == [((1, 0), 1.0)]
+    with pytest.raises(ace.InvalidOption, match=r"initial: \(4, 4\) is no state in which reset leaves"):
         pz.from_parallel_env(Rovers(), **ROVERS, initial={(0, 0): 0.5, (4, 4): 0.5})
+
+
+class Dealt(Rovers):
+    """A load that nobody sees is drawn at `reset`, and costs each step; `rare` loads are one in sixty."""
+
+    def reset(self, seed=None, options=None):
+        answer = super().reset(seed, options)
+        self.load = int(self.rng.integers(60) == 0)
+        return answer
+
+    def step(self, actions):
+        *answer, infos = super().step(actions)
+        return *answer, {a: {"cost": {"battery": self.load}} for a in infos}
+
+
+def test_what_nobody_sees_is_refused_however_rare_or_averaged_over():
+    said = {"horizon": 2, "budget": {"battery": 2}}
+    with pytest.raises(ace.InvalidOption, match=r"t=0.*the cost was.*or hidden="):
+        pz.from_parallel_env(Dealt(), **said)
+    game = pz.from_parallel_env(Dealt(), **{**said, "horizon": 1}, hidden=lambda env: env.load)
+    costs = {cost: p for p, _, cost in game.outcomes(0, 0)}
+    assert costs == pytest.approx({(0,): 59 / 60, (1,): 1 / 60})
+    with pytest.raises(ace.InvalidOption, match=r"the hidden value .* has probability"):  # the first cost tells of it
+        pz.from_parallel_env(Dealt(), **said, hidden=lambda env: env.load)
 
 
 class Held(Rovers):
@@ -370,7 +402,7 @@ def test_an_environment_of_pettingzoo_itself():
 def test_sampling_takes_real_environments():
     learned = ace.learn.estimate(Rovers(gusts=0.25), episodes=8000, rng=0, **ROVERS | {"horizon": 3})
     assert not learned.unseen
-    exact = pz.from_parallel_env(Rovers(gusts=0.25), **ROVERS | {"horizon": 3}, chances=WIND)
+    exact = pz.from_parallel_env(Rovers(gusts=0.25), **ROVERS | {"horizon": 3})
     assert (ace.feasibility(learned.game).minimal_budgets == ace.feasibility(exact).minimal_budgets).all()
     played = ace.learn.estimate(rps(max_cycles=3), episodes=20, horizon=3, rng=0)
     assert played.game.players == ("player_0", "player_1")

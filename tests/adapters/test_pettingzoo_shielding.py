@@ -18,6 +18,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
+from acegames.adapters.environments import guard
 from games import spending
 from parallel_envs import WIND, Relay, Rovers, Table, who_is_there
 
@@ -536,3 +537,56 @@ def test_a_surprise_advises_what_can_be_done_here():
     with pytest.raises(ace.UnknownPair, match=r"unknown state 'far'.*give state=") as error:
         env.step({"red": 1, "blue": 1})
     assert "observe" not in str(error.value)
+
+
+class Metered(Rovers):
+    """Costs 0.1 in single precision, or the float that equals it, which is another number, in turn."""
+
+    kinds = itertools.cycle([np.float32, lambda x: float(np.float32(x))])
+
+    def step(self, actions):
+        *answer, infos = super().step(actions)
+        cost = next(self.kinds)(0.1)
+        return *answer, {a: {"cost": cost} for a in infos}
+
+
+def test_amounts_are_exact_also_where_an_episode_comes_to_a_place_again():
+    """What follows from a step is remembered; 0.1 counts as another number in single precision."""
+    exact = ace.model.numbers.exact
+    costs = {exact(np.float32(0.1)), exact(float(np.float32(0.1)))}
+    assert len(costs) == 2 and np.float32(0.1) == float(np.float32(0.1))
+    game = ace.MarkovGame.from_functions(
+        players=["red", "blue"],
+        horizon=3,
+        initial="s",
+        budget={"battery": 40},
+        actions=lambda s: [range(3)] * 2,
+        outcomes=lambda s, a: [(1 / len(costs), "s", c) for c in costs],
+        reward=lambda s, a: (0, 0),
+    )
+    options = {"state": lambda env, seen: "s", "cost": lambda step: step.infos["red"]["cost"], "infos": "nested"}
+    env, rng = pz.shielded(Metered(), ace.Shield(game, epsilon=1), **options), np.random.default_rng(0)
+    for _ in range(60):
+        env.reset()
+        spent = 0
+        while env.agents:
+            *_, infos = env.step({a: int(rng.integers(3)) for a in ("red", "blue")})
+            spent += exact(env.own_infos["red"]["cost"])
+            told = infos["red"]
+            assert exact(told["spent"]["battery"]) == spent and exact(told["remaining"]["battery"]) == 40 - spent
+
+
+def test_what_is_remembered_is_bounded(calm, monkeypatch):
+    """Play is the same where all is forgotten now and then."""
+    env, few = pz.shielded(Rovers(), calm), pz.shielded(Rovers(), calm)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        seen = [one.reset(seed=seed) for one in (env, few)]
+        while env.agents:
+            actions = {a: int(rng.integers(3)) for a in env.agents}
+            with monkeypatch.context() as patch:
+                answer = env.step(actions)
+                patch.setattr(guard, "MOST_STEPS", 2)
+                again = few.step(actions)
+            assert str(answer) == str(again)
+        assert seen and few._steps <= 2 < env._steps

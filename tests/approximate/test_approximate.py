@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,25 +13,29 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import acegames as ace
-from acegames.approximate.rounding import Rounding, round_costs
+from acegames.approximate.rounding import Rounding, round_costs, rounded_by
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact as exact_number
 from games import alone
-from oracle import feasible_sets, random_game
+from oracle import feasible_sets, random_game, root_values
 from shares import examples, some
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 
 
-def fine_game(seed, **fixed):
+with_reservoirs = pytest.mark.parametrize("reservoirs", [None, True], ids=["any budgets", "reservoirs"])
+
+
+def fine_game(seed, *, reservoirs=None, **fixed):
     """A random game whose costs are made fine: each has its own denominator, and now and then a very low one occurs."""
     rng = np.random.default_rng(seed)
+    fixed |= {"reservoirs": True, "constraints": 1 + seed % 2} if reservoirs else {}
     game = random_game(rng, **fixed)
     values = []
     for costs in game.cost_values:
         fine = [c + Fraction(k + int(rng.integers(-40, 41)), 99991) for k, c in enumerate(costs)]
         if rng.random() < 0.25:
-            fine[0] -= 1000
+            fine[0] -= int(rng.choice([5, 1000]))
         values.append(tuple(fine))
     assert all(list(column) == sorted(set(column)) for column in values)  # the record wants them so
     return with_fields(game, cost_values=tuple(values))
@@ -75,9 +80,10 @@ def solved(game, concept=None, **options):
         return None
 
 
+@with_reservoirs
 @pytest.mark.parametrize("seed", some(range(150)))
-def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
-    game = fine_game(seed)
+def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed, reservoirs):
+    game = fine_game(seed, reservoirs=reservoirs)
     epsilon = [0.05, Fraction(1, 3), 1, 2.5][seed % 4]
     solution = solved(game, CONCEPTS[seed % 3], epsilon=epsilon)
     if solution is None:
@@ -87,16 +93,20 @@ def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
     assert all(x <= y for x, y in zip(certificate.excess, solution.guarantee.excess, strict=True))
     rules = solution.policy.tracker.rounding or (None,) * len(game.constraints)
     assert all(exact_number(x) <= exact_number(epsilon) for x in solution.guarantee.excess)
-    for t, true, _ in realised(game, solution.policy):
+    for t, true, counted in realised(game, solution.policy):
         for m, rule in enumerate(rules):
             cell = rule.cell if rule is not None and rule.direction == "down" else 0
+            if rule is None or cell:
+                gap = true[m] - exact_number(counted[m])
+                assert gap <= (t + 1) * cell and (gap >= 0 or rule.lowest is not None)
             if not isinstance(game.budgets[t][m], float):
                 assert true[m] <= game.budgets[t][m] + min((t + 1) * cell, exact_number(solution.guarantee.excess[m]))
 
 
+@with_reservoirs
 @pytest.mark.parametrize("seed", some(range(150, 260)))
-def test_rounded_up_budgets_are_never_exceeded(seed):
-    game = fine_game(seed)
+def test_rounded_up_budgets_are_never_exceeded(seed, reservoirs):
+    game = fine_game(seed, reservoirs=reservoirs)
     solution = solved(game, CONCEPTS[seed % 3], epsilon=[0.05, 0.4, 1][seed % 3], rounding="up")
     if solution is None:
         return
@@ -125,19 +135,35 @@ def test_relative_bounds_are_shares_of_the_budget(seed):
                 assert true[m] <= bound + epsilon * abs(bound)
 
 
-@pytest.mark.parametrize("seed", some(range(400, 460), of=2))
-def test_a_bracket_says_only_what_is_true(seed):
-    game = fine_game(seed)
-    found = ace.bracket(game, epsilon=Fraction(1, 2))
-    truth = feasible_sets(game)[0]
-    assert {"feasible": truth, "infeasible": not truth, "between": True}[found.verdict]
-    assert (found.down is None) == (found.verdict == "infeasible") and (found.up is None) == (
-        found.verdict != "feasible"
-    )
+@with_reservoirs
+@pytest.mark.parametrize("seed", some(range(400, 450), of=2))
+def test_a_bracket_says_only_what_is_true(seed, reservoirs):
+    """Its values are those of the counted games, which enclose the true optimum of a single player."""
+    game, epsilon = fine_game(seed, reservoirs=reservoirs, players=1 + seed % 2), Fraction(1, 2)
+    found = ace.bracket(game, ace.CE(), epsilon=epsilon)
+    for rounding, side in (("down", found.down), ("up", found.up)):
+        if side is not None:
+            expected = root_values(round_costs(game, epsilon, rounding=rounding).game, ace.CE())
+            np.testing.assert_allclose(side.values, [float(x) for x in expected], atol=1e-9)
+    truth = root_values(game, ace.CE())
+    assert {"feasible": truth is not None, "infeasible": truth is None, "between": True}[found.verdict]
+    assert (found.down is None) == (found.verdict == "infeasible")
+    assert (found.up is None) == (found.verdict != "feasible")
     assert str(found).startswith("Undecided" if found.verdict == "between" else found.verdict.capitalize())
-    if found.verdict == "feasible" and len(game.players) == 1:
-        best = ace.solve(game).values[0]
-        assert found.up.values[0] - 1e-9 <= best <= found.down.values[0] + 1e-9
+    if found.up is not None and len(game.players) == 1:
+        assert found.up.values[0] - 1e-9 <= float(truth[0]) <= found.down.values[0] + 1e-9
+
+
+@pytest.mark.parametrize("rounding", ["down", "up"])
+@pytest.mark.parametrize("seed", some(range(500, 540)))
+def test_the_cut_off_changes_nothing(seed, rounding):
+    game = fine_game(seed, reservoirs=True)
+    rounded = round_costs(game, Fraction(1, 2), rounding=rounding)
+    whole = rounded_by(game, tuple(rule and replace(rule, lowest=None) for rule in rounded.rounding))
+    found, expected = (root_values(g, ace.CE()) for g in (rounded.game, whole))
+    assert (found is None) == (expected is None)
+    if found is not None:
+        np.testing.assert_allclose([float(x) for x in found], [float(x) for x in expected], atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", some(range(500, 560), of=2))
@@ -398,14 +424,11 @@ def test_the_value_converges_to_a_closed_form():
 def test_costs_without_a_lower_bound_converge_too():
     """Refuel by an exponential amount, then use one unit if there is one: the value is exp(-1)."""
     refuel = stats.weibull_max(1)  # minus an exponential
-    game = ace.MarkovGame.from_functions(
-        players=["me"],
+    game = alone(
+        lambda t, s, a: [(1, s, {"fuel": {"refuel": refuel, "use": 1, "wait": 0}[a[0]]})],
         actions=lambda t, s: [("refuel",)] if t == 0 else [("use", "wait")],
-        outcomes=lambda t, s, a: [(1, s, {"fuel": {"refuel": refuel, "use": 1, "wait": 0}[a[0]]})],
-        reward=lambda t, s, a: [a[0] == "use"],
+        reward={"use": 1},
         budget={"fuel": 0},
-        horizon=2,
-        initial="here",
     )
     for epsilon, near in ((0.2, 0.1), (0.01, 0.005), (0.001, 0.0005)):
         low, high = (ace.solve(game, epsilon=epsilon, rounding=r).values[0] for r in ("up", "down"))
@@ -484,7 +507,7 @@ def forever(horizon=3, cost=0.5, reward=1.0, budget=100):
         lambda t, s, a: [(1, "b" if s == "a" else "a", [cost * (a[0] == "go")])],
         actions=("go", "wait"),
         reward=lambda t, s, a: [reward * (a[0] == "go")],
-        budget=[budget],
+        budget={"fuel": budget},
         horizon=horizon,
         initial="a",
     )
@@ -553,14 +576,9 @@ def test_rules_that_depend_on_time_cannot_be_played_forever():
         ace.discount(ace.catalog.get("knapsack"), 0.9, epsilon=0.1)
     with pytest.raises(ace.InvalidGame, match="longer horizon"):
         ace.discount(forever(horizon=1), 0.9, epsilon=0.1)
+    scheduled = forever(budget=[1, 2], horizon=2)
     with pytest.raises(ace.InvalidGame, match="budgets depend on time"):
-        ace.discount(_scheduled(), 0.9, epsilon=0.1)
-
-
-def _scheduled():
-    return ace.MarkovGame.from_arrays(
-        np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), [[1], [2]], horizon=2
-    )
+        ace.discount(scheduled, 0.9, epsilon=0.1)
 
 
 def test_discounted_games_survive_files(tmp_path):
@@ -704,5 +722,3 @@ def test_what_is_no_concept_is_an_invalid_option(wrong):
     for ask in (ace.solve, ace.estimate, ace.budget_curve):
         with pytest.raises(ace.InvalidOption, match="concept: got"):
             ask(game, wrong)
-    with pytest.raises(ace.InvalidOption, match="episodes: got"):
-        ace.simulate(game, ace.solve(game).policy, episodes=0)

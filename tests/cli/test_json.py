@@ -64,7 +64,6 @@ def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):
     solved = answer("solve", "intersection", "-o", "s.ace")
     commands = [
         ("check", "intersection"),
-        ("check", "intersection", "--nodes", "3"),
         ("show", "knapsack", "--t", "3"),
         ("frontier", "intersection"),
         ("frontier", "drones", "--no-curve"),

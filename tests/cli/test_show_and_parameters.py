@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,21 +11,15 @@ import pytest
 import acegames as ace
 from acegames.cli.game_options import as_typed
 from command_line import answer, refused, run
-from game_files import rows_of
+from game_files import CHICKEN, rows_of, written
 
-OVERLAP = """
-format: acegames-game
-version: 1
-players: [red, blue]
-horizon: 2
-initial: road
-budget: {fuel: 3}
-actions: {red: [go, stay], blue: [go, stay]}
-rules:
-  - {next: road, reward: [0, 0]}
-  - {when: {action: {red: go}}, cost: 1, reward: [1, 0]}
-  - {when: {action: {blue: go}}, cost: 1, reward: [0, 1]}
+OVERLAP = (
+    CHICKEN.partition("  - when")[0]
+    + """
+  - {when: {action: {red: dare}}, cost: 1, reward: [1, 0]}
+  - {when: {action: {blue: dare}}, cost: 1, reward: [0, 1]}
 """
+)
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +101,7 @@ def test_show_spells_costs_that_are_distributions():
     ("name", "words", "parameters"),
     [
         ("partition", ["weights=3,1,1,1"], {"weights": (3, 1, 1, 1)}),
-        ("partition", ["weights=1/3, 0.1, 13/30"], {"weights": ("1/3", "0.1", "13/30")}),
+        ("partition", ["weights=1/3, 0.1, 13/30"], {"weights": (Fraction(1, 3), Fraction(1, 10), Fraction(13, 30))}),
         (
             "knapsack",
             ["values=1.5,2", "weights=1,2", "capacity=2"],
@@ -121,10 +116,6 @@ def test_show_spells_costs_that_are_distributions():
     ],
 )
 def test_parameters_are_read_by_their_types(name, words, parameters):
-    from fractions import Fraction
-
-    if parameters.get("weights") == ("1/3", "0.1", "13/30"):
-        parameters = {"weights": tuple(map(Fraction, parameters["weights"]))}
     typed = [part for word in words for part in ("-p", word)]
     assert answer("show", name, *typed, "--most", 1)["game"]["digest"] == ace.catalog.get(name, **parameters).digest
 
@@ -202,9 +193,9 @@ def test_catalog_with_an_output_is_short():
 
 @pytest.mark.parametrize("verb", ["check", "solve", "show"])
 def test_warnings_are_sentences(verb, tmp_path):
-    (tmp_path / "game.yaml").write_text(OVERLAP)
+    written(tmp_path, OVERLAP)
     reply = run(verb, "game.yaml")
-    assert reply.stderr.startswith("Warning: game.yaml: rule 2 (line 11) and rule 3 (line 12) overlap: ")
+    assert reply.stderr.startswith("Warning: game.yaml: rule 2 (line 16) and rule 3 (line 17) overlap: ")
     assert reply.stderr.count("\n") == 1
     assert run(verb, "game.yaml", "--quiet").stderr == ""
     assert isinstance(json.loads(run(verb, "game.yaml", "--json").stdout), dict)

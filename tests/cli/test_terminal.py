@@ -442,16 +442,11 @@ def test_the_smallest_capacity():
     assert "Smallest capacity" not in run("frontier", "intersection", "--no-curve").stdout
 
 
-def test_a_store_that_begins_with_too_little(capsys):
-    game = store(ace.reservoir(6, 1), charge=-2)  # nothing fills it, and everything takes two
-    game.save("store.yaml")
+def test_a_store_that_begins_with_too_little():
+    store(ace.reservoir(6, 1), charge=-2).save("store.yaml")  # nothing fills it, and everything takes two
     shown = run("frontier", "store.yaml", "--no-curve").stdout
     assert "No capacity suffices: a reservoir must start at a higher level." in shown
     assert "which does not suffice" in " ".join(shown.split())
-    with pytest.raises(ace.Infeasible, match="No capacity suffices: 'battery' must start at a higher level"):
-        ace.solve(game)
-    with pytest.raises(ace.Infeasible, match="Minimal budgets that suffice: 'battery': capacity 8"):
-        ace.solve(store(ace.reservoir(6), charge=-2))
 
 
 def test_the_lowest_level_is_shown(monkeypatch):
@@ -480,11 +475,7 @@ def test_the_lowest_level_is_shown(monkeypatch):
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
-def test_a_frontier_of_nothing_is_told(json, tmp_path):
+def test_a_frontier_of_nothing_is_told(json):
     """Two constraints, of which a reservoir begins with too little whatever it holds."""
-    text = (
-        "format: acegames-game\nversion: 1\nplayers: [p]\nhorizon: 2\ninitial: s\nactions: {p: [go]}\n"
-        "budget: {a: {reservoir: 6, start: 1}, b: 3}\nrules: [{reward: [1], next: s, cost: {a: 1, b: 1}}]\n"
-    )
-    (tmp_path / "game.yaml").write_text(text)
+    store(ace.reservoir(6, 1), charge=-2, fuel=3).save("game.yaml")
     assert "No capacity suffices" in run("frontier", "game.yaml", *json).output or json

@@ -40,14 +40,9 @@ def test_options_are_named_as_they_are_typed():
 
 def test_files_that_are_no_solutions_are_told_apart():
     ace.solve(ace.catalog.get("intersection")).save("s.ace")
-    for words in (
-        ("export", "s.ace", "-o", "p.csv"),
-        ("export", "intersection", "-o", "g.csv"),
-        ("prove", "s.ace", "-o", "s.proof", "--checker", "ck.py"),
-    ):
-        done = run(*words)
-        assert words[0] != "prove" or "python ck.py s.proof" in done.stdout
-        assert words[1] != "intersection" or "g.csv.json was written too" in done.stdout
+    run("export", "s.ace", "-o", "p.csv")
+    assert "g.csv.json was written too" in run("export", "intersection", "-o", "g.csv").stdout
+    assert "python ck.py s.proof" in run("prove", "s.ace", "-o", "s.proof", "--checker", "ck.py").stdout
     assert "a table for other programs, not a policy file" in refused("verify", "p.csv", "--game", "intersection")
     assert "acegames solve g.csv" in refused("verify", "g.csv")
     assert "python ace_check.py s.proof" in refused("verify", "s.proof")

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import acegames as ace
 from acegames.engines import backward
-from acegames.engines.answers import Answers
-from acegames.engines.reference import OneByOne
-from acegames.engines.stages import Programs, write_out
 from oracle import random_game
 
 
@@ -30,36 +26,6 @@ def same(one, other):
         assert a.mixed_row.tobytes() == b.mixed_row.tobytes() and a.mixed_prob.tobytes() == b.mixed_prob.tobytes()
 
 
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair"), ace.Nash()], ids=str)
-def test_the_reference_engine_goes_on_from_a_checkpoint(concept, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
-    went_on = 0
-    for k, game in enumerate(games(4)):
-        try:
-            whole = ace.solve(game, concept, engine=ace.ReferenceEngine())
-        except ace.NoEquilibrium:
-            continue
-        solve, calls = OneByOne.solve, []
-
-        def broken(self, t0, t1, after, solve=solve, calls=calls):
-            calls.append(t0)
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return solve(self, t0, t1, after)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(OneByOne, "solve", broken)
-            with pytest.raises(KeyboardInterrupt):
-                ace.solve(game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k))
-        told = []
-        again = ace.solve(
-            game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k), progress=told.append
-        )
-        same(whole, again)
-        went_on += told[0].resumed > 0
-    assert went_on
-
-
 def test_a_checkpoint_of_one_engine_is_not_taken_for_another_s(tmp_path):
     game = games(1)[0]
     ace.solve(game, engine=ace.ReferenceEngine(), checkpoint=tmp_path)
@@ -67,30 +33,6 @@ def test_a_checkpoint_of_one_engine_is_not_taken_for_another_s(tmp_path):
     fast = ace.solve(game, checkpoint=tmp_path, progress=told.append)
     assert all(x.resumed == 0 for x in told)
     same(fast, ace.solve(game))
-
-
-def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
-    """With every program left open by the kernel, exact arithmetic gives an equilibrium all the same."""
-    game = games(1)[0]
-    usual = ace.solve(game, ace.CE())
-    real = Programs.share
-
-    def all_open(self, data, taken, end, room, buffers):
-        """As the kernels, but nothing that is mixed is certified."""
-        found = real(self, data, taken, end, room, buffers)
-        assert not found.open
-        at = np.sort(np.concatenate([x.at for x in found.more]))
-        written, count = write_out(data, at)
-        stages = tuple(self._open(written, g, self.goal(data.t)) for g in range(count))
-        room.value[at] = np.nan
-        room.code[at] = 0
-        return Answers(*room, open=stages, programs=found.programs)
-
-    monkeypatch.setattr(Programs, "share", all_open)
-    repaired = ace.solve(game, ace.CE())
-    assert repaired.stats.repaired > 0
-    assert ace.verify(game, repaired.policy, ace.CE()).ok
-    assert repaired.values == pytest.approx(usual.values, abs=1e-9)
 
 
 def test_missing_runs_of_times():

@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from concurrent.futures import wait
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import InMemory, checkpoint
-from acegames.engines.cluster import backward_tasks, explored
+from acegames.engines import InMemory, checkpoint, cluster
+from acegames.engines.cluster import DRIVER_SECONDS, LONG_BLOCK, SHORT_BLOCK, block_seconds, stage_tasks
 from acegames.engines.cluster.cutting import (
     Cut,
     Layout,
@@ -23,10 +22,8 @@ from acegames.engines.cluster.cutting import (
     heights_within,
     neighbours_together,
     region,
-    with_blocks,
 )
 from acegames.engines.cluster.pieces import remove_signs
-from acegames.engines.forecast import DRIVER_SECONDS, LONG_BLOCK
 from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -34,8 +31,7 @@ from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.tasks import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
-from serial_tasks import SerialTasks
-from shuffled_tasks import LARGE_AND_SMALL, BlockEngine, Shuffled, ShuffledEngine
+from shuffled_tasks import BlockEngine, Shuffled, ShuffledEngine
 from slab_games import large_game
 
 SMALL = [1, 3, 10, 50]
@@ -51,10 +47,7 @@ def test_blocks_in_any_order_give_the_same_bytes(seed, tmp_path):
     whole = outcome(game, concept, tmp_path / "whole.ace", engine=ace.LocalEngine(dense=dense))
     engine = ShuffledEngine(seed, block, dense)
     assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole
-    assert engine.used.largest > 1 or isinstance(whole, tuple) or not game.constraints, "nothing was shuffled"
-    small = ShuffledEngine(seed, block, dense, small=2**40)
-    assert outcome(game, concept, tmp_path / "small.ace", engine=small) == whole
-    assert small.used.ran < engine.used.ran or isinstance(whole, tuple), "it was explored by tasks"
+    assert engine.used.largest > 1 or isinstance(whole, tuple) or game.horizon == 1, "nothing was shuffled"
 
 
 @pytest.mark.slow
@@ -63,8 +56,8 @@ def test_blocks_of_many_games_give_the_same_bytes(seed, tmp_path):
     game = drawn(seed)
     for concept, dense in itertools.product(CONCEPTS, [True, False, None]):
         whole = outcome(game, concept, tmp_path / "whole.ace", engine=ace.LocalEngine(dense=dense))
-        for block, small in itertools.product([*SMALL, None], LARGE_AND_SMALL):
-            engine = ShuffledEngine(seed, block, dense, small)
+        for block in [*SMALL, None]:
+            engine = ShuffledEngine(seed, block, dense)
             assert outcome(game, concept, tmp_path / "blocks.ace", engine=engine) == whole, (concept, dense, block)
 
 
@@ -73,9 +66,9 @@ def test_blocks_of_many_games_give_the_same_bytes(seed, tmp_path):
 def test_slabs_give_the_same_bytes(players, constraints, tmp_path):
     game = large_game(players=players, constraints=constraints, budget=(40, 9, 5)[constraints - 1], states=6)
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
-    for dense, block, small in itertools.product([True, False], [30, 200], LARGE_AND_SMALL):
-        engine = ShuffledEngine(3, block, dense, small)
-        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block, small)
+    for dense, block in itertools.product([True, False], [30, 200]):
+        engine = ShuffledEngine(3, block, dense)
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=engine) == whole, (dense, block)
 
 
 def test_a_time_that_nothing_reaches(tmp_path):
@@ -85,8 +78,8 @@ def test_a_time_that_nothing_reaches(tmp_path):
     assert cells[0] and not cells.all()
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
     assert whole[0] is ace.Infeasible
-    for dense, block, small in itertools.product([True, False, None], [1, None], LARGE_AND_SMALL):
-        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense, small)) == whole
+    for dense, block in itertools.product([True, False, None], [1, None]):
+        assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=ShuffledEngine(0, block, dense)) == whole
 
 
 def test_rounded_costs_give_the_same_bytes(tmp_path):
@@ -105,21 +98,25 @@ def test_a_policy_without_values_is_the_same(tmp_path):
 
 def test_kernels_are_not_compiled_again_for_arrays_that_cannot_be_written(tmp_path):
     """Arrays of an object store are read-only."""
-    for dense, small in itertools.product((True, False), LARGE_AND_SMALL):
-        ace.solve(large_game(), ace.CE(), engine=BlockEngine(100, dense, small))
+    for dense in (True, False):
+        ace.solve(large_game(), ace.CE(), engine=BlockEngine(100, dense))
         with nothing_compiled():
-            ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(0, 100, dense, small))
+            ace.solve(large_game(), ace.CE(), engine=ShuffledEngine(0, 100, dense))
 
 
 # -- cutting --------------------------------------------------------------------------------------
 
 
+def explored(game, clip=False, **changed):
+    return explore(replace(plan(game, lattice(game), clip=clip), **changed))
+
+
 def layouts():
     for seed in range(9):
         game = drawn(seed) if seed < 6 else large_game(seed, constraints=seed % 3 + 1, budget=7, states=5)
-        for clip in (True, False):
-            space = plan(game, lattice(game), clip=clip)
-            for cells in (1.0, 4.0, 60.0, 1e9):
+        for clip, dense in itertools.product((True, False), repeat=2):
+            space = explored(game, clip, dense=dense)
+            for cells in (1.0, 4.0, 60.0, 1e9) if space.feasible else ():
                 yield space, Layout.of(space, np.full(game.horizon + 1, cells))
 
 
@@ -128,12 +125,36 @@ def test_tiles_and_blocks_hold_every_cell_once():
         for t, cut in enumerate(cutting.cuts):
             layer = space.layers[t]
             assert cut.first[-1] == layer.total and sorted(cut.order.tolist()) == list(range(len(cut.slot)))
+            assert cut.entry[-1] == (layer.total if space.dense else layer.cells.number)
             cells = [boxes_of(layer, cut, cut.tiles(k))[0].base[-1] for k in range(cut.blocks)]
-            assert sum(map(int, cells)) == layer.total and np.array_equal(cells, cut.block_cells)
+            assert sum(map(int, cells)) == layer.total
             for k in range(cut.blocks):
                 slots = cut.slot[cut.tiles(k)]
                 apart = np.diff(cut.tiles(k))[slots[1:] == slots[:-1]]
                 assert (apart == 1).all(), "a state has tiles of a block that do not follow each other"
+
+
+def test_what_a_layer_holds_is_split_into_what_its_blocks_hold():
+    for space, cutting in layouts():
+        for t, cut in enumerate(cutting.cuts):
+            held = np.arange(cut.entry[-1])[None] if space.dense else space.cells[t].keys[None]
+            blocks = dict(enumerate(cut.split(held)))
+            assert sum(x.shape[1] for x in blocks.values()) == held.shape[1]
+            for k, block in blocks.items():
+                tiles = np.searchsorted(cut.first, block[0], side="right") - 1
+                assert set(tiles.tolist()) <= set(cut.tiles(k).tolist())
+                assert np.array_equal(block[0, cut.offset[tiles]], held[0, cut.entry[tiles]])
+
+
+def test_blocks_have_about_as_many_reached_cells_as_they_should():
+    space = explored(large_game(horizon=12, states=20, budget=30))
+    cutting = Layout.of(space, np.full(13, space.cells[8].number / 6))
+    number = [
+        sum(int(n) for n in np.add.reduceat(space.cells[8].marks(int(cut.first[-1])), cut.first[:-1])[cut.tiles(k)])
+        for cut in (cutting.cuts[8],)
+        for k in range(cut.blocks)
+    ]
+    assert 5 <= len(number) <= 7 and max(number) < 1.6 * min(number)
 
 
 def test_a_region_holds_whatever_a_block_leads_to():
@@ -141,7 +162,7 @@ def test_a_region_holds_whatever_a_block_leads_to():
         for t in range(space.game.horizon):
             after, steps = space.layers[t + 1], space.steps(t)
             for k in range(cutting.cuts[t].blocks):
-                found, here = cutting.region(t, k), cutting.boxes(t, k)
+                here, _, found = cutting.region(t, k)
                 held = {
                     (int(s), place)
                     for s, low, size in zip(found.boxes.states, found.boxes.lo, found.boxes.size, strict=True)
@@ -160,37 +181,24 @@ def test_a_region_holds_whatever_a_block_leads_to():
 
 def test_slabs_need_little_of_the_next_layer():
     """Every state leads to many others, but costs are small: a block needs its own slab and the next."""
-    game = large_game(horizon=30, states=20, budget=60, constraints=2)
-    space = plan(game, lattice(game), clip=False)
-    cutting = Layout.of(space, np.full(game.horizon + 1, space.totals.max() / 12))
+    space = explored(large_game(horizon=30, states=20, budget=60, constraints=2))
+    cutting = Layout.of(space, np.full(31, space.cells[25].number / 12))
     assert cutting.cuts[25].blocks >= 8
-    needed = [int(cutting.region(25, k).boxes.base[-1]) for k in range(cutting.cuts[25].blocks)]
+    needed = [int(cutting.region(25, k)[2].boxes.base[-1]) for k in range(cutting.cuts[25].blocks)]
     assert np.mean(needed) < 0.45 * space.totals[26]
 
 
-def test_slabs_suit_the_parts_that_blocks_are_cut_into():
-    """A layer that is explored as one block is solved in parts, which need little of the next layer all the same."""
-    game = large_game(horizon=30, states=20, budget=60, constraints=2)
-    space = plan(game, lattice(game), clip=False)
-    whole, part = np.full(game.horizon + 1, np.inf), np.full(game.horizon + 1, space.totals.max() / 12)
-    needed = []
-    for cutting in (Layout.of(space, whole), Layout.of(space, whole, part)):
-        assert cutting.cuts[25].blocks == 1
-        after, cut = (with_blocks(cutting.cuts[t], cutting.cuts[t].cells, part[t]) for t in (26, 25))
-        boxes = [boxes_of(space.layers[25], cut, cut.tiles(k))[0] for k in range(cut.blocks)]
-        needed.append(np.mean([region(space, cutting.graph, 25, here, after).boxes.base[-1] for here in boxes]))
-    assert needed[1] < 0.45 * space.totals[26] and needed[1] < 0.6 * needed[0]
-
-
-@pytest.mark.parametrize(("number", "nodes"), [(10, 2), (10, 3), (3, 7), (1, 1), (12, 1), (7, 7)])
-def test_each_node_is_asked_for_a_run_of_neighbours(number, nodes):
-    order = backward_tasks._in_turn(number, nodes)
-    assert sorted(order) == list(range(number))
-    run = -(-number // nodes)
-    for k, first in enumerate(range(0, number, run)):  # those who ask nodes in turn come to the k-th for these
-        own = [p for p in order if p // run == k]
-        assert own == list(range(first, min(first + run, number)))
-    assert [p // run for p in order[: -(-number // run)]] == list(range(-(-number // run)))
+def test_no_block_needs_a_lower_one_where_no_total_falls():
+    """So the highest can run ahead, and are asked for first."""
+    space = explored(large_game(horizon=12, states=20, budget=30), clip=True)
+    cutting = Layout.of(space, np.full(13, space.cells[8].number / 6))
+    for t in range(4, 11):
+        cut, after = cutting.cuts[t], cutting.cuts[t + 1]
+        for k in range(cut.blocks):
+            own, needed = cut.at[cut.tiles(k)].min(), cutting.region(t, k)[2].blocks
+            held = [after.at[after.tiles(j)] + after.thick[after.tiles(j)] for j in needed]
+            first = min(int(x.lo[:, 0].min()) for x in space.layers[t + 1 : t + 2])
+            assert all(x.max() > own or x.max() <= first + after.slab for x in held)
 
 
 def test_neighbours_come_together():
@@ -202,8 +210,7 @@ def test_neighbours_come_together():
 
 def test_a_layer_is_cut_at_most_between_totals_of_one_state():
     game = large_game(constraints=1, states=3, budget=30)
-    space = plan(game, lattice(game), clip=False)
-    cut = cut_layer(space.layers[2], np.arange(3), 0.5, 1)
+    cut = cut_layer(explored(game).layers[2], np.arange(3), 0.5, 1)
     assert isinstance(cut, Cut) and (cut.thick == 1).all() and (np.diff(cut.block) == 1).all()
 
 
@@ -263,12 +270,13 @@ def test_a_folder_that_cannot_be_listed_is_said(tmp_path, monkeypatch):
         remove_signs(str(tmp_path / "run.layers"))
 
 
-def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch):
+def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch, caplog):
     game, folder = large_game(), tmp_path / "run"
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
-    monkeypatch.setattr(backward_tasks, "sees", lambda sign: False)
+    monkeypatch.setattr(stage_tasks, "sees", lambda sign: False)
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=ShuffledEngine(1, 40), checkpoint=folder) == whole
     assert len(os.listdir(folder)) == 1
+    assert caplog.text.count("not all machines see") == 1
 
 
 def test_a_layer_under_the_name_of_another_is_none(tmp_path, caplog):
@@ -304,7 +312,7 @@ def test_the_sign_of_a_killed_solve_is_removed(tmp_path):
 def test_a_relative_folder_is_the_same_for_all_machines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(backward_tasks, "sees", lambda sign: seen.append(sign) or True)
+    monkeypatch.setattr(stage_tasks, "sees", lambda sign: seen.append(sign) or True)
     ace.solve(large_game(), ace.CE(), engine=BlockEngine(40), checkpoint="run")
     assert all(os.path.isabs(sign) for sign in seen) and seen
 
@@ -330,49 +338,33 @@ def test_one_rule_says_whether_successors_take_too_much_memory():
 
 
 @pytest.mark.parametrize("dense", [True, False])
-def test_the_driver_says_when_it_cannot_hold_what_is_reached_and_never_gives_other_bytes(dense, monkeypatch, tmp_path):
-    game = large_game()
+def test_what_is_reached_lies_on_disk_where_memory_is_short(dense, monkeypatch, tmp_path):
+    game, used = large_game(horizon=12), []
     whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
-    monkeypatch.setattr(explored, "available_memory", lambda: 0)
-    kind, said = outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=BlockEngine(99, dense))
-    assert kind is ace.TooLarge and "holds which situations are reachable" in said
-    calls = iter([2**40])
-    monkeypatch.setattr(explored, "available_memory", lambda: next(calls, 0))
+    zeros, space = explore_module._zeros_on_disk, plan(game, lattice(game), clip=True)
+    monkeypatch.setattr(explore_module, "_zeros_on_disk", lambda *given: used.append(given) or zeros(*given))
+    listed = max(x.number for x in explore(replace(space, dense=False)).cells)
+    allowed = int(explore_module.dense_bytes(space)) - 1 if dense else 56 * listed
+    monkeypatch.setattr(explore_module, "available_memory", lambda: allowed)
     assert outcome(game, ace.CE(), tmp_path / "blocks.ace", engine=BlockEngine(99, dense)) == whole
+    assert len(used) == 1 if dense else len(used) > game.horizon
+    kind, said = outcome(game, ace.CE(), tmp_path / "local.ace", engine=ace.LocalEngine(dense=dense, memory=allowed))
+    assert kind is ace.TooLarge and "reachable under feasible play takes" in said
 
 
-@pytest.mark.slow
-def test_a_cluster_and_one_machine_judge_the_memory_of_reachable_pairs_alike():
-    from acegames.engines.cluster.explored import explore as explore_blocks
+def test_a_full_disk_is_said_when_what_is_reached_lies_there(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    def verdict(find):
-        try:
-            return find().cells[-1].number
-        except ace.TooLarge as error:
-            return str(error)
-
-    game = large_game(constraints=1, states=40, horizon=8, budget=4000, dearest=900)
-    space = replace(plan(game, lattice(game), clip=False), dense=False)
-    listed = [x.number for x in explore(space).cells]
-    needed = {
-        explore_module.successor_bytes(a, b) + 56 * sum(listed[: t + 1])
-        for t, (a, b) in enumerate(itertools.pairwise(listed))
-    }
-    seen = set()
-    for allowed in sorted({max(n + d, 2**20) for n in needed for d in (-1, 0)}):
-        found = verdict(lambda: explore(space, allowed))  # noqa: B023
-        assert found == verdict(lambda: explore_blocks(SerialTasks(), space, allowed, 500).space)  # noqa: B023
-        seen.add(type(found))
-    assert seen == {int, str}
+    monkeypatch.setattr(os, "ftruncate", full)
+    with pytest.raises(ace.TooLarge, match=r"no room for 1\.0 MiB of them \(No space left on device\); set TMPDIR"):
+        explore_module._zeros_on_disk(2**17, np.dtype(np.int64))
 
 
 def test_nothing_of_a_solve_is_kept_after_it():
-    from acegames.engines.cluster import cutting, explore_tasks, parts
-
     ace.solve(large_game(), ace.CE(), engine=BlockEngine(99))
-    assert not any(
-        x.cache_info().currsize for x in (cutting.region_of, explore_tasks.stage, parts.ready, parts.rewards)
-    )
+    kept = (stage_tasks.whole_layer, stage_tasks.ready, stage_tasks.rewards)
+    assert not any(x.cache_info().currsize for x in kept)
 
 
 # -- what is said ---------------------------------------------------------------------------------
@@ -421,69 +413,26 @@ def test_what_is_no_engine_is_refused(engine):
         ace.verify(game, ace.catalog, engine=engine)
 
 
-def test_the_blocks_of_an_exploration_find_the_pairs_of_a_whole_one():
-    from acegames.engines.cluster.explored import explore as explore_blocks
-
-    for seed in range(12):
-        game = drawn(seed)
-        for clip, dense in itertools.product([True, False], repeat=2):
-            space = plan(game, lattice(game), clip=clip)
-            if space.sums is not None:
-                continue
-            space = ace.LocalEngine(dense=dense).plan(game, lattice(game)) if clip else space
-            whole, blocks = explore(space), explore_blocks(SerialTasks(), space, 2**40, 4).space
-            assert whole.feasible == blocks.feasible
-            for t in range(game.horizon if whole.feasible else 0):
-                total = whole.layers[t].total
-                assert np.array_equal(whole.cells[t].listed(total), blocks.cells[t].listed(total))
-            if whole.feasible:
-                assert all(np.array_equal(a, b) for a, b in zip(whole.played, blocks.played, strict=True))
+def test_blocks_have_as_many_stage_games_as_they_should(monkeypatch):
+    game, engine = large_game(horizon=12, states=20, budget=20), ShuffledEngine(0, 50)
+    pairs = ace.solve(game, ace.CE(), engine=engine).stats.pairs
+    assert 0.8 < engine.used.ran / (pairs / 50) < 1.3
+    asked = []
+    monkeypatch.setattr(cluster, "block_seconds", lambda *layer: asked.append(layer) or layer[0] / 4)
+    engine = ShuffledEngine(0)
+    ace.solve(game, ace.CE(), engine=engine)
+    assert {workers for _, workers in asked} == {3} and 3 * game.horizon < engine.used.ran < 5 * game.horizon
 
 
-def test_what_the_driver_knows_is_what_tasks_find():
-    """The marks of every block, and the height map of everything that it needs."""
-    from acegames.engines.cluster.explored import explore as explore_blocks
-    from acegames.engines.cluster.explored import explore_here
-
-    low = set()  # numbers of constraints of games with lines that are not feasible up to their ends; with one all are
-    for game in (large_game(horizon=16, budget=9, states=6), *map(drawn, range(60))):
-        space = ace.LocalEngine(dense=True).plan(game, lattice(game))
-        blocks, whole = explore_blocks(SerialTasks(), space, None, 4), explore_here(SerialTasks(), space, 4)
-        cutting, explored, found = whole.layout, whole.reached, blocks.reached
-        every = [(t, k) for t, marks in enumerate(found.marks) for k in range(len(marks))]
-        for t, k in every:
-            marks = explored.marks(cutting, t, cutting.cuts[t].tiles(k))
-            assert np.array_equal(np.packbits(marks, bitorder="little"), found.marks[t][k].fetch())
-            assert explored.number[t][k] == found.number[t][k] == marks.sum()
-            needed = cutting.region(t, k)
-            held = {} if t + 1 == game.horizon else {j: found.heights[t + 1][j].fetch() for j in needed.blocks.tolist()}
-            expected = cutting.heights(t + 1, needed, held)
-            assert np.array_equal(explored.heights(cutting, t + 1, needed), expected)
-            size, line = needed.boxes.size, needed.boxes.line
-            if (expected < np.repeat(size[:, -1] - 1, np.diff(line))).any():
-                low.add(size.shape[1])
-    assert 2 in low
-
-
-@pytest.mark.parametrize("outcomes", [1, 27, 10_000])
 @pytest.mark.parametrize("workers", [1, 2, 160, 16_000])
-@pytest.mark.parametrize("cells", [0, 1, 10**6, 2**21, 10**8, 10**10, 10**12])
-def test_blocks_that_are_explored_are_short_and_not_too_many_to_ask_for(cells, workers, outcomes):
-    most, least = explored.most_marked(cells, outcomes, workers), explored.BLOCK_CELLS
-    assert least <= most <= explored.MOST_CELLS, "strips need small layers in one block"
-    took, together = (x * outcomes / explored.OUTCOMES for x in (most, cells / workers))
-    assert took <= LONG_BLOCK or most == least
-    short = cells / most * DRIVER_SECONDS <= max(together, 2 * took)
-    assert short or took > 0.9 * LONG_BLOCK or most == explored.MOST_CELLS
-
-
-def test_layers_are_explored_in_blocks_of_that_size(monkeypatch):
-    game = large_game(horizon=8, budget=14)
-    space = ace.LocalEngine(dense=True).plan(game, lattice(game))
-    monkeypatch.setattr(explored, "most_marked", lambda cells, outcomes, workers: cells / (outcomes * workers))
-    found = explored.explore(SerialTasks(), space, None)
-    width = space.tables.widest[1]
-    assert [cut.blocks for cut in found.layout.cuts[2:6]] == [pytest.approx(width, abs=1)] * 4
+@pytest.mark.parametrize("layer", [1e-6, 0.1, 1.0, 100.0, 1e5])
+def test_blocks_are_neither_too_short_nor_too_long(layer, workers):
+    found = block_seconds(layer, workers)
+    asking, work = layer / found * DRIVER_SECONDS, layer / workers
+    assert found >= SHORT_BLOCK
+    assert found <= LONG_BLOCK or asking < 1.001 * max(work, found), "longer than the driver needs"
+    assert asking <= 1.001 * max(work, found), "the driver does not keep up"
+    assert layer / found >= 2 * workers or found in (SHORT_BLOCK, LONG_BLOCK) or asking > 0.99 * min(work, found)
 
 
 def test_edges_are_those_of_the_game():
@@ -497,28 +446,78 @@ def test_edges_are_those_of_the_game():
         for to, low, high in zip(edges.to[0][own], edges.least[0][own], edges.most[0][own], strict=True):
             costs = steps.cost[outs, 0][steps.next_state[outs] == to]
             assert (costs.min(), costs.max()) == (low, high)
-    assert region(space, edges, 0, space.layers[0].boxes(), cut_layer(space.layers[1], np.arange(12), 5, 2)).tiles.size
+    after = cut_layer(explored(game, clip=True).layers[1], np.arange(12), 5, 2)
+    assert region(space, edges, 0, space.layers[0].boxes(), after).tiles.size
 
 
-def test_what_goes_wrong_while_a_layer_is_filed_is_told_before_the_last_tasks_have_run(monkeypatch):
-    """All tasks are asked for before the first one runs, so that layers are filed while the last ones run."""
-    game, engine = large_game(horizon=12, budget=20), ShuffledEngine(0, 10**6, True, 2**40)
-    engine.used = Shuffled(0, most=10**6, workers=1)
+def test_layers_are_stored_while_others_are_solved(monkeypatch):
+    """And what goes wrong then is raised before the last tasks have run."""
+    game, engine = large_game(horizon=12, budget=20), ShuffledEngine(0, 10**6, True)
+    object.__setattr__(engine, "used", Shuffled(0, most=10**6, workers=1))
 
     def full(store, solved):
         raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(InMemory, "put", full)
-    monkeypatch.setattr(backward_tasks.BackwardTasks, "_write_here", _filed_at_once)
     with pytest.raises(OSError, match="no space left"):
         ace.solve(game, ace.CE(), engine=engine)
-    assert engine.used.under_way, "all tasks had run"
+    assert engine.used.ran < game.horizon, "all tasks had run"
+    assert engine.used.largest == 4, "no layer is asked for while others are solved"
 
 
-def _filed_at_once(self, orders):
-    """As `Backward._file_here`, without the chance that a thread takes its time."""
-    self.writing.append(self.thread.submit(self._put, orders))
-    wait(self.writing)
+def pennies(seed):
+    """Three players; at some times and states two of them play matching pennies, which has no pure equilibrium."""
+    rng = np.random.default_rng([23, seed])
+    horizon, states, share = 9, 4, (0.03, 0.15, 0.6)[seed % 3]
+    shape = (horizon, states, 2, 2, 2)
+    moves = rng.dirichlet(np.ones(states), size=shape)
+    reward = np.zeros((*shape, 3))
+    even = np.indices(shape)[2:4].sum(axis=0) % 2 == 0
+    reward[..., :] = np.indices(shape)[2:].sum(axis=0)[..., None]
+    holes = rng.random((horizon, states)) < share
+    reward[..., 0] = np.where(holes[..., None, None, None], even, reward[..., 0])
+    reward[..., 1] = np.where(holes[..., None, None, None], ~even, reward[..., 1])
+    cost = rng.integers(0, 3, size=(*shape, 1))
+    cost[:, :, 0, 0, 0] = 0
+    return ace.MarkovGame.from_arrays(moves, reward, cost, [12], horizon=horizon)
+
+
+def test_a_game_without_an_answer_says_so_in_blocks_too(tmp_path):
+    """The first cell of the last time that has none, of whichever block."""
+    errors = []
+    for seed in range(12):
+        game, folder = pennies(seed), tmp_path / f"run{seed}"
+        whole = outcome(game, ace.Nash(), tmp_path / "whole.ace")
+        for place in (None, folder):
+            engine = ShuffledEngine(seed, (1, 10, 50)[seed % 3])
+            blocks = outcome(game, ace.Nash(), tmp_path / "blocks.ace", engine=engine, checkpoint=place)
+            assert blocks == whole
+        if isinstance(whole, tuple):
+            errors.append(whole[0])
+            with pytest.raises(ace.NoEquilibrium) as error:
+                ace.solve(game, ace.Nash(), checkpoint=folder)
+            stored = [int(x.stem.rpartition("-")[2]) for x in folder.glob("run-*-*.layers")]
+            assert all(t > error.value.t for t in stored), "what rests on no answer is stored"
+    assert len(errors) > 3 and set(errors) == {ace.NoEquilibrium}
+
+
+@pytest.mark.parametrize("missing", [{3}, {2, 3, 4}, {0, 1, 9, 19}, {5, 8, 12, 13, 14}, {*range(1, 18)}])
+def test_layers_that_are_stored_are_not_solved_again(missing, tmp_path):
+    game, folder, engine = large_game(horizon=20, states=5, budget=20), tmp_path / "run", ShuffledEngine(0, 300)
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    assert outcome(game, ace.CE(), tmp_path / "first.ace", engine=BlockEngine(300), checkpoint=folder) == whole
+    for name in os.listdir(folder):
+        if any(name.endswith(f"-{t}.layers") for t in missing):
+            os.unlink(folder / name)
+    solved, run = set(), engine.used.run
+
+    def watched(function, shared, what, *given, **options):
+        solved.add(what.t)
+        return run(function, shared, what, *given, **options)
+
+    engine.used.run = watched
+    assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=engine, checkpoint=folder) == whole
+    assert solved == missing
 
 
 @pytest.mark.parametrize(
@@ -528,27 +527,3 @@ def _filed_at_once(self, orders):
 def test_heights_of_parts_of_lines(height, begin, cells, found):
     one = heights_within(np.array([height], np.int32), np.array([begin]), np.array([cells]))
     assert one.tolist() == [found] and one.dtype == np.int32
-
-
-def test_small_games_are_little_work_too(monkeypatch):
-    """Exploring them cannot be interrupted, so bytes are not all that counts."""
-    game = large_game()
-    space = plan(game, lattice(game), clip=True)
-    most = explore_module.dense_bytes(space)
-    assert explored.is_small(space, most) and not explored.is_small(space, most - 1)
-    monkeypatch.setattr(explored, "SMALL_OUTCOMES", space.totals.sum() * space.tables.widest[1] - 1)
-    assert not explored.is_small(space, most)
-
-
-def test_what_is_much_work_is_explored_by_tasks(monkeypatch):
-    """The game itself, and the exact pairs beside its solve."""
-    monkeypatch.setattr(explored, "SMALL_OUTCOMES", 0)
-    game, ran = large_game(), []
-    for small in LARGE_AND_SMALL:
-        engine = ShuffledEngine(0, 100, True, small)
-        ace.solve(game, ace.CE(), engine=engine)
-        ran.append(engine.used.ran)
-    assert ran[0] == ran[1]
-    units = lattice(game)
-    with explored.UnclippedPairs(Shuffled(0), plan(game, units, clip=True), units, 2**30, 100, 2**40) as unclipped:
-        assert unclipped.future is None

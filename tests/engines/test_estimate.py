@@ -337,3 +337,23 @@ def test_every_field_is_explained():
     """They are fields of `acegames check --json`, documented in one place."""
     page = (Path(__file__).parents[2] / "docs" / "howto" / "go-large.md").read_text()
     assert all(f"`{name}`" in page for name in [*(x.name for x in fields(Estimate)), "memory", "solving"])
+
+
+def test_the_estimate_of_a_game_has_what_a_cluster_needs():
+    """The formula of docs/howto/on-a-cluster.md is of these fields."""
+    game = random_game(3, 6, 8)
+    whole = ace.estimate(game, engine=ace.LocalEngine(threads=1))
+    assert whole.horizon == game.horizon and 0 < whole.prepared + whole.buffers <= whole.tables
+    assert whole.stored == whole.policy
+    lean = ace.estimate(game, keep_values=False)
+    assert lean.policy < lean.stored == whole.stored, "a checkpoint stores values in any case"
+
+
+def test_a_game_that_is_too_large_is_told_of_clusters():
+    game = random_game(3, 6, 8)
+    needs, space = replace(ace.estimate(game), working=2**36), plan(game, lattice(game), clip=True)
+    with pytest.raises(ace.TooLarge, match=r"Several machines can share it \(RayEngine, --engine ray\)"):
+        forecast.check_limits(needs, space, 2**33, None)
+    with pytest.raises(ace.TooLarge) as problem:  # each needs more than that for the program alone
+        forecast.check_limits(needs, space, 100 * 2**20, None)
+    assert "RayEngine" not in str(problem.value)

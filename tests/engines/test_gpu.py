@@ -28,13 +28,16 @@ from acegames.engines.gpu.kernel_specs import (
 from acegames.engines.local import LocalEngine
 from acegames.engines.stages import choices_of
 from acegames.model.layers import with_fields
-from acegames.safety.explore import explore
+from acegames.safety import explore as explore_module
+from acegames.safety.explore import dense_bytes, explore
 from acegames.safety.lattice import lattice
+from acegames.safety.space import plan
 from acegames.system import cuda_card, cuda_code
 from acegames.system.cuda_code import kind_of
 from emulated_gpu import EmulatedCard, EmulatedGPU, MeasuredCard
 from oracle import random_game
 from random_games import changing_game
+from same_bytes import outcome
 
 LARGE = (9, 0)  # a card with much shared memory
 OBJECTIVES = ("welfare", "egalitarian", "fair", None, "p0")
@@ -198,39 +201,17 @@ def test_values_that_are_not_kept(tmp_path):
     same(bench_game(3, 6, 12), ace.CCE(), tmp_path, keep_values=False)
 
 
-# -- exploring ------------------------------------------------------------------------------------
+# -- what lies on a card --------------------------------------------------------------------------
 
 
-def plans(game, *, clip):
-    from acegames.safety.space import plan
-
-    return plan(game, lattice(game), clip=clip)
-
-
-@pytest.mark.parametrize("clip", [True, False])
-def test_exploring(clip):
-    """Heights, reached cells and bounds of rewards are those of the processor."""
-    for k in range(8):
-        game = changing_game(np.random.default_rng([21, k]), players=2)
-        space = plans(game, clip=clip)
-        if space.dense is not True:
-            continue
-        roots = space.layer(0).locate(*space.roots, None)
-        if (roots < 0).any():
-            continue
-        usual = explore(space)
-        found = hybrid.explore_on(EmulatedCard(), space, Shape.of(space, LARGE), roots, 2**30)
-        assert found.explored == usual.explored
-        if usual.explored:
-            assert found.height.tobytes() == usual.height.tobytes()
-            assert [x.bits.tobytes() for x in found.cells] == [x.bits.tobytes() for x in usual.cells]
-            assert all(a.tobytes() == b.tobytes() for a, b in zip(found.played, usual.played, strict=True))
+def explored(game):
+    return explore(plan(game, lattice(game), clip=True))
 
 
 def test_pieces_follow_each_other():
     """Pieces cut the cells of a layer into runs along its lines."""
-    space = plans(bench_game(3, 5, 300, constraints=1, largest=90), clip=True)
-    on, longest = DeviceTables(EmulatedCard(), space, Shape.of(space, LARGE)), []
+    space = explored(bench_game(3, 5, 300, constraints=1, largest=90))
+    on, longest = DeviceTables(EmulatedCard(), space, Shape.of(space, LARGE, ace.CE())), []
     for t in range(space.game.horizon):
         cells = [on.cell_of(t, piece) for piece in range(on.pieces_of(t) + 1)]
         lengths = np.diff(cells)
@@ -244,7 +225,7 @@ def test_pieces_follow_each_other():
 @pytest.mark.parametrize("backwards", [False, True])
 def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
     """Whichever way the times are gone through, they are brought to the card once."""
-    space = plans(bench_game(3, 7, 30), clip=True)
+    space = explored(bench_game(3, 7, 30))
     times, states, brought = range(space.game.horizon), len(space.game.states), []
 
     class Card(EmulatedCard):
@@ -253,7 +234,7 @@ def test_boxes_of_states_for_some_times_together(backwards, monkeypatch):
             return super().upload(array)
 
     monkeypatch.setattr(kernel_specs, "SLOT_BYTES", 3 * 4 * states)
-    on = DeviceTables(Card(), space, Shape.of(space, LARGE))
+    on = DeviceTables(Card(), space, Shape.of(space, LARGE, ace.CE()))
     brought.clear()
     for t in reversed(times) if backwards else times:
         assert np.array_equal(on.layer(t).after.slot, space.layer(t + 1).slots(states))
@@ -271,7 +252,7 @@ def shape_of(actions, capability=LARGE, *, correlated=True):
 
 def choices_in(game, concept):
     """The shape of a game's stage games, and its choices."""
-    space = plans(game, clip=True)
+    space = plan(game, lattice(game), clip=True)
     return Shape.of(space, EmulatedCard.capability, concept), choices_of(space, concept)
 
 
@@ -358,10 +339,10 @@ def test_fields_that_a_kernel_names_are_fields_of_its_memory(name):
 
 
 def test_many_outcomes_fit_cards_with_much_shared_memory():
-    """The rows of a state lie there while its cells are explored and solved."""
+    """The rows of a state lie there while its cells are solved."""
     few, many = (replace(shape_of((3, 3), (7, 5)), outcomes=n) for n in (1024, 4096))
-    assert few.fits(comparing=False) and few.has_room("reach")
-    assert not many.fits(comparing=False) and not many.has_room("reach")
+    assert few.fits(comparing=False)
+    assert not many.fits(comparing=False)
     assert replace(many, shared=SHARED[LARGE]).fits(comparing=False)
 
 
@@ -552,8 +533,8 @@ def test_a_solve_while_python_ends(before):
     assert done.stdout.splitlines() == ["on the processors (a small game)"] * (1 + (before != "pass")), done.stderr
 
 
-def test_waiting_for_the_card_is_no_exploring():
-    """The time that is predicted, and may be limited, is that of the work."""
+def test_exploring_does_not_wait_for_the_card():
+    """Nor is waiting for it part of the time that is predicted, and may be limited."""
 
     class Slow(EmulatedGPU):
         def _opening(self):
@@ -565,7 +546,23 @@ def test_waiting_for_the_card_is_no_exploring():
         patch.setattr(hybrid.LocalEngine, "_prepared", lambda self, *_: spaces.append(self.opening.done()))
         with pytest.raises(ace.Infeasible):
             ace.solve(game, ace.CE(), engine=Slow())
-    assert spaces == [True], "the card is there when the clock starts"
+    assert spaces == [False]
+
+
+def test_the_host_keeps_what_is_reached_on_disk_where_memory_is_short(monkeypatch, tmp_path):
+    """Unless it does not fit on the card, or the host's memory is limited."""
+    game, stored = bench_game(3, 9, 60), []
+    whole = outcome(game, ace.CE(), tmp_path / "whole.ace")
+    allowed = int(dense_bytes(plan(game, lattice(game), clip=True))) - 1
+    zeros = explore_module._zeros_on_disk
+    monkeypatch.setattr(explore_module, "_zeros_on_disk", lambda *x: stored.append(x) or zeros(*x))
+    monkeypatch.setattr(explore_module, "available_memory", lambda: allowed)
+    assert outcome(game, ace.CE(), tmp_path / "gpu.ace", engine=EmulatedGPU(smallest=0)) == whole and stored
+    for engine in (
+        EmulatedGPU(smallest=0, memory=1000),
+        EmulatedGPU(smallest=0, host=ace.LocalEngine(memory=allowed)),
+    ):
+        assert outcome(game, ace.CE(), tmp_path / "gpu.ace", engine=engine)[0] is ace.TooLarge
 
 
 def test_what_is_missing_is_told_before_any_work(monkeypatch):

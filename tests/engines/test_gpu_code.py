@@ -87,14 +87,14 @@ def test_fused_operations_would_be_found():
 def test_kernels_are_kept(tmp_path, monkeypatch):
     """The second time nothing is compiled; a damaged file costs a compilation."""
     monkeypatch.setattr(cuda_code, "_kept_in", lambda *_: tmp_path / "kept.cubin")
-    made = kernel_spec("pack", SHAPE)
-    name, code = cuda_code.cubin(made, example_arguments("pack"), CARD)
+    made = kernel_spec("strips", SHAPE)
+    name, code = cuda_code.cubin(made, example_arguments("strips"), CARD)
     compiled = []
     real = cuda_code.compile_ltoir
     monkeypatch.setattr(cuda_code, "compile_ltoir", lambda *x: compiled.append(x) or real(*x))
-    assert cuda_code.cubin(made, example_arguments("pack"), CARD) == (name, code) and not compiled
+    assert cuda_code.cubin(made, example_arguments("strips"), CARD) == (name, code) and not compiled
     (tmp_path / "kept.cubin").write_bytes(b"damaged" * 100)
-    assert cuda_code.cubin(made, example_arguments("pack"), CARD)[1][:4] == b"\x7fELF" and compiled
+    assert cuda_code.cubin(made, example_arguments("strips"), CARD)[1][:4] == b"\x7fELF" and compiled
 
 
 def test_a_key_for_each_kernel():

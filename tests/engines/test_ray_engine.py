@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,15 +38,7 @@ def alike(one, other):
     return one == other
 
 
-@pytest.fixture(params=[True, False], ids=["tasks explore", "the driver explores"])
-def by_tasks(request, monkeypatch):
-    """Whether tasks explore games that the driver could explore, as they do larger ones."""
-    if request.param:
-        monkeypatch.setattr(ace.RayEngine, "small", 0)
-    return request.param
-
-
-def test_a_cluster_gives_the_same_bytes(two_nodes, by_tasks, tmp_path):
+def test_a_cluster_gives_the_same_bytes(two_nodes, tmp_path):
     game = large_game()
     whole = ace.solve(game, ace.CE())
     stored = ace.solve(game, ace.CE(), engine=ace.RayEngine(two_nodes, block=400), checkpoint=tmp_path / "run")
@@ -85,7 +78,7 @@ KINDS = {
 
 
 @pytest.mark.slow
-def test_every_kind_of_solve_gives_the_same_bytes(start_cluster, by_tasks, tmp_path):
+def test_every_kind_of_solve_gives_the_same_bytes(start_cluster, tmp_path):
     address = start_cluster(3).address
     for name, (size, concept, options) in KINDS.items():
         game = large_game(**size)
@@ -104,7 +97,7 @@ def test_every_kind_of_solve_gives_the_same_bytes(start_cluster, by_tasks, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_node_goes_and_another_comes(start_cluster, shared, by_tasks, tmp_path):
+def test_a_node_goes_and_another_comes(start_cluster, shared, tmp_path):
     cluster, seen = start_cluster(3), []
 
     def change(told):
@@ -157,11 +150,11 @@ def stored(folder):
 
 
 @pytest.mark.slow
-def test_an_object_store_smaller_than_a_layer(start_cluster, by_tasks, tmp_path):
+def test_an_object_store_smaller_than_a_layer(start_cluster, tmp_path):
     cluster = start_cluster(2, store=80 * 2**20)
     game = large_game(8, states=100, horizon=5, constraints=1, budget=90_000, dearest=40_000)
     space = ace.LocalEngine(dense=True).plan(game, lattice(game))
     assert 32 * space.totals.max() > 80 * 2**20, "the values of a layer fit into a store"
     found = ace.solve(game, ace.CCE(), engine=ace.RayEngine(cluster.address, dense=True), checkpoint=tmp_path / "run")
     assert content(found, tmp_path / "a.ace") == content(ace.solve(game, ace.CCE()), tmp_path / "b.ace")
-    assert "spilled to disk" in found.stats.where
+    assert [*Path(cluster.head_node.get_session_dir_path()).glob("ray_spilled_objects_*/*")], "nothing was spilled"

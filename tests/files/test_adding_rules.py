@@ -176,8 +176,8 @@ def test_rewards_come_back_to_the_last_bit(tmp_path, reward):
 # -- what is warned of --------------------------------------------------------------------------------------------
 
 
-def warnings_of(tmp_path, rules, name="game.yaml"):
-    path = written(tmp_path, changed(rules=rules), name)
+def warnings_of(tmp_path, rules):
+    path = written(tmp_path, changed(rules=rules))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load_game(path)
@@ -412,3 +412,5 @@ def test_odd_budgets(tmp_path):
     }.items():
         with pytest.raises(InvalidGame, match=f"line 9: budget.*{words}"):
             load_text(tmp_path, CHICKEN.replace("{risk: 2}", entry))
+    named = CHICKEN.replace("budget: {risk: 2}", "budget: {risk: {reservoir: 2}}").replace("risk", "'a: b'")
+    assert load_text(tmp_path, named).reservoirs[0].capacity == 2

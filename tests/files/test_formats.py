@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app, game_options
+from acegames.cli import game_options
 from acegames.files import formats
 from acegames.files.formats import Format
 from acegames.system import limits
+from command_line import answer, refused
 
 
 @pytest.fixture
@@ -48,11 +46,9 @@ def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
     (tmp_path / "game.txt").write_text("?")
     with pytest.raises(ace.InvalidOption, match=r"\.story \(the name of a game\)"):
         ace.load(tmp_path / "game.txt")
-    run = CliRunner().invoke(app, ["export", str(path), "-o", "again.story", "--json"])
-    assert (run.exit_code, json.loads(run.stdout)["what"]) == (0, "game")
+    assert answer("export", path, "-o", "again.story")["what"] == "game"
     assert ace.load(tmp_path / "again.story").digest == game.digest
-    run = CliRunner().invoke(app, ["verify", str(path)])
-    assert (run.exit_code != 0) and "a game; give a solution of it" in " ".join(run.output.split())
+    assert "a game; give a solution of it" in refused("verify", path)
 
 
 def test_endings_are_told_apart():
@@ -67,15 +63,14 @@ def test_export_names_the_endings_that_are_possible(game, tmp_path):
     solution = ace.solve(game)
     solution.save(tmp_path / "solution.ace")
 
-    def refused(source, output, **options):
-        with pytest.raises(ace.InvalidOption) as caught:
-            formats.exporting(str(source), tmp_path / output, **options)
-        return str(caught.value)
-
-    assert ".csv, .parquet" in refused(tmp_path / "solution.ace", "policy.txt")
-    assert ".nfg, .csv, .parquet" in refused(tmp_path / "solution.ace", "game.txt", game=True)
-    assert "holds no policy" in refused(tmp_path / "solution.ace", "policy.nfg")
-    assert "ends in .nfg" in refused(tmp_path / "solution.ace", "game.csv", game=True, outside=-1.0)
+    for output, options, said in (
+        ("policy.txt", {}, ".csv, .parquet"),
+        ("game.txt", {"game": True}, ".nfg, .csv, .parquet"),
+        ("policy.nfg", {}, "holds no policy"),
+        ("game.csv", {"game": True, "outside": -1.0}, "ends in .nfg"),
+    ):
+        with pytest.raises(ace.InvalidOption, match=said):
+            formats.exporting(str(tmp_path / "solution.ace"), tmp_path / output, **options)
 
 
 def test_the_builders_are_methods_with_their_own_signatures():

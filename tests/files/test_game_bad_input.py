@@ -15,6 +15,14 @@ from game_files import CHICKEN, SUFFIXES, changed, load_text, written
 BASE = {"next": "road", "reward": [0, 0]}
 
 
+def check_refused(path, error, words):
+    """The file is refused by one error that names it and says these words."""
+    with pytest.raises(error) as caught:
+        load_game(path)
+    for word in [str(path), *words]:
+        assert word in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
@@ -89,11 +97,7 @@ BASE = {"next": "road", "reward": [0, 0]}
 )
 @pytest.mark.parametrize("name", ["game.yaml", "game.json"])
 def test_bad_text(tmp_path, entries, words, name):
-    path = written(tmp_path, changed(**entries), name)
-    with pytest.raises(InvalidGame) as caught:
-        load_game(path)
-    for word in [str(path), *words]:
-        assert word in str(caught.value)
+    check_refused(written(tmp_path, changed(**entries), name), InvalidGame, words)
 
 
 def test_next_state_star_without_listed_states(tmp_path):
@@ -132,11 +136,7 @@ def test_nan_and_infinite_numbers_in_yaml(tmp_path):
     ],
 )
 def test_bad_yaml(tmp_path, text, words):
-    path = written(tmp_path, text)
-    with pytest.raises(BadFile) as caught:
-        load_game(path)
-    for word in [str(path), *words]:
-        assert word in str(caught.value)
+    check_refused(written(tmp_path, text), BadFile, words)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,7 @@ def test_bad_yaml(tmp_path, text, words):
     ],
 )
 def test_bad_json(tmp_path, text, words):
-    path = written(tmp_path, text, "game.json")
-    with pytest.raises(BadFile) as caught:
-        load_game(path)
-    for word in [str(path), *words]:
-        assert word in str(caught.value)
+    check_refused(written(tmp_path, text, "game.json"), BadFile, words)
 
 
 def test_not_text_and_too_long(tmp_path, monkeypatch):
@@ -193,25 +189,8 @@ def test_suffixes(tmp_path):
         load_game(tmp_path)
 
 
-JUNK = [
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    10**30,
-    "",
-    "*",
-    "x",
-    "1/0",
-    [],
-    [[]],
-    {},
-    {"any": []},
-    {"any": "road"},
-    [{}],
-    {"x": {}},
-]
+JUNK = [None, True, 0, -1, 1.5, 10**30, "", "*", "x", "1/0"]
+JUNK += [[], [[]], {}, {"any": []}, {"any": "road"}, [{}], {"x": {}}]
 
 
 def paths(value, here=()):

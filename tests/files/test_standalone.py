@@ -15,16 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
 import random_games
-from acegames.cli import app
 from acegames.files import c_header
 from acegames.files.plain_policy import plain_policy
 from acegames.model.random_costs import RandomCost
 from acegames.safety import space as spaces
+from command_line import answer, refused, run
 from games import solo
 
 COMPILER, COMPILER_CPP = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang"), shutil.which("c++")
@@ -89,9 +88,8 @@ def solved():
         ace.solve(fine, epsilon=0.5).policy,
         ace.solve(fine, epsilon=0.5, rounding="up").policy,
         ace.solve(corridor(ace.reservoir(1, start=0.7), [0.31, -0.17, 0.0]), epsilon=0.3).policy,
-        ace.solve(
-            corridor(0.5, [0.29, -0.01, 0.07])
-        ).policy,  # in floats less than 29 times 0.01, and more than 7 times
+        # in floats less than 29 times 0.01, and more than 7 times
+        ace.solve(corridor(0.5, [0.29, -0.01, 0.07])).policy,
         ace.solve(corridor(8, [1.1, -0.1, 0.333]), epsilon=0.5, rounding="up").policy,
         ace.solve(drawn(), epsilon=0.3).policy,
         ace.solve(ace.catalog.get("electric_fleet"), ace.CE()).policy,
@@ -345,12 +343,7 @@ def test_labels_are_data_in_c(tmp_path):
     for flag in ("-trigraphs", "-O0"):
         said = subprocess.run([compiled(tmp_path, source, flag)], capture_output=True).stdout.decode()
         *labels, digest = said.split("\0")
-        own = [
-            *policy.states,
-            *policy.players,
-            *(a for actions in policy.actions for a in actions),
-            *policy.constraints,
-        ]
+        own = [*policy.states, *policy.players, *itertools.chain(*policy.actions), *policy.constraints]
         assert labels == [x if isinstance(x, str) else json.dumps(x, ensure_ascii=False) for x in own]
         assert digest == policy.game_digest
 
@@ -484,27 +477,22 @@ def test_the_program_exports_code(policy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ace.solve(ace.catalog.get("intersection")).save("s.ace")
 
-    def program(*words):
-        run = CliRunner().invoke(app, list(words))
-        return run.exit_code, " ".join(run.output.split())
-
-    assert program("export", "s.ace", "-o", "policy.h")[0] == 0
+    run("export", "s.ace", "-o", "policy.h")
     assert ace.Solution.load("s.ace").export("own.h", name="policy") == policy.export("other.h", name="policy")
     assert (tmp_path / "policy.h").read_bytes() == (tmp_path / "own.h").read_bytes()
-    code, text = program("export", "s.ace", "-o", "two.h", "--data", "--name", "robot")
-    assert code == 0 and "two.bin was written too: it holds the arrays (" in text and "iB)" in text
+    text = " ".join(run("export", "s.ace", "-o", "two.h", "--data", "--name", "robot").stdout.split())
+    assert "two.bin was written too: it holds the arrays (" in text and "iB)" in text
     assert "robot_find" in (tmp_path / "two.h").read_text()
-    answer = json.loads(CliRunner().invoke(app, ["export", "s.ace", "-o", "m.h", "--data", "--json"]).stdout)
-    assert (answer["what"], answer["data"], answer["file"]) == ("policy", "m.bin", "m.h")
-    assert answer["lines"] == len((tmp_path / "m.h").read_text().splitlines())
-    assert "give a solution: acegames solve intersection" in program("export", "intersection", "-o", "g.h")[1]
-    assert "leave out --game" in program("export", "s.ace", "-o", "g.h", "--game")[1]
-    assert "--name: got 'a b'" in program("export", "s.ace", "-o", "p.h", "--name", "a b")[1]
-    assert "--name: goes with a file that ends in .h" in program("export", "s.ace", "-o", "p.csv", "--name", "x")[1]
-    assert "policy.h: a C header, not a solution" in program("verify", "policy.h")[1]
+    told = answer("export", "s.ace", "-o", "m.h", "--data")
+    assert (told["what"], told["data"], told["file"]) == ("policy", "m.bin", "m.h")
+    assert told["lines"] == len((tmp_path / "m.h").read_text().splitlines())
+    assert "give a solution: acegames solve intersection" in refused("export", "intersection", "-o", "g.h")
+    assert "leave out --game" in refused("export", "s.ace", "-o", "g.h", "--game")
+    assert "--name: got 'a b'" in refused("export", "s.ace", "-o", "p.h", "--name", "a b")
+    assert "--name: goes with a file that ends in .h" in refused("export", "s.ace", "-o", "p.csv", "--name", "x")
+    assert "policy.h: a C header, not a solution" in refused("verify", "policy.h")
     monkeypatch.setattr(c_header, "EMBEDDED", 10)
-    code, text = program("export", "s.ace", "-o", "p.h")
-    assert code == 5 and "(--data)" in text
+    assert "(--data)" in refused("export", "s.ace", "-o", "p.h", code=5)
     with pytest.raises(ace.InvalidOption, match=r"a policy is an archive, not a C header; policy\.export"):
         policy.save("policy.h")
     with pytest.raises(ace.InvalidOption, match=r"a policy is an archive, not a \.py file"):

@@ -11,18 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
-from acegames.kernels.batches import solve_regular, solve_written
+from acegames.kernels.batches import solve_written
 from acegames.kernels.intrinsics import Warp
-from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, StageAnswers, StageGames
-from acegames.kernels.stage import pure_workspace
 from acegames.model.arrays import owners, pointers
 from acegames.numerics import COARSE
 from acegames.stage.program import deviation_table, goal_of
-from acegames.system.compiled import kernel
-from shares import examples
-from stage_solvers import solve_plain_games
+from shares import examples, some
+from stage_solvers import solve_by_warp, solve_plain_games
 
 GAMES = 37
 CONCEPTS = [
@@ -228,50 +225,24 @@ def test_room_does_not_grow_with_the_game(actions, correlated):
     assert sum(x.nbytes for x in room if isinstance(x, np.ndarray)) < 2**24
 
 
-@kernel
-def solve_by_warp(games, count, choices, goal, widest, answers, warp, kept):
-    """As `solve_plain_games`, where a team works on each group, or what deviations gain is not kept."""
-    actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = allocate_group(widest, len(actions), actions, goal.correlated, LANES, warp, kept)
-    answers.mixed_ptr[0] = 0
-    pure, nothing = pure_workspace(widest, len(actions)), np.int64(0)
-    return solve_regular(games, count, choices, goal, pure, group, nothing, nothing, answers)
+PRICES = range(FAMILIES.index("far apart"), 70, len(FAMILIES))  # of all sizes
+SHAPES = (2, 2), (3, 3), (2, 4), (5, 5), (3, 3, 3)
+CASES = [((3, 3), concept, PRICES) for concept in CONCEPTS[:2]]
+CASES += [(*case, range(28)) for case in itertools.product(SHAPES, CONCEPTS[:2] + CONCEPTS[4:6])]
 
 
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()], ids=str)
-def test_warps_see_the_highest_dual(concept):
-    """Whichever seat has found it: utilities of many sizes have prices of all sizes."""
-    goal = goal_of(concept, ("p", "q"), np.zeros(2))
-    for seed in range(20):
-        games, choices, widest = some_games(np.random.default_rng([9, seed]), "far apart", (3, 3))
-        given = games, GAMES, choices, goal, widest
-        assert solved(lambda *x: solve_by_warp(*x, Warp(5), True), *given) == solved(solve_plain_games, *given)
+@pytest.mark.parametrize(("shape", "concept", "seeds"), some(CASES, of=len(CASES) // 2), ids=str)
+def test_warps_find_what_one_finds(shape, concept, seeds):
+    """Of equal rows and pivots the first is taken, and sums are made in order, whoever looks.
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None), ace.CCE(None)], ids=str)
-@pytest.mark.parametrize("shape", [(3, 3), (5, 5), (3, 3, 3)], ids=str)
-def test_warps_find_what_one_finds(shape, concept):
-    """Of equal rows and pivots the first is taken, and sums are made in order, whoever looks."""
+    It does not matter either whether what deviations gain is kept or found each time.
+    """
     goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
-    for seed, family in enumerate(FAMILIES * 4):
-        rng = np.random.default_rng([7, seed])
+    for seed in seeds:
+        rng, family = np.random.default_rng([7, seed]), FAMILIES[seed % len(FAMILIES)]
         games, choices, widest = some_games(rng, family, shape)
         given = games, GAMES, choices, goal, widest
         expected = solved(solve_plain_games, *given)
-        for warp in map(Warp, (0, 31, int(rng.integers(32)))):
-            assert solved(lambda *x, warp=warp: solve_by_warp(*x, warp, True), *given) == expected, (family, warp)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.CE(None), ace.CCE(None)], ids=str)
-@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 4), (5, 5), (3, 3, 3)], ids=str)
-def test_gains_that_are_found_anew(shape, concept):
-    """Whether what deviations gain is kept or found each time, answers are the same."""
-    goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
-    for seed, family in enumerate(FAMILIES * 4):
-        games, choices, widest = some_games(np.random.default_rng([8, seed]), family, shape)
-        given = games, GAMES, choices, goal, widest
-        expected = solved(solve_plain_games, *given)
-        for warp in (None, Warp(seed)):
-            assert solved(lambda *x, warp=warp: solve_by_warp(*x, warp, False), *given) == expected, (family, warp)
+        warps = [None, *map(Warp, (0, 31, int(rng.integers(32))))]
+        for way in itertools.product(warps, (True, False)):
+            assert solved(lambda *x, way=way: solve_by_warp(*x, *way), *given) == expected, (family, way)

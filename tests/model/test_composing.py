@@ -382,11 +382,11 @@ def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
 def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
     """Three walkers on a ring: what is held at the peak is hardly more than the arrays and the labels of the states."""
 
-    def walker(player, cells=30):
+    def walker(player):
         return MarkovGame.from_functions(
             players=[player],
             actions=lambda s: [[-1, 0, 1]],
-            outcomes=lambda s, a: [(1.0, (s + a[0]) % cells, abs(a[0]))],
+            outcomes=lambda s, a: [(1.0, (s + a[0]) % 30, abs(a[0]))],
             reward=lambda s, a: [float(s)],
             horizon=40,
             initial=0,
@@ -407,7 +407,7 @@ def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
     assert peak < arrays + 200 * len(game.states) + 2 * rows
 
 
-def many_agents(number, actions=5):
+def many_agents(number):
     return [
         alone(
             lambda t, s, a: [(1.0, 0, {"sum": a[0]})],
@@ -415,7 +415,7 @@ def many_agents(number, actions=5):
             horizon=1,
             initial=0,
             budget={"sum": 4},
-            actions=range(actions),
+            actions=range(5),
         )
         for i in range(number)
     ]

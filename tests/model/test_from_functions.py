@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames import MarkovGame
 from acegames.errors import TooLarge
+from games import alone, one_state
 from shares import examples
 
 
@@ -79,10 +80,9 @@ def test_a_stationary_game_is_asked_once():
 
 
 def test_arguments_with_defaults_do_not_count():
-    game = MarkovGame.from_functions(
-        players=["a"],
+    game = alone(
+        lambda s, a, size=3: [(1.0, (s + a[0]) % size, a[0])],
         actions=lambda s, k=2: [list(range(k))],
-        outcomes=lambda s, a, size=3: [(1.0, (s + a[0]) % size, a[0])],
         reward=lambda t, s, a, goal=2: [float(s == goal)],
         horizon=3,
         initial=0,
@@ -95,29 +95,13 @@ def test_arguments_with_defaults_do_not_count():
 def test_numbers_that_are_equal_but_read_apart_stay_apart():
     """The float 1e23 is read as ten to the 23rd; the whole number that equals it is another."""
     costs = [1e23, int(1e23), 2, 2.0]
-    game = MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda s: [range(len(costs))],
-        outcomes=lambda s, a: [(1.0, s, costs[a[0]])],
-        reward=lambda s, a: [0.0],
-        horizon=1,
-        initial=0,
-        budget=10**24,
-    )
+    game = alone(lambda s, a: [(1.0, s, costs[a[0]])], actions=range(len(costs)), budget=10**24)
     assert game.cost_values == ((Fraction(2), Fraction(int(1e23)), Fraction(10**23)),)
 
 
 @pytest.mark.parametrize("label", [np.int64(1), (np.int64(0), "x"), 1.0, True])
 def test_next_states_are_plain(label):
-    game = MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda s: [[0]],
-        outcomes=lambda s, a: [(1.0, label, 0)],
-        reward=lambda s, a: [0.0],
-        horizon=2,
-        initial="start",
-        budget=1,
-    )
+    game = alone(lambda s, a: [(1.0, label, 0)], initial="start", budget=1)
     assert not any(isinstance(x, np.generic) for s in game.states for x in (s if isinstance(s, tuple) else (s,)))
 
 
@@ -129,67 +113,44 @@ def test_a_first_argument_called_t_is_the_time():
         asked.append((t, s, a))
         return [float(t)]
 
-    game = MarkovGame.from_functions(
-        players=["a"],
-        actions=lambda t, s="nowhere": [[t]],
-        outcomes=lambda s, a: [(1.0, s, None)],
-        reward=reward,
-        horizon=3,
-        initial="here",
-    )
-    assert asked == [(t, "here", (t,)) for t in range(3)]
+    game = alone(lambda s, a: [(1.0, s, None)], actions=lambda t, s="nowhere": [[t]], reward=reward, horizon=3)
+    assert asked == [(t, "s", (t,)) for t in range(3)]
     assert game.actions == ((0, 1, 2),)
-
-
-def test_outcomes_that_were_not_returned():
-    with pytest.raises(
-        ace.InvalidGame, match=r"outcomes gave None, must give \(probability, next_state, cost\) triples"
-    ):
-        ace.MarkovGame.from_functions(
-            players=["p"],
-            horizon=1,
-            initial="s",
-            actions=lambda s: [["a"]],
-            outcomes=lambda s, a: None,
-            reward=lambda s, a: [0.0],
-        )
 
 
 def test_joint_actions_that_do_not_fit_are_refused_beforehand():
     with pytest.raises(TooLarge, match=r"t=0, state 's': 30,517,578,125 joint actions of 15 players take"):
-        ace.MarkovGame.from_functions(
-            players=range(15),
-            horizon=1,
-            initial="s",
-            actions=lambda t, s: [range(5)] * 15,
-            outcomes=lambda t, s, a: [(1.0, s, None)],
-            reward=lambda t, s, a: [0] * 15,
-        )
+        one_state(range(15), [range(5)] * 15, lambda t, a: None, lambda t, a: [0] * 15)
 
 
 # -- functions that fail --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["actions", "outcomes", "reward", "legal"])
+RIGHT = {
+    "actions": lambda t, s: [["x"]],
+    "outcomes": lambda t, s, a: [(1.0, s, 0)],
+    "reward": lambda t, s, a: 1.0,
+    "legal": lambda t, s, a: True,
+}
+
+
+def with_one_changed(name, function):
+    """One player's game in which this function stands for the right one."""
+    return alone(budget={"c": 1}, horizon=3, **RIGHT | {name: function})
+
+
+@pytest.mark.parametrize("name", list(RIGHT))
 def test_what_a_function_raises_is_kept_and_says_where(name):
     class Own(Exception):
         pass
 
-    def fails(t, s, a=("x",)):
+    def fails(t, *place):
         if t == 1:
             raise Own("mine")
-        return right[name](t, s, a)
+        return RIGHT[name](t, *place)
 
-    right = {
-        "actions": lambda t, s, a: [["x"]],
-        "outcomes": lambda t, s, a: [(1.0, s, 0)],
-        "reward": lambda t, s, a: 1.0,
-        "legal": lambda t, s, a: True,
-    }
-    given = {key: (lambda t, s, *a, key=key: right[key](t, s, a)) for key in right}
-    given[name] = fails if name == "actions" else lambda t, s, a: fails(t, s, a)
     with pytest.raises(Own, match="mine") as caught:
-        ace.MarkovGame.from_functions(players=["p"], horizon=3, initial="s", budget={"c": 1}, **given)
+        with_one_changed(name, (lambda t, s: fails(t, s)) if name == "actions" else lambda t, s, a: fails(t, s, a))
     action = "" if name == "actions" else ", action ('x',)"
     assert caught.value.__notes__ == [f"raised by {name} at t=1, state 's'{action}"]
 
@@ -200,23 +161,22 @@ def test_what_a_generator_raises_says_where():
         raise RuntimeError("half way")
 
     with pytest.raises(RuntimeError, match="half way") as caught:
-        ace.MarkovGame.from_functions(
-            players=["p"], actions=lambda s: [["x"]], outcomes=outcomes, reward=lambda s, a: 1, horizon=1, initial="s"
-        )
-    assert caught.value.__notes__ == ["raised by outcomes at t=0, state 's', action ('x',)"]
+        alone(outcomes)
+    assert caught.value.__notes__ == ["raised by outcomes at t=0, state 's', action ('go',)"]
 
 
-@pytest.mark.parametrize("name", ["actions", "outcomes", "reward", "legal"])
-def test_a_function_that_gives_none_is_told_what_to_give(name):
-    given = {
-        "actions": lambda t, s: [["x"]],
-        "outcomes": lambda t, s, a: [(1.0, s, None)],
-        "reward": lambda t, s, a: 1.0,
-        "legal": lambda t, s, a: True,
-    }
-    given[name] = (lambda t, s: None) if name == "actions" else lambda t, s, a: None
-    with pytest.raises(ace.InvalidGame, match=rf"t=0, state 's'.*: {name} gave None, must give .*`return`"):
-        ace.MarkovGame.from_functions(players=["p"], horizon=1, initial="s", **given)
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("actions", "one sequence of labels per player"),
+        ("outcomes", r"\(probability, next_state, cost\) triples"),
+        ("reward", "one number per player"),
+        ("legal", "True or False"),
+    ],
+)
+def test_a_function_that_gives_none_is_told_what_to_give(name, what):
+    with pytest.raises(ace.InvalidGame, match=rf"t=0, state 's'.*: {name} gave None, must give {what}; .*`return`"):
+        with_one_changed(name, (lambda t, s: None) if name == "actions" else lambda t, s, a: None)
 
 
 @pytest.mark.parametrize(
@@ -234,21 +194,14 @@ def test_a_function_that_gives_none_is_told_what_to_give(name):
     ],
 )
 def test_what_is_wrong_is_said_with_what_to_do(change, said):
-    given = {
-        "players": ["p"],
-        "actions": lambda s: [["x"]],
-        "outcomes": lambda s, a: [(1.0, s, 0)],
-        "reward": lambda s, a: 1.0,
-        "horizon": 1,
-        "initial": "s",
-        "budget": {"fuel": 1},
-    }
     with pytest.raises(ace.InvalidGame, match=said):
-        ace.MarkovGame.from_functions(**given | change)
-    with pytest.raises(
-        TypeError, match=r"^MarkovGame\.from_functions: unknown argument 'rewards', did you mean 'reward'\?"
-    ):
-        ace.MarkovGame.from_functions(**given, rewards=1)
+        alone(**{"outcomes": lambda s, a: [(1.0, s, 0)], "budget": {"fuel": 1}} | change)
+
+
+def test_an_unknown_argument_is_refused_under_the_public_name():
+    said = r"^MarkovGame\.from_functions: unknown argument 'rewards', did you mean 'reward'\?"
+    with pytest.raises(TypeError, match=said):
+        alone(lambda s, a: [(1.0, s, 0)], rewards=1)
 
 
 def test_actions_may_be_given_by_player():

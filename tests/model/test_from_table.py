@@ -1,12 +1,14 @@
 """Games from long tables agree with the other builders, and errors name the line and the place."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
+from games import Frame
 
 
 def random_arrays(seed, *, timed):
@@ -21,7 +23,7 @@ def random_arrays(seed, *, timed):
     return moves, rng.random((*shape, 2)), rng.integers(-2, 5, size=(*shape, 2)) / 10, legal
 
 
-def long_tables(moves, reward, cost, legal, *, reward_timed=None):
+def long_tables(moves, reward, cost, legal):
     """The same game as lists of records."""
     timed = moves.ndim == 5
     lines, prizes = [], []
@@ -44,29 +46,6 @@ LABELS = {
 REST = {"horizon": 3, "initial": {"s0": 0.5, "s1": 0.5}, "budget": {"fuel": 0.7, "risk": [1, 2, float("inf")]}}
 
 
-class Frame:
-    """As little of a data frame as is asked for."""
-
-    def __init__(self, columns):
-        self._columns = columns
-        self.columns = list(columns)
-
-    def __getitem__(self, name):
-        return self._columns[name]
-
-
-def by_column(records, convert=list):
-    return {name: convert([r[name] for r in records]) for name in records[0]}
-
-
-def as_array(values):
-    return np.array(values)
-
-
-def as_objects(values):
-    return np.array(values, dtype=object)
-
-
 @pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("form", ["records", "mapping", "arrays", "frame", "objects"])
 def test_agrees_with_from_arrays(timed, form):
@@ -77,8 +56,8 @@ def test_agrees_with_from_arrays(timed, form):
         rng = np.random.default_rng(seed)
         tables = [[table[i] for i in rng.permutation(len(table))] for table in tables]  # order must not matter
         if form != "records":
-            convert = {"mapping": list, "objects": as_objects}.get(form, as_array)
-            tables = [by_column(table, convert) for table in tables]
+            convert = {"mapping": list, "objects": partial(np.array, dtype=object)}.get(form, np.array)
+            tables = [{name: convert([line[name] for line in table]) for name in table[0]} for table in tables]
         if form == "frame":
             tables = [Frame(table) for table in tables]
         game = MarkovGame.from_table(*tables, **LABELS, **REST)

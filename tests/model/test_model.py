@@ -11,7 +11,7 @@ import pytest
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
 from acegames.model.words import listed
-from games import alone
+from games import alone, one_state
 
 S, A, B, N, M, H = 3, 2, 2, 2, 1, 3
 SHAPE = (S, A, B)
@@ -335,35 +335,18 @@ def test_probabilities_of_eight_digits_pass_and_are_put_right():
 
 def test_player_counts_and_constraint_counts_are_free():
     for n, m in itertools.product((1, 2, 3), (0, 1, 3)):
-        game = MarkovGame.from_functions(
-            players=range(n),
-            actions=lambda t, s, n=n: [(0, 1)] * n,
-            outcomes=lambda t, s, a, m=m: [(1, s, [sum(a)] * m)],
-            reward=lambda t, s, a: a,
-            budget=[5] * m,
-            horizon=2,
-            initial="s",
-        )
+        cost, budget = (lambda t, a, m=m: [sum(a)] * m), [5] * m
+        game = one_state(range(n), [(0, 1)] * n, cost, lambda t, a: a, horizon=2, budget=budget)
         assert (len(game.players), len(game.constraints), len(game.layers[0].reward)) == (n, m, 2**n)
-
-
-def one_player(players=("p",), **change):
-    told = {
-        "actions": lambda t, s: [["stay"] for _ in players],
-        "outcomes": lambda t, s, a: [(1.0, s, {"far": 2**60 + 1, "fine": 0.5})],
-        "reward": lambda t, s, a: [0.0 for _ in players],
-        "budget": {"far": 2**62, "fine": 3},
-    }
-    return MarkovGame.from_functions(players=players, horizon=2, initial="s", **told | change)
 
 
 def test_a_game_of_functions_needs_a_player():
     with pytest.raises(InvalidGame, match="players: a game needs at least one player"):
-        one_player(players=())
+        one_state((), (), lambda t, a: None, lambda t, a: ())
 
 
 def test_arrays_keep_long_whole_costs_beside_fractions():
-    game = one_player()
+    game = alone(lambda s, a: [(1.0, s, {"far": 2**60 + 1, "fine": 0.5})], budget={"far": 2**62, "fine": 3})
     assert MarkovGame.from_arrays(**game.to_arrays()).digest == game.digest
 
 

@@ -317,15 +317,6 @@ def test_objects_of_other_libraries_that_are_none(wrong):
             read(wrong)
 
 
-def test_openspiel_refuses_what_is_no_game_of_it():
-    pytest.importorskip("pyspiel")
-    from acegames.adapters import openspiel
-
-    for wrong in (3, None, described()):
-        with pytest.raises(ace.InvalidOption, match="must be an OpenSpiel game"):
-            openspiel.from_openspiel(wrong)
-
-
 def test_costs_of_strategic_games():
     from acegames.adapters import gambit
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from games import one_state
+from games import one_state, rover
 from shares import some
 
 mpl.use("Agg")
@@ -329,20 +329,8 @@ def test_a_map_asks_for_what_is_spent_of_other_constraints():
 # -- reservoirs
 
 
-def store(battery, horizon=5):
-    return ace.MarkovGame.from_functions(
-        players=["rover"],
-        horizon=horizon,
-        initial="field",
-        budget={"battery": battery},
-        actions=lambda t, s: [("go", "charge", "wait")],
-        outcomes=lambda t, s, a: [(0.5, s, {"go": c, "charge": -2, "wait": 0}[a[0]]) for c in (1, 2)],
-        reward=lambda t, s, a: [a[0] == "go"],
-    )
-
-
 def test_the_spending_of_a_reservoir_is_its_level():
-    game = store(ace.reservoir(6, start=4, reserve=[1, 1, 1, 1, 3]))
+    game = rover(ace.reservoir(6, start=4, reserve=[1, 1, 1, 1, 3]))
     solution = ace.solve(game)
     rollouts = ace.simulate(game, solution.policy, episodes=300, rng=0)
     ax = ace.plot.spending(rollouts, game)
@@ -358,7 +346,7 @@ def test_the_spending_of_a_reservoir_is_its_level():
 
 
 def test_maps_of_a_reservoir_run_over_levels(tmp_path):
-    game = store(ace.reservoir(6, start=4, reserve=1))
+    game = rover(ace.reservoir(6, start=4, reserve=1))
     solution = ace.solve(game)
     ax = ace.plot.value_map(solution, 2, "field")
     assert ax.get_xlabel() == "level: battery"
@@ -393,12 +381,12 @@ def test_frontiers_and_curves_of_reservoirs_show_capacities():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity: red battery", "capacity: blue battery")
     assert data(ax, "minimal capacities").tolist() == [[2, 11], [3, 6], [4, 4], [6, 3], [11, 2]]
     assert data(ax, "the game's own capacity").tolist() == [[5, 5]]
-    alone = ace.plot.frontier(store(ace.reservoir(6, reserve=1)))
+    alone = ace.plot.frontier(rover(ace.reservoir(6, reserve=1)))
     assert data(alone, "the game's own capacity").tolist() == [[6, 0]], "the capacity, not what may be missing"
     assert data(alone, "minimal capacity").tolist() == [[1, 0]]
     mixed = ace.plot.frontier(ace.catalog.get("electric_fleet"), constraints=["cab battery", "feeder"])
     assert (mixed.get_xlabel(), mixed.get_ylabel()) == ("capacity: cab battery", "budget: feeder")
-    curve = ace.plot.budget_curve(ace.budget_curve(store(ace.reservoir(3))))
+    curve = ace.plot.budget_curve(ace.budget_curve(rover(ace.reservoir(3))))
     assert curve.get_xlabel() == "capacity: battery"
 
 

@@ -45,19 +45,6 @@ def test_it_runs_and_simulates():
     assert runner.act() in crossing().policy.distribution(*pairs(crossing().game)[0])
 
 
-@pytest.mark.parametrize("name", ["intersection", "rendezvous", "drones"])
-def test_files_come_back(tmp_path, name):
-    solution = ace.solve(ace.catalog.get(name), ace.Nash("fair"))
-    solution.save(tmp_path / "s")
-    back = ace.Solution.load(tmp_path / "s")
-    assert back.concept == ace.Nash("fair") and back.guarantee == solution.guarantee
-    assert "Nash" in str(back.guarantee)
-    for where in pairs(solution.game):
-        assert back.policy.strategies(*where) == solution.policy.strategies(*where)
-        assert back.policy.distribution(*where) == solution.policy.distribution(*where)
-    assert ace.verify(back.game, back.policy, back.concept).ok
-
-
 @pytest.fixture(scope="module")
 def content(tmp_path_factory):
     path = tmp_path_factory.mktemp("nash") / "p"

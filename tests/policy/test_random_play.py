@@ -10,7 +10,7 @@ import pytest
 
 import acegames as ace
 from oracle import spell_out
-from random_games import FEASIBLE, GENERAL, timed_game
+from random_games import GENERAL, timed_game
 
 
 class Anything:
@@ -63,12 +63,3 @@ def test_episodes_are_plays_of_the_game_and_are_judged_exactly(seed):
     summary = rolled.summary()
     assert summary["max_spent"].tolist() == rolled.spent.max(axis=(0, 1)).tolist()
     assert summary["std_error"] == pytest.approx(rolled.returns.std(axis=0, ddof=1) / math.sqrt(episodes))
-
-
-def test_answers_together_are_answers_one_by_one():
-    for game in map(timed_game, FEASIBLE):
-        policy = ace.solve(game).policy
-        one = type("Single", (), {"distribution": lambda self, *place, of=policy: of.distribution(*place)})()
-        first, second = (ace.simulate(game, p, episodes=40, rng=3) for p in (policy, one))
-        assert np.array_equal(first.action, second.action) and np.array_equal(first.state, second.state)
-        assert first.violations == 0

@@ -15,7 +15,7 @@ import oracle
 from acegames import CE
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import simulate
-from games import ByFunction, solo
+from games import ByFunction, Singly, solo
 from policies import Spoiled
 
 
@@ -187,16 +187,6 @@ def test_an_undefined_pair_propagates():
 # -- policies with `rows` ----------------------------------------------------
 
 
-class Single:
-    """A policy without its `rows`."""
-
-    def __init__(self, policy):
-        self.policy = policy
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
-
-
 def assert_same_episodes(one, two):
     for name in ("returns", "spent", "state", "action"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
@@ -212,7 +202,7 @@ def test_rows_change_nothing_but_the_time():
         except ace.Infeasible:
             continue
         together = simulate(game, policy, episodes=300, rng=seed)
-        assert_same_episodes(together, simulate(game, Single(policy), episodes=300, rng=seed))
+        assert_same_episodes(together, simulate(game, Singly(policy), episodes=300, rng=seed))
         assert together.violations == 0
         played += 1
     assert played > 25

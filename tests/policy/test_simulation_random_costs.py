@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
 from acegames.approximate.rounding import Rounding, rounded_by
-from acegames.cli import app
-from acegames.model.cost_cells import probabilities
-from acegames.model.random_costs import RandomCost
 from acegames.model.random_costs import random_cost as drawn_from
 from acegames.policy.simulation import simulate
 from acegames.policy.tracker import CostTracker
-from games import ByFunction, one_state
+from command_line import answer, run
+from games import ByFunction, Singly, one_state
 
 F = Fraction
 
@@ -146,52 +142,10 @@ def test_excess_of_numbers_is_exact():
 # -- policies that round costs -------------------------------------------------------------------------------------
 
 
-def rounded(game, rules):
-    """The game with its costs rounded, spelled out outcome by outcome."""
-
-    def counted(m, code):
-        cost, rule = game.cost_values[m][code], rules[m]
-        if not isinstance(cost, RandomCost):
-            return [(1.0, cost if rule is None else rule.of(cost))]
-        return [(p, c) for c, p in probabilities(cost, rule.cell, rule.direction, rule.lowest)]
-
-    def outcomes(t, s, a):
-        layer = game.layer(t)
-        (row,) = (
-            r for r in layer.rows(game.state_index(s)) if game.joint_action(layer.action[r]) == a
-        )  # one row per joint action
-        here = layer.outcomes(row)
-        for p, nxt, codes in zip(layer.prob[here], layer.next_state[here], layer.cost[here].tolist(), strict=True):
-            combined = [(p, ())]
-            for m, code in enumerate(codes):
-                combined = [(q * w, (*cs, c)) for q, cs in combined for w, c in counted(m, code)]
-            yield from ((q, game.states[int(nxt)], cs) for q, cs in combined)
-
-    def rows(t, s):
-        layer = game.layer(t)
-        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(s))}
-
-    return ace.MarkovGame.from_functions(
-        players=game.players,
-        actions=lambda t, s: [tuple(dict.fromkeys(a[i] for a in rows(t, s))) for i in range(len(game.players))],
-        legal=lambda t, s, a: a in rows(t, s),
-        outcomes=outcomes,
-        reward=lambda t, s, a: game.layer(t).reward[rows(t, s)[a]],
-        budget=[list(row) for row in game.budgets],
-        constraints=game.constraints,
-        horizon=game.horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-    )
-
-
 def approximate(game, rules):
     """A policy of the rounded game that counts the original's costs as its rounding says."""
-    smaller = rounded(game, rules)
-    policy = ace.solve(smaller, engine=ace.ReferenceEngine()).policy
-    # the walk may list the states and actions in another order than the game does
-    assert policy.states == game.states
-    assert policy.actions == game.actions
-    tracker = CostTracker(policy.constraints, policy.tracker.units, tuple(rules))
+    policy = ace.solve(rounded_by(game, rules)).policy
+    tracker = dataclasses.replace(policy.tracker, rounding=tuple(rules))
     return dataclasses.replace(policy, tracker=tracker, game_digest=game.digest)
 
 
@@ -245,31 +199,17 @@ def test_games_of_numbers_with_rounding_policies(direction):
         game = oracle.random_game(np.random.default_rng(seed))
         rules = tuple(Rounding(F(3, 4) + m, direction) for m in range(len(game.constraints)))
         try:
-            policy = ace.solve(rounded_by(game, rules)).policy
+            policy = approximate(game, rules)
         except ace.Infeasible:
             continue
-        tracker = dataclasses.replace(policy.tracker, rounding=rules)
-        policy = dataclasses.replace(
-            policy, tracker=tracker, game_digest=game.digest
-        )  # as `solve` within an epsilon does
         rollouts = simulate(game, policy, episodes=500, rng=1)
         assert rollouts.beyond == 0
         if direction == "up":
             assert rollouts.violations == 0
-        alone = simulate(game, Counted(policy), episodes=500, rng=1)
+        alone = simulate(game, Singly(policy), episodes=500, rng=1)
         np.testing.assert_array_equal(alone.spent, rollouts.spent)
         played += 1
     assert played >= 5
-
-
-class Counted:
-    """The same policy, asked pair by pair."""
-
-    def __init__(self, policy):
-        self.policy, self.tracker = policy, policy.tracker
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
 
 
 def test_a_policy_that_goes_too_far_is_caught():
@@ -282,7 +222,7 @@ def test_a_policy_that_goes_too_far_is_caught():
     policy.tracker.__dict__["rounding"] = (Rounding(F(1), "up"),)
     with pytest.raises(ace.UnknownPair):
         simulate(game, policy, episodes=50, rng=0)
-    small = Counted(policy)
+    small = Singly(policy)
     small.tracker = CostTracker(policy.constraints, policy.tracker.units, (Rounding(F(1, 10), "down"),))
     small.distribution = GO.distribution
     dishonest = simulate(game, small, episodes=2_000, rng=0)
@@ -322,12 +262,10 @@ def test_the_program_tells_rounding_from_breaking(tmp_path, monkeypatch):
     policy = approximate(game, (Rounding(F(1), "down"),))
     policy.save("policy.ace")
     words = ["simulate", "policy.ace", "--game", "game.yaml", "--episodes", "500", "--seed", "1"]
-    done = CliRunner().invoke(app, [*words, "--json"])
-    told = json.loads(done.stdout)
-    assert done.exit_code == 0
+    told = answer(*words)
     assert told["violations"] > 0 == told["beyond_guarantee"]
     assert 0 < told["largest_excess"]["fuel"] < 2.5
-    shown = CliRunner().invoke(app, words).stdout
+    shown = run(*words).stdout
     assert "Largest excess over the budget of fuel" in shown
     assert "none by more than the rounding of costs allows" in " ".join(shown.split())
 
@@ -335,13 +273,9 @@ def test_the_program_tells_rounding_from_breaking(tmp_path, monkeypatch):
 def test_the_program_checks_games_with_random_costs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stream(stats.uniform(0, 1), budget={"fuel": 2}).save("game.json")
-    done = CliRunner().invoke(app, ["check", "game.json"])
-    assert done.exit_code == 0
-    assert "approximately" in done.stdout
-    told = json.loads(CliRunner().invoke(app, ["check", "game.json", "--json"]).stdout)
+    assert "approximately" in run("check", "game.json").stdout
+    told = answer("check", "game.json")
     assert told["feasible"] is None and "uniform" in told["why"]
-    judged = json.loads(CliRunner().invoke(app, ["check", "game.json", "--epsilon", "0.1", "--json"]).stdout)
+    judged = answer("check", "game.json", "--epsilon", 0.1)
     assert judged["feasible"] and not judged["sure"] and judged["game"]["digest"] == told["game"]["digest"]
-    exact = CliRunner().invoke(app, ["frontier", "game.json"])
-    assert exact.exit_code == 2
-    assert "uniform" in exact.stderr
+    assert "uniform" in run("frontier", "game.json", code=2).stderr

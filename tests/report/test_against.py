@@ -10,7 +10,8 @@ import pytest
 
 import acegames as ace
 from acegames.report.write import collect
-from games import one_state
+from command_line import refused, run
+from games import alone, one_state
 
 
 def crossing(concept=None, **parameters):
@@ -98,17 +99,14 @@ def test_without_another_solution_there_is_no_comparison():
 
 
 def changed(players=("north", "east"), pay=1, cost=1, chance=0.5, extra=()):
-    return ace.solve(
-        ace.MarkovGame.from_functions(
-            players=list(players),
-            horizon=2,
-            initial="s",
-            budget={"risk": 9},
-            actions=lambda t, s: [("a", "b", *extra), ("a", "b")],
-            outcomes=lambda t, s, a: [(chance, "s", cost), (1 - chance, "r", 0)],
-            reward=lambda t, s, a: (pay * (t == 1), 1),
-        )
+    game = alone(
+        lambda t, s, a: [(chance, "s", cost), (1 - chance, "r", 0)],
+        actions=lambda t, s: [("a", "b", *extra), ("a", "b")],
+        reward=lambda t, s, a: (pay * (t == 1), 1),
+        players=players,
+        budget={"risk": 9},
     )
+    return ace.solve(game)
 
 
 @pytest.mark.parametrize(
@@ -162,19 +160,13 @@ def test_policies_that_round_differently_and_other_things_are_refused(tmp_path):
 
 
 def test_the_command_line_takes_another_solution_and_pictures(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
     monkeypatch.chdir(tmp_path)
     crossing().save("a.ace")
     crossing(budget=4).save("b.ace")
     (tmp_path / "shots").mkdir()
     (tmp_path / "shots" / "ice.svg").write_text("<svg/>")
-    wanted = ["report", "a.ace", "--against", "b.ace", "--pictures", "shots", "-o", "r.html", "--episodes", "5"]
-    said = CliRunner().invoke(app, wanted)
-    assert said.exit_code == 0, said.output
+    run("report", "a.ace", "--against", "b.ace", "--pictures", "shots", "-o", "r.html", "--episodes", "5")
     data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.DOTALL)[1])
     assert lines(data)["budget of risk"] == ("6", "4")
     assert len(data["pictures"]) == 1
-    assert CliRunner().invoke(app, ["report", "a.ace", "--against", "no.ace", "-o", "r.html"]).exit_code == 2
+    refused("report", "a.ace", "--against", "no.ace", "-o", "r.html")

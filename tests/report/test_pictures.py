@@ -22,8 +22,8 @@ def solution():
     return ace.solve(ace.catalog.get("rendezvous"))
 
 
-def pictures(solution, render, most=None):
-    return collect(solution, episodes=5, rng=0, most=most, render=render)[0]["pictures"]
+def pictures(solution, render):
+    return collect(solution, episodes=5, rng=0, most=None, render=render)[0]["pictures"]
 
 
 def decoded(address):

@@ -23,7 +23,8 @@ from acegames.report.page import json_for_script
 from acegames.report.reasons import deviations
 from acegames.report.summary import percent
 from acegames.report.write import collect
-from games import one_state
+from command_line import answer, refused, run
+from games import alone, one_state
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
 
@@ -295,23 +296,18 @@ def test_what_does_not_fit_is_left_out_by_itself(monkeypatch):
     monkeypatch.setattr("acegames.report.write.FITS", 60_000)
     data, chosen, _ = collect(ace.solve(ace.catalog.get("drones")), episodes=20, rng=0, most=None)
     assert chosen.thinned and data["thinned"] and 0 < chosen.shown < chosen.number
-    size = len(
-        json.dumps({k: data[k] for k in ("situations", "states", "maps", "rows", "needs")}, separators=(",", ":"))
-    )
-    assert size <= 60_000
+    assert len(json_for_script({k: data[k] for k in ("situations", "states", "maps", "rows", "needs")})) <= 60_000
 
 
 def wide(states, label, horizon=3):
     """Many equally likely initial states, from each of which the next one follows."""
-    names = [f"{k}{label}" for k in range(states)]
-    return ace.MarkovGame.from_functions(
-        players=["rover"],
+    return alone(
+        lambda s, a: [(1, s, int(a[0] == "go"))],
+        actions=("go", "stay"),
+        reward={"go": 1},
         horizon=horizon,
-        initial=dict.fromkeys(names, Fraction(1, states)),
+        initial=dict.fromkeys((f"{k}{label}" for k in range(states)), Fraction(1, states)),
         budget={"fuel": 2},
-        actions=lambda t, s: [("go", "stay")],
-        outcomes=lambda t, s, a: [(1, s, int(a[0] == "go"))],
-        reward=lambda t, s, a: [a[0] == "go"],
     )
 
 
@@ -413,31 +409,23 @@ def test_wrong_options_are_refused(options, said, tmp_path):
         write_report(chicken(), tmp_path / "r.html", **options)
 
 
-def test_a_policy_of_another_game_is_refused(tmp_path):
-    with pytest.raises(ace.InvalidOption, match="another game"):
-        write_report(chicken().policy, tmp_path / "r.html", game=chicken(budget=2).game)
-    with pytest.raises(ace.InvalidOption, match="give it too"):
-        write_report(chicken().policy, tmp_path / "r.html")
+def test_a_policy_of_another_game_or_without_one_is_refused(tmp_path):
+    for game, said in ((chicken(budget=2).game, "another game"), (None, "give it too")):
+        with pytest.raises(ace.InvalidOption, match=said):
+            write_report(chicken().policy, tmp_path / "r.html", game=game)
 
 
 def test_command_line(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
     monkeypatch.chdir(tmp_path)
     solution = chicken()
     solution.save("s.ace")
     solution.policy.save("p.ace")
     solution.game.save("g.yaml")
-    said = CliRunner().invoke(app, ["report", "s.ace", "-o", "s.html", "--episodes", "5"])
-    assert said.exit_code == 0 and "Written to s.html" in said.output
-    wanted = ["report", "p.ace", "--game", "g.yaml", "-o", "p.html", "--episodes", "5", "--most", "7", "--json"]
-    run = CliRunner().invoke(app, wanted)
-    answer = json.loads(run.stdout)
-    assert run.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["file"] == "p.html"
-    assert answer["size"] == (tmp_path / "p.html").stat().st_size
-    assert CliRunner().invoke(app, ["report", "p.ace", "-o", "q.html"]).exit_code == 2
+    assert "Written to s.html" in run("report", "s.ace", "-o", "s.html", "--episodes", "5").stdout
+    told = answer("report", "p.ace", "--game", "g.yaml", "-o", "p.html", "--episodes", "5", "--most", "7")
+    assert told["situations"] == 7 and told["ok"] is True and told["file"] == "p.html"
+    assert told["size"] == (tmp_path / "p.html").stat().st_size
+    refused("report", "p.ace", "-o", "q.html")
 
 
 def test_simulated_spending_as_counted():
@@ -488,22 +476,10 @@ def test_reservoirs_are_told_by_their_levels():
             assert f"falls to {entry['level']} of {entry['limit']}" in entry["words"]
 
 
-def cost_of_waste():
-    """Charges a full battery: one unit is lost in each of the first two steps."""
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
-        horizon=3,
-        initial="s",
-        budget={"battery": ace.reservoir(2)},
-        actions=lambda t, s: [("charge",) if t < 2 else ("go",)],
-        outcomes=lambda t, s, a: [(1, s, -1 if t < 2 else 1)],
-        reward=lambda t, s, a: [1],
-    )
-    return collect(ace.solve(game), episodes=5, rng=0, most=None)[0]
-
-
 def test_what_reservoirs_waste_is_told():
-    data = cost_of_waste()
+    """Charges a full battery: one unit is lost in each of the first two steps."""
+    game = alone(lambda t, s, a: [(1, s, -1 if t < 2 else 1)], horizon=3, budget={"battery": ace.reservoir(2)})
+    data, *_ = collect(ace.solve(game), episodes=5, rng=0, most=None)
     (entry,) = data["summary"]["budgets"]
     assert "2 was wasted on average because it was full, at most 2 in one episode" in entry["wasted"]
     assert data["episodes"][0]["wasted"] == [2]

@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 from chromium import MISSING, Chromium, find
-from games import one_state
+from games import alone, one_state, rover
 from shares import some
 
 pytestmark = pytest.mark.skipif(find() is None, reason=MISSING)
@@ -65,44 +65,26 @@ def hostile():
 
 
 def fine():
-    return ace.MarkovGame.from_functions(
-        name="fine",
-        players=["rover"],
+    costs = {"drive": (0.7390851332, 0.5671432904), "rest": (0, -0.1618033989)}
+    return alone(
+        lambda s, a: [(0.5, s, cost) for cost in costs[a[0]]],
+        actions=tuple(costs),
+        reward={"drive": 1},
         horizon=4,
-        initial="field",
         budget={"battery": 2},
-        actions=lambda t, s: [("drive", "rest")],
-        outcomes=lambda t, s, a: [
-            (0.5, "field", 0.7390851332 if a == ("drive",) else 0),
-            (0.5, "field", 0.5671432904 if a == ("drive",) else -0.1618033989),
-        ],
-        reward=lambda t, s, a: [a == ("drive",)],
+        name="fine",
     )
 
 
 def scheduled():
-    return ace.MarkovGame.from_functions(
-        name="scheduled",
-        players=["rover"],
+    return alone(
+        lambda t, s, a: [(1, s, {"dear": 2, "cheap": 1, "go": 2 * (t == 1)}[a[0]])],
+        actions=lambda t, s: [("dear", "cheap") if t == 0 else ("go",)],
+        reward={"dear": 1},
         horizon=3,
         initial="field",
         budget={"fuel": [100, 3, 10]},
-        actions=lambda t, s: [("dear", "cheap") if t == 0 else ("go",)],
-        outcomes=lambda t, s, a: [(1, "field", {"dear": 2, "cheap": 1, "go": 2 * (t == 1)}[a[0]])],
-        reward=lambda t, s, a: [a[0] == "dear"],
-    )
-
-
-def a_battery():
-    return ace.MarkovGame.from_functions(
-        name="a battery",
-        players=["rover"],
-        horizon=5,
-        initial="field",
-        budget={"battery": ace.reservoir(6, start=4, reserve=1)},
-        actions=lambda t, s: [("go", "charge", "wait")],
-        outcomes=lambda t, s, a: [(0.5, s, {"go": c, "charge": -2, "wait": 0}[a[0]]) for c in (1, 2)],
-        reward=lambda t, s, a: [a[0] == "go"],
+        name="scheduled",
     )
 
 
@@ -145,7 +127,7 @@ SOLUTIONS = {
     "hostile": lambda: ace.solve(hostile()),
     "scheduled": lambda: ace.solve(scheduled()),
     "reservoirs": lambda: ace.solve(ace.catalog.get("electric_fleet"), ace.CE()),
-    "a battery": lambda: ace.solve(a_battery()),
+    "a battery": lambda: ace.solve(rover(ace.reservoir(6, start=4, reserve=1), name="a battery")),
     "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
     "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),
@@ -307,24 +289,20 @@ def test_opens_from_disk_with_the_network_off(opened, name, how):
 )
 def test_the_keyboard_moves_every_control(opened, name):
     solution, page = opened(name)
-    page.focus("#time")
-    page.press("Home")
+    page.press_at("#time", "Home")
     for t in range(solution.game.horizon):
         assert situation(page, solution.game)[0] == t
         check_situation(page, solution)
         for m in range(len(solution.game.constraints)):
             if page.get(f"document.getElementById('spent-{m}').disabled"):  # there is one amount only
                 continue
-            page.focus(f"#spent-{m}")
-            page.press("End")
+            page.press_at(f"#spent-{m}", "End")
             check_situation(page, solution)
             page.press("ArrowLeft")
             check_situation(page, solution)
-        page.focus("#state")
-        page.press("ArrowDown")
+        page.press_at("#state", "ArrowDown")
         check_situation(page, solution)
-        page.focus("#time")
-        page.press("ArrowRight")
+        page.press_at("#time", "ArrowRight")
     assert page.get("document.activeElement.id") == "time", "the focus stays where the keys are pressed"
 
 
@@ -354,11 +332,9 @@ def test_losses_are_those_of_the_policys_own_values(opened):
     game, policy = solution.game, solution.policy
     certificate = ace.verify(game, policy, solution.concept)
     barred = seen = 0
-    page.focus("#time")
-    page.press("Home")
+    page.press_at("#time", "Home")
     for _ in range(game.horizon):
-        page.focus("#spent-0")
-        page.press("Home")
+        page.press_at("#spent-0", "Home")
         while True:
             t, state, spent = situation(page, game)
             plan, safe = policy.distribution(t, state, spent), feasible(game).actions(t, state, spent)
@@ -383,25 +359,20 @@ def test_losses_are_those_of_the_policys_own_values(opened):
             page.press("ArrowRight")
             if situation(page, game)[2] == spent:
                 break
-        page.focus("#time")
-        page.press("ArrowRight")
+        page.press_at("#time", "ArrowRight")
     assert barred and seen > 40
 
 
 def test_reasons_name_the_outcome_and_the_budget(opened):
     solution, page = opened("ce")
-    page.focus("#time")
-    page.press("End")
-    page.focus("#spent-0")
-    page.press("End")
+    page.press_at("#time", "End")
+    page.press_at("#spent-0", "End")
     _, _, spent = situation(page, solution.game)
     now = page.texts("#joint-actions .reason")
     assert now and all(re.search(r"infeasible now: .*it brings risk to \d+, over its budget of 6\.", x) for x in now)
     assert spent == [6] or spent == [5]
-    page.focus("#time")
-    page.press("ArrowLeft", 2)
-    page.focus("#spent-0")
-    page.press("End")
+    page.press_at("#time", "ArrowLeft", 2)
+    page.press_at("#spent-0", "End")
     later = [x for x in page.texts("#joint-actions .reason") if "infeasible later" in x]
     assert later and all(
         re.search(r"leads to state \w+ \(spent by then: risk \d+\), where risk needs \d+ more and has \d+ left\.", x)
@@ -411,8 +382,7 @@ def test_reasons_name_the_outcome_and_the_budget(opened):
 
 def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
     _, page = opened("scheduled")
-    page.focus("#time")
-    page.press("Home")
+    page.press_at("#time", "Home")
     (said,) = page.texts("#joint-actions .reason")
     assert said == (
         "infeasible later: for certain it leads to state field (spent by then: fuel 2), "
@@ -429,24 +399,20 @@ def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
 )
 def test_no_digit_that_matters_is_rounded_away(opened, name, spent, over, budget, value):
     _, page = opened(name)
-    page.focus("#time")
-    page.press("End")
-    page.focus("#spent-0")
-    page.press("End")
+    page.press_at("#time", "End")
+    page.press_at("#spent-0", "End")
     assert page.get("document.getElementById('spent-0').getAttribute('aria-valuetext')") == f"{spent} spent of {budget}"
     assert f"it brings fuel to {over}, over its budget of {budget}." in page.text("#joint-actions .reason")
     assert page.texts("#summary tbody tr td")[:2] == [value, f"{value} ± 0"]
     assert page.text("#summary .worst").startswith(f"{spent} of {budget} (")
     assert f"mean {spent}, from {spent} to {spent} (budget {budget})" in page.text("#spending-body figcaption")
-    page.focus("#spent-0")
-    page.press("Home")
+    page.press_at("#spent-0", "Home")
     assert numbers(page, "#map-body")[0][:2] == ["0", value]
 
 
 def test_the_map_follows_and_opens_situations(opened):
     solution, page = opened("two budgets")
-    page.focus("#time")
-    page.press("End")
+    page.press_at("#time", "End")
     for choice in range(4):  # red, blue, sum, joint action
         choose(page, "map-what", choice)
         wanted = ("Value of red", "Value of blue", "Sum of values", "Recommended joint action")[choice]
@@ -471,8 +437,7 @@ def test_the_map_follows_and_opens_situations(opened):
 
 def test_with_three_budgets_any_two_can_be_chosen(opened):
     solution, page = opened("three budgets")
-    page.focus("#time")
-    page.press("End")
+    page.press_at("#time", "End")
     for across, up in ((0, 2), (2, 1), (1, 0)):
         for which, value in (("x", across), ("y", up)):
             for holder in ("map", "pareto"):
@@ -533,8 +498,7 @@ def test_an_episode_is_played_back(opened):
     assert page.get(at) == game.horizon
     end = page.text("#episode-step")
     assert "The end" in end and f"north {rollouts.returns[0, 0]:g}, east {rollouts.returns[0, 1]:g}" in end
-    page.focus("#episode-back")
-    page.press("Enter")
+    page.press_at("#episode-back", "Enter")
     page.press(" ")
     assert page.get(at) == game.horizon - 2
     page.click("#episode-open")
@@ -546,8 +510,7 @@ def test_an_episode_is_played_back(opened):
     page.wait(f"{at} >= 1")
     page.click("#episode-play")
     assert page.text("#episode-play") == "Play"
-    page.focus("#episode-at")
-    page.press("End")
+    page.press_at("#episode-at", "End")
     assert page.get(at) == game.horizon
     choose(page, "episode-which", 1)
     assert page.get(at) == 0 and str(game.states[rollouts.state[1, 0]]) in page.text("#episode-step")
@@ -590,15 +553,13 @@ def drawn_level(page, holder):
 
 def test_a_reservoir_is_drawn_as_a_battery(opened):
     solution, page = opened("a battery")
-    page.focus("#time")
-    page.press("Home")
+    page.press_at("#time", "Home")
     assert "in state field (battery at 4 of 6)," in page.text("#here")
     ((said, width, line),) = drawn_level(page, "#controls")
     assert said == "battery: 4 of 6 left, reserve 1"
     assert (float(width[:-1]), float(line[:-1])) == pytest.approx((200 / 3, 50 / 3), rel=1e-4)
     page.press("ArrowRight", 2)
-    page.focus("#spent-0")
-    page.press("Home")
+    page.press_at("#spent-0", "Home")
     assert page.get("document.getElementById('spent-0').getAttribute('aria-valuetext')") == "1 of 6 left"
     assert "below its reserve of 1" in page.text("#joint-actions .reason")
     page.press("End")
@@ -637,8 +598,7 @@ def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):
     path = shown("large")[1]
     assert path.stat().st_size < 3_000_000
     assert "Thinned: " in page.text("#notes") and "most=" in page.text("#notes code")
-    page.focus("#time")
-    page.press("End")
+    page.press_at("#time", "End")
     moved = page.get(
         "(async () => { const s = document.getElementById('spent-0'), took = []; "
         "for (let k = 0; k <= +s.max; k++) { const t = performance.now(); s.value = k; s.dispatchEvent(new Event('input')); "
@@ -654,8 +614,7 @@ def test_hostile_labels_stay_text(opened):
     assert page.get("document.querySelectorAll('img:not(.picture), main b').length") == 0
     assert page.get("document.querySelectorAll('img.picture').length") == 2
     assert HOSTILE in page.text("#game") and HOSTILE in page.text("#here")
-    page.focus("#time")
-    page.press("End")
+    page.press_at("#time", "End")
     assert page.text("#state option") == HOSTILE
     assert json.loads(page.text("#data"))["players"][0] == HOSTILE
 
@@ -696,13 +655,11 @@ def test_under_cce_a_player_commits_beforehand(opened):
 def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
     solution, page = opened("ce")
     assert page.get("location.hash") == ""
-    page.focus("#time")
-    page.press("ArrowRight", 3)
+    page.press_at("#time", "ArrowRight", 3)
     page.wait("location.hash !== ''")
     first = page.get("location.hash")
     assert first == f"#t=3&s={situation(page, solution.game)[1]}&c=0"
-    page.focus("#spent-0")
-    page.press("End")
+    page.press_at("#spent-0", "End")
     page.wait(f"location.hash !== {json.dumps(first)}")
     second, there = page.get("location.hash"), situation(page, solution.game)
     page.get("history.back()")
@@ -720,8 +677,7 @@ def test_a_situation_has_a_link_and_the_back_button_goes_back(opened):
     page.get("location.hash = '#t=3&s=0&c=99'")
     page.wait("document.getElementById('not-here')?.textContent.includes('the nearest one')")
     assert situation(page, solution.game)[0] == 3
-    page.focus("#time")
-    page.press("ArrowRight")
+    page.press_at("#time", "ArrowRight")
     assert page.text("#not-here") == ""
 
 
@@ -769,14 +725,8 @@ def test_a_link_to_nowhere_says_so(browser, shown, wrong):
 
 def test_states_with_the_same_label_have_links_of_their_own(browser, tmp_path):
     """A number as a label, and the number of a state, are two things."""
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
-        horizon=2,
-        initial={1: 0.25, "1": 0.25, 0: 0.25, "": 0.25},
-        actions=lambda s: [("x", "y")],
-        outcomes=lambda s, a: [(1, s, None)],
-        reward=lambda s, a: [0],
-    )
+    start = {1: 0.25, "1": 0.25, 0: 0.25, "": 0.25}
+    game = alone(lambda s, a: [(1, s, None)], actions=("x", "y"), initial=start)
     path = tmp_path / "alike.html"
     ace.solve(game).report(path, episodes=2)
     for link, state in (("n=0", 1), ("n=1", "1"), ("s=0", 0), ("n=2", 0), ("s=", "")):
@@ -790,8 +740,7 @@ def test_states_with_the_same_label_have_links_of_their_own(browser, tmp_path):
 def test_hostile_labels_have_links_too(browser, shown):
     solution, path = shown("hostile")
     first = browser.open(path)
-    first.focus("#time")
-    first.press("End")
+    first.press_at("#time", "End")
     address, place = first.get("address()"), situation(first, solution.game)
     assert not set(address) & set("<>\"'() ")
     linked = follow(browser, path, address)
@@ -1019,12 +968,10 @@ def test_two_solutions_side_by_side(opened):
         shown_there = {a: read(b) / 100 for a, _, b in here if "value of" not in a and b != "–"}
         expected = {", ".join(a): p for a, p in second.policy.distribution(t, state, spent).items()}
         assert shown_there == pytest.approx(expected, abs=0.00051)
-        page.focus("#time")
-        page.press("ArrowRight")
+        page.press_at("#time", "ArrowRight")
     assert "it is over before this time" in page.text("#beside")
     page.press("ArrowLeft")
-    page.focus("#spent-0")
-    page.press("End")
+    page.press_at("#spent-0", "End")
     assert "not reachable under feasible play" in page.text("#beside")
 
 

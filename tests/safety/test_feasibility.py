@@ -6,7 +6,6 @@ import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
@@ -38,16 +37,8 @@ def walk(costs, budget, *, horizon=None, labels=None):
 
 def choice(options, budget, horizon, **more):
     """One player who picks one of the cost vectors `options` at each step."""
-    given = {
-        "players": ["me"],
-        "horizon": horizon,
-        "initial": "s",
-        "budget": budget,
-        "actions": lambda t, s: [range(len(options))],
-        "outcomes": lambda t, s, a: [(1.0, s, options[a[0]])],
-        "reward": lambda t, s, a: [0.0],
-    }
-    return ace.MarkovGame.from_functions(**given | more)
+    more |= {"horizon": horizon, "budget": budget}
+    return alone(lambda t, s, a: [(1.0, s, options[a[0]])], actions=range(len(options)), **more)
 
 
 def feasible(game):
@@ -235,58 +226,6 @@ def rows_of(found):
     return [tuple(exact_or_inf(x) for x in row) for row in found.minimal_budgets]
 
 
-def check_frontier(game, steps):
-    """Every listed budget is feasible; a little less of any one component is not."""
-    rows = rows_of(ace.feasibility(game))
-    assert rows
-    assert len(set(rows)) == len(rows)
-    for x, y in itertools.permutations(rows, 2):
-        assert not all(a <= b for a, b in zip(x, y, strict=True)), "a row below another is not minimal"
-    for row in rows:
-        assert feasible(with_budget(game, list(row)))
-        for m, step in enumerate(steps):
-            less = [*row[:m], row[m] - step, *row[m + 1 :]]
-            assert not feasible(with_budget(game, less)), (row, less)
-    return rows
-
-
-CONSTANT = 40
-
-
-@cache
-def constant_games():
-    """Games with a plain budget that is the same at every time."""
-    seeds = itertools.count()
-    games = (
-        oracle.random_game(np.random.default_rng(k), schedule=False, horizon=2 + k % 2, reservoirs=False) for k in seeds
-    )
-    return list(itertools.islice((game for game in games if game.constraints), CONSTANT))
-
-
-@pytest.mark.parametrize("number", range(CONSTANT))
-def test_frontier_of_random_games(number):
-    game = constant_games()[number]
-    units = [common_unit(values) for values in game.cost_values]
-    rows = check_frontier(game, units)
-    own = game.budgets[-1]
-    assert feasible(game) == any(all(a <= b for a, b in zip(row, own, strict=True)) for row in rows)
-
-
-@pytest.mark.parametrize("number", range(0, CONSTANT, 4))
-def test_verdict_on_a_whole_box_of_budgets(number):
-    """More budget never hurts, and the frontier says exactly which budgets are enough, off the lattice too."""
-    game = constant_games()[number]
-    rows = rows_of(ace.feasibility(game))
-    units = [common_unit(values) for values in game.cost_values]
-    rng = np.random.default_rng(number)
-    for _ in range(12):
-        row = rows[int(rng.integers(len(rows)))]
-        halves = rng.integers(-3, 4, size=len(row)).tolist()
-        budget = [b + u * Fraction(k, 2) for b, u, k in zip(row, units, halves, strict=True)]
-        enough = any(all(a <= b for a, b in zip(row, budget, strict=True)) for row in rows)
-        assert feasible(with_budget(game, budget)) == enough
-
-
 @pytest.mark.parametrize("weights", [(3, 1, 1), (1, 2, 4), (5,), (2, 2)])
 def test_frontier_of_partition_is_every_split(weights):
     game = ace.catalog.get("partition", weights=weights)
@@ -454,21 +393,13 @@ def test_curve_goes_down_in_steps(seed):
 def two_roads(budget):
     """From a: pay (0, 2) or (1, 0). From b: pay (2, 0) or (0, 1)."""
     pay = {"a": [(0, 2), (1, 0)], "b": [(2, 0), (0, 1)]}
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        horizon=1,
-        initial={"a": 0.5, "b": 0.5},
-        budget=budget,
-        actions=lambda t, s: [(0, 1)],
-        outcomes=lambda t, s, a: [(1.0, s, pay[s][a[0]])],
-        reward=lambda t, s, a: [float(a[0])],
-    )
+    start = {"a": 0.5, "b": 0.5}
+    return alone(lambda t, s, a: [(1.0, s, pay[s][a[0]])], actions=(0, 1), horizon=1, initial=start, budget=budget)
 
 
 def test_a_budget_must_do_for_every_initial_state():
     found = ace.feasibility(two_roads([5, 5]))
     assert sorted(rows_of(found)) == [(0, 2), (1, 1), (2, 0)]
-    check_frontier(two_roads([5, 5]), [1, 1])
     assert found.states(0) == [("a", (0, 0)), ("b", (0, 0))]
     assert not feasible(two_roads([1, 0]))
     narrow = ace.feasibility(two_roads([1, 1]))
@@ -478,15 +409,6 @@ def test_a_budget_must_do_for_every_initial_state():
 
 
 # -- asking ---------------------------------------------------------------------------------------------------------
-
-
-def test_pairs_counts_what_states_lists():
-    for game in constant_games():
-        found = ace.feasibility(game)
-        assert found.pairs == sum(len(found.states(t)) for t in range(game.horizon))
-        if not found.feasible:
-            assert found.pairs == 0
-            assert found.states(game.horizon) == []
 
 
 def test_states_and_actions_refuse_wrong_places():

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.model.numbers import common_unit
 from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes
 from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
@@ -229,50 +227,3 @@ def test_minimal_elements(width):
         rows = sorted(set(map(tuple, points.tolist())))
         least = [p for p in rows if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in rows)]
         assert list(map(tuple, minimal_elements(points).tolist())) == least
-
-
-def test_the_common_unit_is_the_coarsest():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        values = [Fraction(int(a), int(b)) for a, b in zip(rng.integers(-9, 10, 4), rng.integers(1, 9, 4), strict=True)]
-        unit = common_unit(values)
-        if any(values):
-            assert unit > 0 and math.gcd(*(int(v / unit) for v in values)) == 1
-            assert all((v / unit).denominator == 1 for v in values)
-        else:
-            assert unit == 1
-
-
-def with_traps(seed):
-    """Four states, each of which is a trap at some times: whatever is done there then breaks a budget."""
-    rng = np.random.default_rng(seed)
-    trap = rng.random((4, 4)) < 0.3
-    trap[0] = False
-    moves = {
-        (t, s): {
-            a: [
-                (p, int(rng.integers(4)), (9, 0) if trap[t, s] else tuple(rng.integers(0, 3, 2).tolist()))
-                for p in chances
-            ]
-            for a in itertools.product("xy", "zw")
-            if rng.random() < 0.7 or a == ("x", "z")
-            for chances in [[(1.0,), (0.5, 0.5)][int(rng.integers(2))]]
-        }
-        for t in range(4)
-        for s in range(4)
-    }
-    return ace.MarkovGame.from_functions(
-        players=["one", "two"],
-        horizon=4,
-        initial={1: 0.5, 3: 0.5} if seed % 2 else {0: 0.25, 2: 0.75},
-        budget=[5, 4],
-        actions=lambda t, s: [list("xy"), list("zw")],
-        legal=lambda t, s, a: a in moves[t, s],
-        outcomes=lambda t, s, a: moves[t, s][a],
-        reward=lambda t, s, a: [float((t + s) % 3), float(len(moves[t, s]))],
-    )
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_traps_are_avoided_as_brute_force_says(seed, either_way):
-    check_feasible(with_traps(seed))

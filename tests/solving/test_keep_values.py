@@ -6,10 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import InMemory
 from acegames.engines import checkpoint as checkpoints
@@ -18,6 +16,7 @@ from acegames.files import tables
 from acegames.files.solution_file import SOLUTION, as_stated, check_played
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive
+from command_line import run
 from random_games import pairs
 
 TOLD = "keep_values=False"
@@ -266,14 +265,10 @@ def test_options_are_checked():
 
 
 def test_on_the_command_line(tmp_path):
-    def run(*words):
-        return CliRunner().invoke(app, list(map(str, words)))
-
     path = tmp_path / "lean.ace"
-    done = run("solve", "intersection", "--no-values", "-o", path)
-    assert done.exit_code == 0 and not ace.Solution.load(path).policy.keeps_values
+    run("solve", "intersection", "--no-values", "-o", path)
+    assert not ace.Solution.load(path).policy.keeps_values
     for words in (["verify", path], ["simulate", path, "--seed", 0], ["export", path, "-o", tmp_path / "p.csv"]):
-        done = run(*words)
-        assert done.exit_code == 0, done.output
-    done = run("report", path, "-o", tmp_path / "page.html")
-    assert done.exit_code == 2 and "--no-values" in " ".join(done.output.split())
+        run(*words)
+    said = run("report", path, "-o", tmp_path / "page.html", code=2).output
+    assert "--no-values" in " ".join(said.split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -11,10 +10,10 @@ import pytest
 
 import acegames as ace
 from acegames import Nash
-from acegames.stage import StageBatch
 from cycles import KINDS, THREE, as_stage, three_players, two_players
-from nash_oracle import boxes, faults, mixed_of_three, pure
-from stage_solvers import ExactNashSolver, NashStageSolver
+from games import one_stage
+from nash_oracle import boxes, faults, gain, pure
+from stage_solvers import ExactNashSolver, NashStageSolver, answers
 
 OBJECTIVES = {"welfare": (1, 1), "egalitarian": "egalitarian", "fair": "fair", (2.0, -1.0): (2, -1), None: None}
 """As the solvers and as the oracle take them."""
@@ -24,29 +23,8 @@ def rational(cells):
     return {a: tuple(map(Fraction, u)) for a, u in cells.items()}
 
 
-def answers(games, solver, objective):
-    """A distribution for each game, None where the solver says that there is no equilibrium."""
-    stages = [as_stage(cells) for cells in games]
-    ptr = np.cumsum([0, *(len(X) for X, _ in stages)])
-    batch = StageBatch(ptr, np.concatenate([X for X, _ in stages]), np.concatenate([u for _, u in stages]))
-    found = solver.solve(batch, Nash(objective), tuple("pqr"[: batch.action.shape[1]]))
-    assert not found.too_large
-    return [None if g in found.without else sigma for g, sigma in enumerate(np.split(found.sigma, ptr[1:-1]))]
-
-
-def gain(cells, sigma):
-    """The most that a player gains by a feasible move from a distribution, which must be a product inside the cells."""
-    X, _ = as_stage(cells)
-    played = {tuple(a): p for a, p in zip(X.tolist(), sigma.tolist(), strict=True) if p}
-    own = [np.bincount(X[:, i], weights=sigma) for i in range(X.shape[1])]
-    for a in itertools.product(*(np.flatnonzero(p).tolist() for p in own)):
-        assert played[a] == pytest.approx(np.prod([p[x] for p, x in zip(own, a, strict=True)]), abs=1e-12)
-    most = 0.0
-    for i, b in itertools.product(range(X.shape[1]), range(X.max() + 1)):
-        to = {a: (*a[:i], b, *a[i + 1 :]) for a in played}
-        if all(x in cells for x in to.values()):
-            most = max(most, sum(p * (cells[to[a]][i] - cells[a][i]) for a, p in played.items()))
-    return most
+def solved(games, solver, objective):
+    return answers([*map(as_stage, games)], solver, Nash(objective), "pqr"[: len(next(iter(games[0])))])
 
 
 def verdicts(draw, kinds, number, judge):
@@ -66,8 +44,8 @@ def disagreements(found, solver, objective):
     wrong = []
     for verdict, judged in found.items():
         games = [cells for cells, _ in judged]
-        for cells, sigma in zip(games, answers(games, solver, objective), strict=True):
-            if (sigma is None) != (verdict == "none") or (sigma is not None and gain(cells, sigma) > 1e-8):
+        for cells, sigma in zip(games, solved(games, solver, objective), strict=True):
+            if (sigma is None) != (verdict == "none") or (sigma is not None and gain(*as_stage(cells), sigma) > 1e-8):
                 wrong.append((verdict, cells))
     return wrong
 
@@ -80,7 +58,7 @@ def test_two_players(number):
     for solver, (objective, goal) in itertools.product((NashStageSolver(), ExactNashSolver()), OBJECTIVES.items()):
         assert not disagreements(found, solver, objective)
         if goal is not None:
-            for (cells, spans), sigma in zip(found["exists"], answers(games, solver, objective), strict=True):
+            for (cells, spans), sigma in zip(found["exists"], solved(games, solver, objective), strict=True):
                 assert not faults(spans, goal, (sigma @ as_stage(cells)[1]).tolist()), cells
 
 
@@ -88,10 +66,12 @@ def test_two_players(number):
 def test_three_players(number):
     """Pure equilibria alone are searched for: an answer is one, and where there is none brute force finds none either."""
     found = verdicts(three_players, THREE, number, pure)
-    for solver, objective in itertools.product((NashStageSolver(), ExactNashSolver()), ("welfare", "fair", None)):
-        assert not disagreements(found, solver, objective)
-    mixed = sum(mixed_of_three(rational(cells)) for cells, _ in found["none"])
-    assert 0 < mixed < number  # so that "a mixed one may exist" is all that can be said
+    games = [cells for cells, _ in found["exists"]]
+    for solver in (NashStageSolver(), ExactNashSolver()):
+        for objective in ("welfare", "fair", None):
+            assert not disagreements(found, solver, objective)
+        for (cells, stable), sigma in zip(found["exists"], solved(games, solver, "welfare"), strict=True):
+            assert sigma.max() == 1 and (sigma @ as_stage(cells)[1]).sum() == max(sum(cells[a]) for a in stable)
 
 
 def test_the_kinds_are_what_they_say():
@@ -102,33 +82,12 @@ def test_the_kinds_are_what_they_say():
     assert sum(0 < number < 12 for number in counts.values()) >= 4
 
 
-def test_brute_force_for_three_agrees_with_that_for_two():
-    """A third player without a choice, in any place, changes nothing."""
-    rng, seen = np.random.default_rng(4), Counter()
-    for kind in [*KINDS] * 4:
-        cells = rational(two_players(rng, kind))
-        i = int(rng.integers(3))
-        three = {(*a[:i], 0, *a[i:]): (*u[:i], Fraction(0), *u[i:]) for a, u in cells.items()}
-        exists = bool(pure(three)) or mixed_of_three(three)
-        assert exists == bool(boxes(cells)), cells
-        seen[exists] += 1
-    assert min(seen.values()) > 10
-
-
 @pytest.mark.parametrize("number", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_games_of_one_stage(number):
     """`solve` raises NoEquilibrium exactly where there is none, and the verifier accepts the rest."""
     for verdict, judged in verdicts(two_players, KINDS, number, boxes).items():
         for cells, _ in judged:
-            game = ace.MarkovGame.from_functions(
-                players=["p", "q"],
-                horizon=1,
-                initial="s",
-                actions=lambda t, s, cells=cells: [sorted({a[i] for a in cells}) for i in (0, 1)],
-                legal=lambda t, s, a, cells=cells: a in cells,
-                outcomes=lambda t, s, a: [(1.0, s, None)],
-                reward=lambda t, s, a, cells=cells: cells[a],
-            )
+            game = one_stage(cells)
             if verdict == "none":
                 with pytest.raises(ace.NoEquilibrium, match="exact arithmetic ruled out every pair of supports"):
                     ace.solve(game, Nash())

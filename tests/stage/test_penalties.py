@@ -12,10 +12,9 @@ import pytest
 
 import acegames as ace
 from acegames.engines.reference import ReferenceEngine
-from acegames.stage import StageBatch
 from acegames.stage.highs import HighsStageSolver
 from shares import some
-from stage_solvers import BatchStageSolver, ExactNashSolver, PlainFirst, solved_exactly
+from stage_solvers import BatchStageSolver, ExactNashSolver, PlainFirst, answers, solved_exactly
 
 PLAYERS = ("p", "q")
 SIZES = [1e3, 1e6, 1e9, 1e12, 1e15]
@@ -27,18 +26,9 @@ def grid(*sizes):
     return np.array(list(itertools.product(*map(range, sizes))), dtype=np.int32)
 
 
-def batch(stages):
-    """One batch of stages [(joint actions, utilities)]."""
-    ptr = np.cumsum([0, *(len(u) for _, u in stages)])
-    return StageBatch(ptr, np.concatenate([a for a, _ in stages]), np.concatenate([u for _, u in stages]))
-
-
-def answers(stages, concept, solver="fast", players=PLAYERS):
+def solved(stages, concept, solver="fast", players=PLAYERS):
     """The distributions that a solver finds."""
-    many = batch(stages)
-    found = SOLVERS[solver]().solve(many, concept, players)
-    assert not found.without and not found.too_large
-    return np.split(found.sigma, many.ptr[1:-1])
+    return answers(stages, SOLVERS[solver](), concept, players)
 
 
 def shares(action, utility, sigma, concept):
@@ -83,8 +73,8 @@ def test_an_action_that_is_never_played_changes_nothing(kind, objective, size):
     rng = np.random.default_rng(7)
     stages = [penalised(rng, size) for _ in range(40)]
     concept = kind(objective)
-    found = answers([(a, u) for a, u, _ in stages], concept)
-    without = answers([(a[~rows], u[~rows]) for a, u, rows in stages], concept)
+    found = solved([(a, u) for a, u, _ in stages], concept)
+    without = solved([(a[~rows], u[~rows]) for a, u, rows in stages], concept)
     for (action, utility, rows), sigma, plain in zip(stages, found, without, strict=True):
         assert not sigma[rows].any()
         assert np.abs(sigma @ utility - plain @ utility[~rows]).max() <= 1e-9
@@ -99,7 +89,7 @@ def test_coarse_answers_are_the_rational_optimum(objective, size, solver):
     rng = np.random.default_rng(8)
     stages = [penalised(rng, size)[:2] for _ in range(12)]
     concept = ace.CCE(objective)
-    for (action, utility), sigma in zip(stages, answers(stages, concept, solver), strict=True):
+    for (action, utility), sigma in zip(stages, solved(stages, concept, solver), strict=True):
         assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
         if objective is None:
             continue
@@ -118,7 +108,7 @@ def test_coarse_answers_are_the_rational_optimum(objective, size, solver):
 def test_a_threat_is_kept_however_improbable(kind, size, solver):
     """Chicken: both yield nearly always, and one dares with a chance of one in the size of the crash, or daring would pay."""
     utility = np.array([[-size, -size], [7, 2], [2, 7], [6, 6]])
-    (sigma,) = answers([(grid(2, 2), utility)], kind(), solver)
+    (sigma,) = solved([(grid(2, 2), utility)], kind(), solver)
     assert max(shares(grid(2, 2), utility, sigma, kind())) <= Fraction(1, 10**9)
     assert (sigma @ utility).sum() == pytest.approx(12, abs=20 / size)
     assert 0 < sigma[1] + sigma[2] < 4 / size
@@ -137,13 +127,11 @@ def test_penalties_of_every_size_at_once(kind, players):
         utility = rng.random((len(action), players))
         utility = np.where(rng.random(utility.shape) < 0.3, -(10.0 ** rng.uniform(3, 15, utility.shape)), utility)
         stages.append((action[keep], utility[keep]))
-    many = batch(stages)
     for objective in OBJECTIVES if players == 2 else OBJECTIVES[:4]:
         concept = kind(objective)
-        found = BatchStageSolver().solve(many, concept, ("p", "q", "r")[:players])
-        for g, (action, utility) in enumerate(stages):
-            if g not in found.without:
-                sigma = found.sigma[many.ptr[g] : many.ptr[g + 1]]
+        found = solved(stages, concept, players="pqr"[:players])
+        for (action, utility), sigma in zip(stages, found, strict=True):
+            if sigma is not None:
                 assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
 
 
@@ -152,10 +140,10 @@ def test_nash_of_three_quarters_penalties(objective):
     rng = np.random.default_rng(10)
     for _ in range(10):
         utility = np.where(rng.random((9, 2)) < 0.75, -1e10, rng.random((9, 2)))
-        many = batch([(grid(3, 3), utility)])
-        fast, plain = (s().solve(many, ace.Nash(objective), PLAYERS) for s in (BatchStageSolver, ExactNashSolver))
-        assert np.abs((fast.sigma - plain.sigma) @ utility).max() <= 1e-6
-        assert max(shares(grid(3, 3), utility, fast.sigma, ace.Nash())) <= Fraction(1, 10**9)
+        stage = (grid(3, 3), utility)
+        (fast,), (plain,) = (answers([stage], s, ace.Nash(objective)) for s in (BatchStageSolver(), ExactNashSolver()))
+        assert np.abs((fast - plain) @ utility).max() <= 1e-6
+        assert max(shares(*stage, fast, ace.Nash())) <= Fraction(1, 10**9)
 
 
 HOLES = [
@@ -175,7 +163,7 @@ def test_a_tiny_violation_is_no_lever(concept, table, expected, size, solver):
     stage = table | {(2, k): (-size, u[1]) for (a, k), u in table.items() if a == 0}
     action = np.array(sorted(stage), dtype=np.int32)
     utility = np.array([stage[a] for a in sorted(stage)], dtype=float)
-    (sigma,) = answers([(action, utility)], concept, solver)
+    (sigma,) = solved([(action, utility)], concept, solver)
     assert sigma @ utility == pytest.approx(expected, abs=1e-6)
 
 
@@ -184,7 +172,7 @@ def test_small_gains_count_beside_a_penalty_that_cannot_be_avoided(concept):
     """Player p goes; then q has lost 1e12, and gains 1 by going right."""
     size = 1e12
     utility = np.array([[0, 0], [0, 0], [9, -size + 7], [8, -size + 8]])
-    (sigma,) = answers([(grid(2, 2), utility)], concept)
+    (sigma,) = solved([(grid(2, 2), utility)], concept)
     assert sigma.tolist() == [0, 0, 0, 1]
 
 
@@ -195,7 +183,7 @@ def test_nearly_everything_is_a_penalty(objective, size):
     utility = np.full((9, 2), -size)
     utility[2], utility[5] = (3, 3), (3.5, 3)
     for kind in (ace.CE, ace.CCE, ace.Nash):
-        (sigma,) = answers([(grid(3, 3), utility)], kind(objective))
+        (sigma,) = solved([(grid(3, 3), utility)], kind(objective))
         assert max(shares(grid(3, 3), utility, sigma, kind())) <= Fraction(1, 10**9)
 
 
@@ -227,9 +215,9 @@ def test_ties_do_not_give_the_objective_away():
         ]
     )
     for solver in SOLVERS:
-        (sigma,) = answers([(grid(2, 2, 2), crash)], ace.CE(), solver, ("p", "q", "r"))
+        (sigma,) = solved([(grid(2, 2, 2), crash)], ace.CE(), solver, "pqr")
         assert (sigma @ crash).sum() == pytest.approx(2.5936, abs=1e-4)
-        (sigma,) = answers([(grid(2, 2, 2), forced)], ace.CCE("q"), solver, ("p", "q", "r"))
+        (sigma,) = solved([(grid(2, 2, 2), forced)], ace.CCE("q"), solver, "pqr")
         assert sigma @ forced[:, 1] == pytest.approx(3, abs=1e-6)
 
 
@@ -242,9 +230,7 @@ def test_what_adds_up_to_a_constant_has_no_range():
         tenths = whole / 10
         tenths[:, 2] = -tenths[:, 0] - tenths[:, 1]
         for solver in SOLVERS:
-            (plain,), (rounded,) = (
-                answers([(grid(2, 2, 2), u)], ace.CE(), solver, ("p", "q", "r")) for u in (whole, tenths)
-            )
+            (plain,), (rounded,) = (solved([(grid(2, 2, 2), u)], ace.CE(), solver, "pqr") for u in (whole, tenths))
             assert rounded @ tenths == pytest.approx(plain @ whole / 10, abs=1e-6)
 
 
@@ -259,7 +245,7 @@ def test_penalties_that_the_objective_wants_are_played(kind, size, spread):
         utility[a, k] = (-size + spread * win, 5 - win)
     utility[0, 1:, 0] = -2 * size
     flat = utility.reshape(9, 2)
-    (sigma,) = answers([(grid(3, 3), flat)], kind("q"))
+    (sigma,) = solved([(grid(3, 3), flat)], kind("q"))
     right = solved_exactly(grid(3, 3), flat, kind("q"), PLAYERS)
     assert sigma @ flat[:, 1] == pytest.approx(right @ flat[:, 1], abs=1e-6)
 
@@ -311,19 +297,6 @@ def test_penalties_that_are_past_elsewhere_or_never_played(kind, penalty, concep
     assert at_home[0] == pytest.approx(at_home[1], abs=1e-6)
 
 
-def test_what_a_penalty_leaves_of_a_policy_in_a_checkpoint(tmp_path):
-    """What rounding is a share of goes with the layers, so that a solve that goes on ends with the same bytes."""
-    game, concept = stacked(-1e12, "never"), ace.CCE("egalitarian")
-    plain = ace.solve(game, concept)
-    ace.solve(game, concept, checkpoint=tmp_path / "layers")
-    (run,) = (tmp_path / "layers").glob("run-*")
-    again = ace.solve(game, concept, checkpoint=tmp_path / "layers")
-    for name, solution in (("plain", plain), ("again", again)):
-        solution.save(tmp_path / name)
-    assert (tmp_path / "plain").read_bytes() == (tmp_path / "again").read_bytes()
-    assert run.is_file()
-
-
 # -- what the objective and the ties are worth beside penalties ----------------------------------------------------------
 
 
@@ -351,7 +324,7 @@ def diagonal(k, size, cells):
 )
 def test_the_objective_counts_though_nearly_everything_is_a_penalty(concept, k, cells, expected, size, solver):
     action, utility = diagonal(k, size, cells)
-    (sigma,) = answers([(action, utility)], concept, solver)
+    (sigma,) = solved([(action, utility)], concept, solver)
     worth = sigma @ utility
     if expected is None:  # a mixture of both, and of penalties for whoever is better off
         assert abs(worth[0] - worth[1]) <= 1 + 1e-6
@@ -368,8 +341,8 @@ def test_a_small_good_block_in_a_field_of_penalties(size, solver):
         block = rng.random((4, 2))
         field = -size * (1 + rng.random((16, 2)))
         field[[0, 1, 4, 5]] = block
-        (alone,) = answers([(grid(2, 2), block)], ace.CCE())
-        (sigma,) = answers([(grid(4, 4), field)], ace.CCE(), solver)
+        (alone,) = solved([(grid(2, 2), block)], ace.CCE())
+        (sigma,) = solved([(grid(4, 4), field)], ace.CCE(), solver)
         assert (sigma @ field).sum() == pytest.approx((alone @ block).sum(), abs=1e-6)
 
 
@@ -387,7 +360,7 @@ def test_a_small_good_block_in_a_field_of_penalties(size, solver):
 )  # fmt: skip
 def test_ties_are_told_apart_beside_a_penalty_that_nobody_can_avoid(concept, shape, table, expected, size, solver):
     utility = np.array([[-size if x == "P" else x for x in row] for row in table], dtype=float)
-    (sigma,) = answers([(grid(*shape), utility)], concept, solver)
+    (sigma,) = solved([(grid(*shape), utility)], concept, solver)
     if concept.objective == "p" and size < 1e9:  # then player q would rather be safe
         assert (sigma @ utility)[0] >= 1.00002 - 1e-9
     else:
@@ -401,7 +374,7 @@ def test_no_player_of_the_tie_rule_is_given_away(solver):
     utility = np.array(
         [[-P, .9, .5], [.6, -P, -P], [-P, -P, .8], [-P, .5, .8], [.3, .6, .2], [.1, .5, -P], [-P, .8, -P], [-P, 0, -P]]
     )  # fmt: skip
-    (sigma,) = answers([(grid(2, 2, 2), utility)], ace.CCE("p"), solver, ("p", "q", "r"))
+    (sigma,) = solved([(grid(2, 2, 2), utility)], ace.CCE("p"), solver, "pqr")
     assert sigma @ utility == pytest.approx([-P, 0.8, -P])
 
 
@@ -414,7 +387,7 @@ def test_larger_stages_where_players_crash(concept, size):
     for _ in range(4):
         utility = rng.random((36, 2))
         utility[rng.random(36) < 0.2] = -size
-        (sigma,) = answers([(action, utility)], concept)
+        (sigma,) = solved([(action, utility)], concept)
         exact = solved_exactly(action, utility, concept, PLAYERS)
         assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
         assert _goal(sigma @ utility, concept) >= _goal(exact @ utility, concept) - 1e-6
@@ -438,7 +411,7 @@ CUT = [  # where a player's own scale, or a penalty, is far below all else: what
 @pytest.mark.parametrize(("action", "utility", "expected"), CUT, ids=["three players", "two"])
 def test_ties_between_egalitarian_equilibria_of_very_unequal_players(action, utility, expected, solver):
     stage = (np.array(action, dtype=np.int32), np.array(utility, dtype=float))
-    (sigma,) = answers([stage], ace.CCE("egalitarian"), solver, ("p", "q", "r")[: len(expected)])
+    (sigma,) = solved([stage], ace.CCE("egalitarian"), solver, "pqr"[: len(expected)])
     assert sigma @ stage[1] == pytest.approx(expected, abs=1e-6)
 
 
@@ -447,7 +420,7 @@ def test_ties_between_egalitarian_equilibria_of_very_unequal_players(action, uti
 def test_a_gap_that_penalties_could_close_is_closed(solver, size):
     action = np.array([(0, 1), (1, 2), (2, 1)], dtype=np.int32)
     utility = np.array([(0.375, 0.875), (-size, -size), (-size, -2 * size)])
-    (sigma,) = answers([(action, utility)], ace.CE("fair", floor=0.0), solver)
+    (sigma,) = solved([(action, utility)], ace.CE("fair", floor=0.0), solver)
     worth = sigma @ utility
     assert abs(worth[0] - worth[1]) <= 1e-6
 

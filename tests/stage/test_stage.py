@@ -14,7 +14,7 @@ from acegames import CCE, CE
 from acegames.stage import StageBatch, program
 from acegames.stage.highs import HighsStageSolver
 from shares import examples
-from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
+from stage_solvers import BatchStageSolver, PlainFirst, batch_of, solved_exactly
 
 TOLERANCE = 1e-8  # in units of the stage's utility range
 
@@ -92,29 +92,22 @@ def floats(rng):
     return X, rng.normal(size=(len(X), 2))
 
 
-def tenths(rng):
-    X, u = holes(rng)
-    return X, u * 0.1
+def moved(name, family, factor=1.0, offset=0.0):
+    """The stages of a family with other utilities."""
+
+    def stage(rng):
+        X, u = family(rng)
+        return X, u * factor + offset
+
+    stage.__name__ = name
+    return stage
 
 
-def tiny(rng):
-    X, u = holes(rng)
-    return X, u * 1e-6
-
-
-def huge(rng):
-    X, u = floats(rng)
-    return X, u * 1e6
-
-
-def far_from_zero(rng):
-    X, u = holes(rng)
-    return X, u + 1e6
-
-
-def unequal_scales(rng):
-    X, u = integers(rng)
-    return X, u * [1.0, 1000.0] + [0.0, 7.0]
+tenths = moved("tenths", holes, 0.1)
+tiny = moved("tiny", holes, 1e-6)
+huge = moved("huge", floats, 1e6)
+far_from_zero = moved("far_from_zero", holes, offset=1e6)
+unequal_scales = moved("unequal_scales", integers, [1.0, 1000.0], [0.0, 7.0])
 
 
 def alone(rng):
@@ -153,15 +146,6 @@ def stages(family):
     return [
         (np.array(X, dtype=np.int32), np.array(u, dtype=np.float64)) for X, u in (family(rng) for _ in range(count))
     ]
-
-
-def batch_of(games):
-    sizes = [len(X) for X, _ in games]
-    return StageBatch(
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([X for X, _ in games]),
-        np.concatenate([u for _, u in games]),
-    )
 
 
 def players_of(family):
@@ -266,84 +250,11 @@ def test_exact_solver_against_the_oracle(family, kind):
 
 
 @pytest.mark.parametrize("kind", [CE, CCE])
-@pytest.mark.parametrize("name", SOLVERS)
-def test_six_cycle_needs_correlation(name, kind):
-    X, u = stages(six_cycle)[0]
-    sigma = solver(name).solve(batch_of([(X, u)]), kind("egalitarian"), ("p", "q")).sigma
-    assert sigma @ u == pytest.approx([0.5, 0.5], abs=1e-9)
-    rows, columns = (np.bincount(X[:, i], weights=sigma) for i in range(2))
-    assert not np.allclose(sigma, rows[X[:, 0]] * columns[X[:, 1]], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_prisoners_defect_unless_defection_is_forbidden(name):
-    """Off X a deviation is void: the same payoffs, one with all cells and one where only equal actions are allowed."""
-    X = np.array(product(2, 2), dtype=np.int32)
-    u = np.array([[3.0, 3], [0, 4], [4, 0], [1, 1]])
-    same = [0, 3]
-    batch = batch_of([(X, u), (X[same], u[same])])
-    for kind in (CE, CCE):
-        sigma = solver(name).solve(batch, kind(), ("p", "q")).sigma
-        assert sigma == pytest.approx([0, 0, 0, 1, 1, 0], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_a_larger_floor_never_lowers_the_objective(name):
-    for family in (holes, holes_for_three, six_cycle):
-        batch, players = batch_of(stages(family)), players_of(family)
-        for kind in (CE, CCE):
-            welfare = []
-            for floor in FLOORS:
-                sigma = solver(name).solve(batch, kind(floor=floor), players).sigma
-                welfare.append(np.add.reduceat(sigma * batch.utility.sum(axis=1), batch.ptr[:-1]))
-            assert (np.diff(welfare, axis=0) >= -1e-8 * spread(batch.utility)).all()
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_coarse_is_at_least_as_good_as_correlated(name):
-    for family in (integers, holes, holes_for_three, floats):
-        batch, players = batch_of(stages(family)), players_of(family)
-        ce, cce = (
-            np.add.reduceat(
-                solver(name).solve(batch, kind(), players).sigma * batch.utility.sum(axis=1), batch.ptr[:-1]
-            )
-            for kind in (CE, CCE)
-        )
-        assert (cce >= ce - 1e-8 * spread(batch.utility)).all()
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_the_choice_follows_scale_and_offset(name):
-    """Utilities times a power of two plus a whole number give the same equilibrium utilities, transformed alike."""
-    for family in (integers, ties, holes):
-        games = stages(family)
-        for kind, objective in itertools.product((CE, CCE), ("welfare", "egalitarian", "fair")):
-            plain = solver(name).solve(batch_of(games), kind(objective), ("p", "q")).sigma
-            for factor, offset in [(2.0**-20, 0.0), (2.0**20, 0.0), (1.0, 2.0**20)]:
-                moved = batch_of([(X, u * factor + offset) for X, u in games])
-                sigma = solver(name).solve(moved, kind(objective), ("p", "q")).sigma
-                for g, (_, u) in enumerate(games):
-                    rows = slice(moved.ptr[g], moved.ptr[g + 1])
-                    assert sigma[rows] @ u == pytest.approx(plain[rows] @ u, abs=TOLERANCE * spread(u))
-
-
-@pytest.mark.parametrize("kind", [CE, CCE])
 def test_a_power_of_two_changes_no_bit_of_an_exact_answer(kind):
     for family, objective in itertools.product((floats, tenths), ("welfare", "egalitarian", "fair", None)):
         for X, u in stages(family):
             sigmas = [solved_exactly(X, u * factor, kind(objective), ("p", "q")) for factor in (1.0, 2.0**-20, 2.0**20)]
             assert len({sigma.tobytes() for sigma in sigmas}) == 1
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_a_stage_does_not_depend_on_its_neighbours(name):
-    games = stages(holes)
-    together = solver(name).solve(batch_of(games), CE(), ("p", "q"))
-    apart = [solver(name).solve(batch_of([game]), CE(), ("p", "q")) for game in reversed(games)]
-    assert together.programs == sum(x.programs for x in apart)
-    ends = np.cumsum([len(X) for X, _ in games])[:-1]
-    for (_, u), left, right in zip(games, np.split(together.sigma, ends), reversed(apart), strict=True):
-        assert left @ u == pytest.approx(right.sigma @ u, abs=TOLERANCE * spread(u))
 
 
 @pytest.mark.parametrize("name", SOLVERS)

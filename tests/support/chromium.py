@@ -139,6 +139,10 @@ class Page:
             )
             self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=KEYS[key])
 
+    def press_at(self, selector, key, times=1):
+        self.focus(selector)
+        self.press(key, times)
+
     def click(self, selector, x=0.5, y=0.5):
         """Press the mouse at a place inside an element, given as shares of its width and height."""
         box = self.get(

@@ -32,7 +32,7 @@ class Sending(SerialTasks):
     def put(self, content):
         return Held(sent(content))
 
-    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None):
         self.asked.append((function.__name__, what, sum(map(_bytes, (block.fetch() for block in blocks)))))
         found = SerialTasks.run(
             self, function, shared, sent(what), blocks, made=made, on_done=on_done and (lambda x: on_done(sent(x)))

@@ -42,9 +42,6 @@ def forget_and_solve(thread, block, threads, blocks, shared, own, given):
 
 
 PHASES = {
-    "heights": [device.find_height],
-    "reach": [device.prepare_reached_rows, device.mark_successors],
-    "pack": [device.pack_marks],
     "cells": [device.prepare_cell_rows, device.solve_pure_cell],
     "plain": [forget_and_solve],
     "left": [device.solve_fallback_games],

@@ -27,6 +27,16 @@ class Changed:
         return dict(self.answer) if changed else self.policy.distribution(t, state, spent)
 
 
+class Singly:
+    """A policy that is asked pair by pair."""
+
+    def __init__(self, policy):
+        self.policy, self.tracker = policy, policy.tracker
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+
 class Table:
     """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
 
@@ -37,6 +47,12 @@ class Table:
         key = (t, state, tuple(map(exact, spent)))
         answer = self.table[key] if key in self.table else self.table[t, state]
         return answer if isinstance(answer, dict) else {answer: 1.0}
+
+
+def anything_safe(game):
+    """A policy that plays every feasible joint action with the same probability."""
+    reached = ace.feasibility(game)
+    return ByFunction(lambda t, s, c: dict.fromkeys(safe := reached.actions(t, s, c), 1 / len(safe)))
 
 
 def pairs(game):
@@ -170,11 +186,29 @@ def spending(*choices, budget, horizon, cost=sum, players=("p",), reward=lambda 
 def alone(outcomes, *, actions=("go",), reward=None, **changed):
     """One player who chooses among `actions` in one state, for two steps; what is given replaces any of it.
 
-    `reward` is a function, {action: what it pays}, or None where there is nothing to win.
+    `actions` may be a function, too; so may `reward`, or it is {action: what it pays}, or None where there is nothing to win.
     """
+    offered = actions if callable(actions) else lambda s: [actions]
     paid = reward if callable(reward) else lambda s, a: [float((reward or {}).get(a[0], 0))]
-    rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": lambda s: [actions], "reward": paid}
+    rules = {"players": ["p"], "horizon": 2, "initial": "s", "actions": offered, "reward": paid}
     return ace.MarkovGame.from_functions(outcomes=outcomes, **rules | changed)
+
+
+def rover(battery, **more):
+    """One who drives, which drains one or two, charges two, or waits."""
+    spent = {"go": (1, 2), "charge": (-2, -2), "wait": (0, 0)}
+    rules = {"players": ["rover"], "initial": "field", "horizon": 5, "budget": {"battery": battery}, **more}
+    return alone(lambda s, a: [(0.5, s, c) for c in spent[a[0]]], actions=tuple(spent), reward={"go": 1}, **rules)
+
+
+class Frame:
+    """As little of a data frame as is asked for."""
+
+    def __init__(self, columns):
+        self.columns, self._columns = list(columns), columns
+
+    def __getitem__(self, name):
+        return self._columns[name]
 
 
 def deliveries(*, timed=False):

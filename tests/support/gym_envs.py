@@ -30,17 +30,6 @@ class Small(gymnasium.Env):
         return {}
 
 
-class Drawing(Small):
-    """Each step draws by one function of the generator; the observation is what was drawn."""
-
-    def __init__(self, draw, actions=1):
-        self.draw, self.action_space = draw, spaces.Discrete(actions)
-
-    def step(self, action):
-        number = self.draw(self.np_random)
-        return number, float(action), False, False, {}
-
-
 class Corridor(Small):
     """Cells 0 to 4; 1 goes right, which takes a unit of fuel, 0 stays. The end is cell 4."""
 
@@ -108,29 +97,6 @@ class TwoSwitches(gymnasium.Env):
         return action.astype(np.int8), float(action.all()), False, False, {}
 
 
-class Elsewhere(Drawing):
-    """Draws from Python's own generator."""
-
-    def __init__(self):
-        super().__init__(lambda rng: random.randrange(2))
-
-
-class OwnGenerator(Drawing):
-    """Draws from a generator that `reset` makes."""
-
-    def __init__(self, at_reset=False):
-        super().__init__(None)
-        self.at_reset = at_reset
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.own = np.random.default_rng(seed)
-        return int(self.own.integers(1000)) if self.at_reset else 0, {}
-
-    def step(self, action):
-        return int(self.own.integers(2)), 0.0, False, False, {}
-
-
 class Urn(Small):
     """One of two coins is put into the urn, face down; betting shows it and ends the episode.
 
@@ -169,7 +135,11 @@ class DrawsAside(Small):
         self.draw = draw
 
     def begin(self, seed):
-        self.own, self.pythons, self.bits = np.random.default_rng(seed), random.Random(seed), np.random.PCG64(1)
+        self.own, self.pythons, self.bits = (
+            np.random.Generator(np.random.PCG64(seed)),
+            random.Random(seed),
+            np.random.PCG64(1),
+        )
         self.old = np.random.RandomState(seed)
 
     def step(self, action):

@@ -1,7 +1,7 @@
 """Nash equilibria of a stage in Fractions, by brute force: products of supports, corners of small polytopes, no programs.
 
 Over the equilibria of one pair of supports each player's utility takes an interval, whose ends are attained or only approached.
-Of three players it is said whether an equilibrium exists, where at most two mix: all three at once are left undecided.
+Of three players pure equilibria are listed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
+import pytest
 
 
 @dataclass(frozen=True)
@@ -176,8 +179,22 @@ def faults(spans, objective, value, tol=1e-7):
     return []
 
 
-class Undecided(Exception):
-    """Brute force cannot say whether an equilibrium exists."""
+def gain(X, u, sigma):
+    """The most that a player gains by a feasible move from a distribution, in floats; it must be a product inside X."""
+    assert sigma.sum() == pytest.approx(1, abs=1e-12) and (sigma >= 0).all()
+    at = {tuple(a): r for r, a in enumerate(X.tolist())}
+    own = [np.bincount(x, weights=sigma) for x in X.T]
+    for a in itertools.product(*(np.flatnonzero(p).tolist() for p in own)):
+        assert a in at, "the support is no product inside X"
+        assert sigma[at[a]] == pytest.approx(np.prod([p[x] for p, x in zip(own, a, strict=True)]), abs=1e-12)
+    most = 0.0
+    for i, b in [(i, b) for i, x in enumerate(X.T) for b in np.unique(x)]:
+        target = X[sigma > 0].copy()
+        target[:, i] = b
+        to = [at.get(tuple(a)) for a in target.tolist()]
+        if None not in to:
+            most = max(most, sigma[sigma > 0] @ (u[to, i] - u[sigma > 0, i]))
+    return most
 
 
 def pure(cells):
@@ -188,65 +205,3 @@ def pure(cells):
         return ((i, (*a[:i], b, *a[i + 1 :])) for i, choices in enumerate(own) for b in choices)
 
     return [a for a, u in cells.items() if all(to not in cells or cells[to][i] <= u[i] for i, to in moves(a))]
-
-
-def mixed_of_three(cells):
-    """Whether three players have an equilibrium in which somebody mixes; Undecided where brute force cannot say."""
-    undecided = False
-    for supports in itertools.product(*(list(subsets(sorted({a[i] for a in cells}))) for i in range(3))):
-        mixing = [i for i in range(3) if len(supports[i]) > 1]
-        if mixing and all(a in cells for a in itertools.product(*supports)):
-            try:
-                if _stable(cells, supports, mixing):
-                    return True
-            except Undecided:
-                undecided = True
-    if undecided:
-        raise Undecided
-    return False
-
-
-def _stable(cells, supports, mixing):
-    """Whether mixtures over all of these supports, of one or two players, form an equilibrium."""
-    if len(mixing) == 3:
-        raise Undecided
-    one, other = mixing if len(mixing) == 2 else (mixing[0], next(i for i in range(3) if i not in mixing))
-
-    def gain(i, b, a):
-        """What i gains by b at the joint action a."""
-        return cells[(*a[:i], b, *a[i + 1 :])][i] - cells[a][i]
-
-    def at(x, y):
-        return tuple({one: x, other: y}.get(i, supports[i][0]) for i in range(3))
-
-    def moves(i):
-        """The actions that i may take instead, against all that the others do."""
-        rest = list(itertools.product(*(supports[j] if j != i else (None,) for j in range(3))))
-        own = sorted({a[i] for a in cells})
-        return [b for b in own if all((*a[:i], b, *a[i + 1 :]) in cells for a in rest)]
-
-    def side(i, against):
-        """Rows of the conditions on the mixture over `against`, so that the support of i is best: equations, inequalities."""
-        first = supports[i][0]
-        pairs = [at(*((first, k) if i == one else (k, first))) for k in against]
-        rows = {b: [gain(i, b, a) for a in pairs] for b in moves(i)}
-        return [rows[b] for b in supports[i]], [rows[b] for b in moves(i) if b not in supports[i]]
-
-    third = next(i for i in range(3) if i not in (one, other))
-    tables = [[[gain(third, b, at(x, y)) for y in supports[other]] for x in supports[one]] for b in moves(third)]
-    tables = [table for table in tables if max(map(max, table)) > 0]
-    x_rows, y_rows = side(other, supports[one]), side(one, supports[other])
-    xs, ys = mixtures(*x_rows, len(supports[one])), mixtures(*y_rows, len(supports[other]))
-    if not full(xs) or not full(ys):
-        return False
-    if not tables:
-        return True
-    if len(xs) == 1:
-        (x,) = xs
-        more = [[dot(x, column) for column in zip(*table, strict=True)] for table in tables]
-        return full(mixtures(y_rows[0], [*y_rows[1], *more], len(supports[other])))
-    if len(ys) == 1:
-        (y,) = ys
-        more = [[dot(row, y) for row in table] for table in tables]
-        return full(mixtures(x_rows[0], [*x_rows[1], *more], len(supports[one])))
-    raise Undecided  # products of two unknowns

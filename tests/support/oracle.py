@@ -7,7 +7,7 @@ a stage has can hang on one.
     feasible_sets     truth by recursion over (t, s, spent), then a forward walk through TRUE actions     (spec 2)
     check_feasible    whether the library says the same
     minimal_budgets   by testing candidate budgets, not by the antichain recursion                        (spec 2)
-    stage_value       the stage program of spec 4, lexicographically, by two unrelated methods            (spec 4)
+    stage_value       the stage program of spec 4, lexicographically                                      (spec 4)
     root_values       backward induction with it
     deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
     gains_and_stakes  the same in every situation, and what is at stake there                             (spec 7)
@@ -27,7 +27,6 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 import acegames as ace
 from acegames.model.budgets import reservoir
@@ -325,27 +324,7 @@ def lexicographic_simplex(levels, rows, size):
     return sigma[:size]
 
 
-def sequential_linprog(levels, rows, size):
-    """The same in floats: one scipy program per level, each earlier level fixed to within 1e-9."""
-    a_ub = [[float(x) for x in row] for row in rows]
-    b_ub = [0.0] * len(rows)
-    for level in levels:
-        c = -np.array([float(x) for x in level])
-        answer = linprog(
-            c,
-            A_ub=np.array(a_ub).reshape(-1, size + 1) if a_ub else None,
-            b_ub=b_ub or None,
-            A_eq=[[1.0] * size + [0.0]],
-            b_eq=[1.0],
-            method="highs-ds",
-        )
-        assert answer.status == 0, answer.message
-        a_ub.append(list(c))
-        b_ub.append(answer.fun + 1e-9)
-    return list(answer.x[:size])
-
-
-def stage_value(X, u, kind, objective, floor=1, method=lexicographic_simplex):
+def stage_value(X, u, kind, objective, floor=1):
     """Return (utilities, sigma) of the stage equilibrium that spec 4 selects.
 
     X: joint actions (tuples); u: one utility vector per joint action; kind: "CE" or "CCE"; objective: "welfare",
@@ -355,7 +334,7 @@ def stage_value(X, u, kind, objective, floor=1, method=lexicographic_simplex):
     if isinstance(objective, str) and objective == "welfare":
         objective = (1,) * n
     levels, rows = program(X, u, kind, objective, Fraction(floor))
-    sigma = method(levels, rows, len(X))
+    sigma = lexicographic_simplex(levels, rows, len(X))
     return tuple(sum(p * v[i] for p, v in zip(sigma, u, strict=True)) for i in range(n)), sigma
 
 

@@ -32,7 +32,7 @@ class SerialTasks:
 
     put = share
 
-    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None):
         *results, numbers = function(shared.content, what, *(block.fetch() for block in blocks))
         assert len(results) == made
         if on_done is not None:
@@ -43,15 +43,6 @@ class SerialTasks:
         pass
 
     finish = wait
-
-    def bring(self, blocks):
-        pass
-
-    def apart(self):
-        return None
-
-    def interrupt(self):
-        pass
 
     def account(self):
         return ""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.engines.cluster import InBlocks
+from acegames.engines.cluster import RayEngine
 from elsewhere import sent
 from serial_tasks import Held, SerialTasks
-
-LARGE_AND_SMALL = (0, 2**40)  # no game is explored by this process, or every one
 
 
 class Later(Held):
@@ -39,7 +37,7 @@ class Shuffled(SerialTasks):
 
     put = share
 
-    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None, at=None, work=1.0):
+    def run(self, function, shared, what, blocks=(), *, made=1, on_done=None):
         handles = [Later() for _ in range(made)]
 
         def make():
@@ -79,11 +77,11 @@ class Shuffled(SerialTasks):
         return self.under_way[int(self.rng.integers(len(self.under_way)))]
 
 
-class BlockEngine(InBlocks):
-    """Solves in blocks, one after the other; only games that take no more than `small` bytes are explored by this process."""
+class BlockEngine(RayEngine):
+    """Solves in blocks, one after the other, in this process."""
 
-    def __init__(self, block=None, dense=None, small=0):
-        self.block, self.dense, self.small = block, dense, small
+    def __init__(self, block=None, dense=None):
+        super().__init__(block=block, dense=dense)
 
     def tasks(self):
         return SerialTasks()
@@ -92,9 +90,9 @@ class BlockEngine(InBlocks):
 class ShuffledEngine(BlockEngine):
     """Solves in blocks in a random order."""
 
-    def __init__(self, seed=0, block=None, dense=None, small=0):
-        super().__init__(block, dense, small)
-        self.used = Shuffled(seed)
+    def __init__(self, seed=0, block=None, dense=None):
+        super().__init__(block, dense)
+        object.__setattr__(self, "used", Shuffled(seed))
 
     def tasks(self):
         return self.used

@@ -6,6 +6,7 @@ import numpy as np
 
 from acegames.concepts import Correlated
 from acegames.kernels.batches import solve_regular, solve_written
+from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.kernels.stage import pure_workspace
@@ -16,6 +17,20 @@ from acegames.stage.nash import solve_stages
 from acegames.stage.nash_exact import solve_nash
 from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiled import kernel
+
+
+def batch_of(games):
+    """One batch of stages [(joint actions, utilities)]."""
+    ptr = pointers([len(X) for X, _ in games])
+    return StageBatch(ptr, np.concatenate([X for X, _ in games]), np.concatenate([u for _, u in games]))
+
+
+def answers(games, solver, concept, players="pq"):
+    """A solver's distribution of each stage, None where it says that there is no equilibrium."""
+    batch = batch_of(games)
+    found = solver.solve(batch, concept, tuple(players))
+    assert not found.too_large
+    return [None if g in found.without else x for g, x in enumerate(np.split(found.sigma, batch.ptr[1:-1]))]
 
 
 def solved_exactly(action, utility, concept, players):
@@ -57,14 +72,21 @@ def kernel_arguments(batch, concept, players):
 
 
 @kernel
-def solve_plain_games(games, count, choices, goal, widest, answers):
-    """As `solve_written`, of what is plain: how many are mixed, left, and took a program."""
+def solve_by_warp(games, count, choices, goal, widest, answers, warp, kept):
+    """As `solve_written`, of what is plain: how many are mixed, left, and took a program.
+
+    A warp may work on each group; what deviations gain is kept, or found again each time.
+    """
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    group = allocate_group(widest, len(actions), actions, goal.correlated)
+    group = allocate_group(widest, len(actions), actions, goal.correlated, LANES, warp, kept)
     answers.mixed_ptr[0] = 0
-    return solve_regular(
-        games, count, choices, goal, pure_workspace(widest, len(actions)), group, np.int64(0), np.int64(0), answers
-    )
+    pure, nothing = pure_workspace(widest, len(actions)), np.int64(0)
+    return solve_regular(games, count, choices, goal, pure, group, nothing, nothing, answers)
+
+
+def solve_plain_games(*games):
+    """As an engine does."""
+    return solve_by_warp(*games, None, True)
 
 
 class PlainFirst:

@@ -99,13 +99,12 @@ def split(shared, what, block):
 
 def look(shared, what, *blocks):
     """Nothing but numbers."""
-    return ({"pid": os.getpid(), "writeable": [x.flags.writeable for x in blocks], "shared": id(shared)},)
+    return ({"pid": os.getpid(), "what": what, "writeable": [x.flags.writeable for x in blocks], "shared": id(shared)},)
 
 
 def fetching(shared, what):
     """The sum of blocks that travel inside `what`."""
-    total = sum(block.fetch() for block in what["blocks"])
-    return total, float(total.sum())
+    return (float(sum(block.fetch() for block in what["blocks"]).sum()),)
 
 
 def fail(shared, what, *blocks):

@@ -19,7 +19,7 @@ LIMITS = "acegames.verifier.basics.LIMITS"
 WINDOWS = {"long_line": 0, "keys_per_pair": 10**9}
 INDEX = {"keys_per_pair": 0, "few_keys": -1}
 SINGLY, ALIKE = {"merged": 10**9}, {"merged": 0}
-SMALL = {"block": 7, "least_block": 1}
+SMALL = {"block": 3, "least_block": 1}
 
 
 class Way(NamedTuple):

@@ -378,33 +378,32 @@ def policy_bytes(path):
     return path.with_suffix(".policy").read_bytes()
 
 
+def printed(*lines):
+    """What a process prints, and what it says on standard error."""
+    words = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
 def test_a_process_that_goes_on_is_no_warning():
     """It compiles for later, and the command that began it may end before."""
-    code = "import sys; from acegames.system.compiled import _GoesOn; _GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stderr == ""
+    begin = "_GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
+    assert printed("import sys", "from acegames.system.compiled import _GoesOn", begin) == ("", "")
+
+
+SOLVE = "import sys, types, numba, numpy as np", "import acegames as ace; ace.solve(ace.catalog.get('intersection'))"
 
 
 def test_scipy_is_loaded_for_who_needs_it_only():
     """It takes long to load. Functions of others that call it are compiled as ever."""
-    code = (
-        "import sys, numba, numpy as np, acegames as ace\n"
-        "ace.solve(ace.catalog.get('intersection'))\n"
-        "assert 'scipy.linalg' not in sys.modules\n"
-        "print(numba.njit(lambda a: a @ a)(np.full((2, 2), 3.0)).tolist())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[[18.0, 18.0], [18.0, 18.0]]", done.stderr
+    product = "print(numba.njit(lambda a: a @ a)(np.full((2, 2), 3.0)).tolist())"
+    assert printed(*SOLVE, "assert 'scipy.linalg' not in sys.modules", product)[0] == "[[18.0, 18.0], [18.0, 18.0]]"
 
 
 @pytest.mark.parametrize("stand_in", ["types.ModuleType('scipy')", "None"])
 def test_something_that_stands_in_for_scipy(stand_in):
     """Numba does without it, as ever."""
-    code = (
-        f"import sys, types, numba; sys.modules['scipy'] = {stand_in}\n"
-        "import numpy as np, acegames as ace\n"
-        "ace.solve(ace.catalog.get('intersection'))\n"
-        "print(numba.njit(lambda a: np.convolve(a, a))(np.ones(2)).tolist())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[1.0, 2.0, 1.0]", done.stderr
+    before = f"import sys, types, numba; sys.modules['scipy'] = {stand_in}"
+    folded = "print(numba.njit(lambda a: np.convolve(a, a))(np.ones(2)).tolist())"
+    assert printed(before, *SOLVE, folded)[0] == "[1.0, 2.0, 1.0]"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.cli import app
 from acegames.files import tables
 from acegames.files.formats import exporting
 from acegames.system.machine import memory_guard
+from command_line import answer
 
 FAILS = "Unable to allocate 35.5 GiB for an array"
 MAKERS = ("zeros", "empty", "full", "array", "asarray", "arange", "concatenate", "column_stack", "tile")
@@ -75,8 +73,8 @@ CALLS = {
     "Solution.load": lambda g, s, f: ace.Solution.load(f / "solution.ace"),
     "Policy.load": lambda g, s, f: ace.Policy.load(f / "solution.ace"),
     "save": lambda g, s, f: g.save(f / "b.csv"),
-    "export a game": lambda g, s, f: exporting(str(f / "game.npz"), f / "g.csv").write(g, None),
-    "export a policy": lambda g, s, f: exporting(str(f / "solution.ace"), f / "p.csv").write(s.policy, None),
+    "export a game": lambda g, s, f: exporting(str(f / "game.npz"), f / "g.csv")[1](g, None),
+    "export a policy": lambda g, s, f: exporting(str(f / "solution.ace"), f / "p.csv")[1](s.policy, None),
     "write_policy": lambda g, s, f: tables.write_policy(s, f / "p.csv"),
     "write_game": lambda g, s, f: tables.write_game(g, f / "g.csv"),
 }
@@ -127,9 +125,8 @@ def test_the_program_says_it_in_json_too(said, monkeypatch):
         raise said
 
     monkeypatch.setattr(ace, "estimate", fail)
-    result = CliRunner().invoke(app, ["check", "intersection", "--json"])
-    caught = json.loads(result.stdout)
-    assert result.exit_code == caught["exit_code"] == 5 and caught["error"] == "TooLarge"
+    caught = answer("check", "intersection", code=5)
+    assert caught["exit_code"] == 5 and caught["error"] == "TooLarge"
 
 
 LIMITED = """

@@ -56,6 +56,19 @@ def test_a_node_goes_and_another_comes(start_cluster):
     assert max(seen) == 4  # 1 + 1 + 2 CPUs after 1 + 1 + 1
 
 
+def test_a_cluster_without_processors_is_waited_for(start_cluster, caplog):
+    one, numbers, end = start_cluster(1, cpus=0), [], time.monotonic() + 60
+    with on_ray(one) as tasks:
+        tasks.run(jobs.wait, tasks.share(0), 2.0, on_done=numbers.append)
+        while "no processors yet" not in caplog.text:
+            assert time.monotonic() < end
+            tasks.wait()
+        tasks.wait()
+        one.add_node(num_cpus=1, wait=False)
+        tasks.finish()
+    assert len(numbers) == 1 and caplog.text.count("no processors yet") == 1
+
+
 @pytest.mark.parametrize("seconds", [0, 12], ids=["not yet known to Ray", "known"])
 def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that_make_them_again(
     start_cluster, seconds
@@ -63,19 +76,15 @@ def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that
     one, numbers = start_cluster(2), []
     with on_ray(one) as tasks:
         shared = tasks.share(np.zeros(1))
-        blocks = []
-        for k in range(8):  # one after the other, so that each runs at the node of its place
-            first = tasks.run(jobs.large, shared, (40_000, 0.0), at=k / 8)
-            tasks.finish()
-            blocks += tasks.run(jobs.large, shared, (40_000, 0.0), first, at=k / 8)
-            tasks.finish()
+        first = [tasks.run(jobs.large, shared, (40_000, 0.5))[0] for _ in range(8)]
+        blocks = [tasks.run(jobs.large, shared, (40_000, 0.5), [block])[0] for block in first]
+        tasks.finish()
         lost = next(iter(one.worker_nodes))
-        assert {block.place.node for block in blocks} == {lost.node_id, one.head_node.node_id}
-        left = next(k for k, block in enumerate(blocks) if block.place.node != lost.node_id)
+        assert nodes_of(blocks) == {lost.node_id, one.head_node.node_id}
         one.remove_node(lost, allow_graceful=False)
         time.sleep(seconds)
         for _ in range(2):
-            tasks.run(jobs.fetching, shared, {"blocks": blocks}, on_done=numbers.append, at=left / 8)
+            tasks.run(jobs.fetching, shared, {"blocks": blocks}, made=0, on_done=numbers.append)
         end = time.monotonic() + 90
         while len(numbers) < 2:
             assert time.monotonic() < end, "it stands still"
@@ -83,14 +92,29 @@ def test_a_task_that_fetches_lost_blocks_leaves_the_last_processor_to_those_that
     assert numbers == [8 * 2.0 * 40_000] * 2
 
 
+def nodes_of(blocks):
+    """The nodes that hold some of these."""
+    import ray
+
+    places = ray.experimental.get_object_locations([block.ref for block in blocks]).values()
+    return {node for place in places for node in place["node_ids"]}
+
+
+def spilled(one):
+    """Bytes that the object stores of a cluster have on disk."""
+    folder = Path(one.head_node.get_session_dir_path())
+    return sum(file.stat().st_size for file in folder.glob("ray_spilled_objects_*/*"))
+
+
 def test_blocks_that_do_not_fit_into_memory_are_spilled(start_cluster):
-    with on_ray(start_cluster(2, store=80 * 2**20)) as tasks:
+    one = start_cluster(2, store=80 * 2**20)
+    with on_ray(one) as tasks:
         shared = tasks.share(np.zeros(1))
         blocks = [tasks.run(jobs.large, shared, (2**20, 0.0))[0] for _ in range(40)]  # 320 MiB, all of them kept
         sums = [tasks.run(jobs.large, shared, (1, 0.0), blocks[k : k + 4])[0] for k in range(0, 40, 4)]
         tasks.finish()
         assert [float(block.fetch()[0]) for block in sums] == [5.0] * 10
-        assert tasks.stats.bytes_spilled > 100 * 2**20
+        assert spilled(one) > 100 * 2**20
 
 
 OTHER = r"^node .* has sources of acegames with the digest \w+ instead of \w+: install the same versions on all nodes"
@@ -111,8 +135,8 @@ def test_nodes_with_other_sources_are_refused(start_cluster, tmp_path):
 
 INTERRUPTED = """
 import sys, time, two_nodes as jobs
-from acegames.system.ray_tasks import OnRay
-with OnRay(sys.argv[1]) as tasks:
+from acegames.system.ray_tasks import RayTasks
+with RayTasks(sys.argv[1]) as tasks:
     shared = tasks.share(0)
     first = [tasks.run(jobs.wait, shared, 60.0)[0] for _ in range(4)]
     for _ in range(4):

@@ -34,6 +34,7 @@ def test_a_seed_is_given_as_rng(solution):
     calls = {
         "simulate": lambda: ace.simulate(game, solution.policy, episodes=1, seed=1),
         "Solution.simulate": lambda: solution.simulate(episodes=1, seed=1),
+        "Solution.report": lambda: solution.report(seed=1),
         "Policy.start": lambda: solution.policy.start(seed=1),
         "estimate": lambda: ace.learn.estimate(game, samples_per_pair=1, seed=1),
         "explore": lambda: ace.learn.explore(game, seed=1),

@@ -306,15 +306,6 @@ def test_what_no_safe_play_can_take_has_no_say(concept, dense):
         assert certificate.tol == pytest.approx([0, 3e-6], rel=1e-5, abs=1e-13)  # all that p can get it gets
 
 
-def test_a_checkpoint_of_a_game_with_a_level(tmp_path):
-    game = near(1.0, 2.0**-40)
-    plain, stored = ace.solve(game, ace.CE()), ace.solve(game, ace.CE(), checkpoint=tmp_path / "layers")
-    again = ace.solve(game, ace.CE(), checkpoint=tmp_path / "layers")
-    for number, solution in enumerate((plain, stored, again)):
-        solution.save(tmp_path / f"{number}.ace")
-    assert len({(tmp_path / f"{number}.ace").read_bytes() for number in range(3)}) == 1
-
-
 def test_a_curve_of_a_game_with_a_level():
     plain, high = (ace.budget_curve(near(base, 2.0**-40), ace.CE()) for base in (0.0, 1.0))
     assert np.nanmax(np.abs(high.values - 4 - plain.values)) <= 1e-14

@@ -16,13 +16,16 @@ import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact_or_inf
 from games import one_state, with_budget
+from random_games import changing_game
 from shares import examples, some
 
 GAMES = 300
 
 
 def make(seed, **fixed):
-    return oracle.random_game(np.random.default_rng(seed), **fixed)
+    """A game of the oracle's; one in three is a game in which everything changes with time."""
+    rng = np.random.default_rng(seed)
+    return oracle.random_game(rng, **fixed) if fixed or seed % 3 else changing_game(rng)
 
 
 def is_feasible(game):
@@ -132,20 +135,6 @@ def test_the_generator_covers_the_model():
 
 
 # -- the oracle itself ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["CE", "CCE"])
-def test_float_and_exact_stages_agree(kind):
-    rng = np.random.default_rng(8)
-    for k in range(20):
-        shape = [(3, 3), (2, 2, 2), (2, 4), (2, 2)][k % 4]
-        X = [a for a in itertools.product(*(range(n) for n in shape)) if rng.random() < 0.8]
-        u = [tuple(Fraction(int(x), 4) for x in rng.integers(-9, 10, size=len(shape))) for _ in X]
-        objective = ["welfare", "egalitarian", "fair", [2, -3, 1][: len(shape)], [1, 0, 0][: len(shape)]][k % 5]
-        simplex, sigma = oracle.stage_value(X, u, kind, objective)
-        floats, _ = oracle.stage_value(X, u, kind, objective, method=oracle.sequential_linprog)
-        assert sum(sigma) == 1
-        assert [float(x) for x in floats] == pytest.approx([float(x) for x in simplex], abs=1e-5)
 
 
 def test_a_stage_known_by_hand():

@@ -7,27 +7,25 @@ full or not at the beginning, with a reserve or without, and costs of both signs
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
 from acegames import learn
 from acegames.adapters.environments.episodes import Episode
 from acegames.baselines import compare, expected_budgets, team_optimum, without_budgets
-from acegames.cli import app
 from acegames.files.solution_file import check_played
 from acegames.files.tables import read_policy, write_policy
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
 from acegames.policy.simulation import simulate
 from acegames.system.container import read_archive, write_archive
+from command_line import answer, run
 from games import ByFunction, one_state, solo
 from random_games import changing_game
 
@@ -398,9 +396,8 @@ def test_the_program_says_what_was_wasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ace.solve(battery(start=4)).save("s.ace")
     rollouts = simulate(battery(start=4), ace.Policy.load("s.ace"), episodes=20, rng=0)
-    shown = CliRunner().invoke(app, ["simulate", "s.ace", "--episodes", "20", "--seed", "0", "--json"])
-    assert shown.exit_code == 0
-    assert json.loads(shown.stdout)["mean_wasted"] == {"battery": rollouts.wasted.mean()}
-    words = CliRunner().invoke(app, ["simulate", "s.ace", "--episodes", "20", "--seed", "0"]).output
+    asked = "simulate", "s.ace", "--episodes", 20, "--seed", 0
+    assert answer(*asked)["mean_wasted"] == {"battery": rollouts.wasted.mean()}
+    words = run(*asked).output
     assert f"Lowest level of battery: {6 - rollouts.spent.max():g} left of 6\n" in words
     assert f"Wasted of battery, because it was full: {rollouts.wasted.mean():g} in an episode on average" in words

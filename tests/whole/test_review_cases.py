@@ -28,13 +28,6 @@ def test_wide_costs_at_the_last_step(costs, budget):
         assert ace.solve(reached.game).values[0] == plain.values[0]
 
 
-def test_fine_costs_with_few_pairs_are_solved_exactly():
-    game = alone([0.6369616873214543, 0.2697867137638703, 0.04097352393619469], [1.5], 3)
-    fast, plain = ace.solve(game), ace.solve(game, engine=ace.ReferenceEngine())
-    assert fast.values == pytest.approx(plain.values)
-    assert ace.verify(game, fast.policy, ace.CCE()).ok
-
-
 def test_possible_stays_possible_however_unlikely(tmp_path):
     """Also where a file says so."""
     rare, safe = [(1.0, "s", 0), (Fraction(1, 10**400), "s", 9)], [(1.0, "s", 0)]

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import acegames as ace
 from acegames.concepts import CONCEPTS, Concept
 from acegames.model.budgets import Holds, has_schedule, own_budget
-
-if TYPE_CHECKING:
-    from acegames.engines.forecast import ClusterNeeds
-
 
 FORMAT, VERSION = "acegames-answer", 1
 
@@ -90,13 +86,6 @@ def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
     return {"stage_games": needs.pairs, **sizes}
 
 
-def cluster_data(needs: ClusterNeeds) -> dict[str, Any]:
-    """Return what a solve would take on a cluster; memory in bytes."""
-    memory = ("memory", "store", "working", "running", "tables", "program", "driver", "node_memory")
-    names = ("nodes", "cores", "seconds", "limit", *memory, "fits", "least_nodes", "disk", "tasks", "block_seconds")
-    return {name: getattr(needs, name) for name in (*names, "counted", "measured")}
-
-
 def solution_data(solution: ace.Solution) -> dict[str, Any]:
     """Return a solution, without its game."""
     stats = solution.stats
@@ -135,6 +124,7 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
         "accepted_share": certificate.accepted_share,
         "tolerance": by_label(players, certificate.tol),
         "rounding": by_label(players, certificate.rounding),
+        "exact": certificate.exact,
         "max_spent": by_label(constraints, certificate.max_spent),
         "counting": by_label(constraints, certificate.counting),
         "allowance": by_label(constraints, certificate.allowance),

@@ -387,10 +387,7 @@ def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False)
     if needed / (1 if needs.counted else SAMPLED) <= allowed:
         return None
     limit = f"{memory_text(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
-    least = None if memory is not None else needs.on_cluster(1).least_nodes
-    on_cluster = (
-        "" if least is None else f", and about {counted(least, 'machine')} like this one would do (--engine ray)"
-    )
+    on_cluster = "" if memory is not None else ", and several machines can share it (--engine ray)"
     return (
         f"solving {size_words(needs)} needs about {memory_text(needed)} of memory, but only {limit}; "
         "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "

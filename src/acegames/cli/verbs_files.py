@@ -72,11 +72,10 @@ def export(
     from acegames.files.c_header import data_path
 
     opt.check_place(output)
-    target = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
-    is_game = target.what == formats.GAME or typed.param
+    what, write = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
+    is_game = what == formats.GAME or typed.param
     written = opt.read_game(source, typed) if is_game else ace.Policy.load(source)
-    lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
-    what = target.what
+    lines = with_bar(lambda bar: write(written, bar), "writing", f"the {what}")
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -15,13 +15,10 @@ from acegames.cli.screen import Answer, counted, duration, escape, memory_text, 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 
-if TYPE_CHECKING:
-    from acegames.engines.forecast import ClusterNeeds
-
-
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 MANY_SITUATIONS = 2**31  # from which on they are not counted, where the verdict is known without
 SOON = 60.0  # seconds of a solve below which the time to compile is worth a word
+LONG = 86_400.0  # seconds of a solve above which clusters are
 
 
 def check(
@@ -32,37 +29,29 @@ def check(
     rounding: opt.Rounding = "down",
     memory: opt.Memory = None,
     values: opt.Values = True,
-    nodes: Nodes = None,
-    node_cores: NodeCores = None,
-    node_memory: NodeMemory = None,
 ) -> Answer:
-    """Check a game for errors, and say whether it can be played safely and what a solve would take,
-    on this machine or on a cluster.
+    """Check a game for errors, and say whether it can be played safely and what a solve would take.
 
-    Exit code 3 if no policy keeps every budget, 5 if the game is too large (with --nodes: both for
-    the nodes and for this machine).
+    Exit code 3 if no policy keeps every budget, 5 if the game is too large.
     """
     from acegames.cli.game_tables import show_game
-    from acegames.cli.json_answers import cluster_data, estimate_data, game_data
+    from acegames.cli.json_answers import estimate_data, game_data
     from acegames.model.budgets import costless, costless_sentence
 
-    check_asked(nodes, node_cores, node_memory, memory)
     model = opt.read_game(game, typed)
     rounded, how = _rounded(model, epsilon, relative, rounding)
     facts: dict[str, Any] = {"game": game_data(model), "costs": COSTS[how]}
-    facts |= {"feasible": None, "sure": False, "why": None, "situations": None, "estimate": None, "cluster": None}
+    facts |= {"feasible": None, "sure": False, "why": None, "situations": None, "estimate": None}
     facts |= {"free": list(map(str, costless(model)))}
     try:
         with working("estimating the size"):
             needs = ace.estimate(rounded, keep_values=values)
-        there = on_cluster(needs, nodes, node_cores, node_memory)
-        if nodes is None:
-            opt.refuse_too_large(needs, memory)
+        opt.refuse_too_large(needs, memory)
         feasible, situations = _count_situations(rounded, needs)
     except TooLarge as error:
         raise TooLarge(f"the game has no errors, but it is too large: {error}") from None
     except InvalidOption as error:  # costs given by distributions
-        if how is not None or memory is not None or nodes is not None:
+        if how is not None or memory is not None:
             raise
         why = f"The game has no errors, but it cannot be checked exactly. {error}"
         show_game(model)
@@ -73,12 +62,9 @@ def check(
     if feasible is not False:
         out.print(_size_words(needs, situations))
         out.print(_effort_words(needs))
-        if there is not None:
-            out.print(cluster_words(there, needs, asked=nodes is not None))
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
     facts |= {"situations": situations, "estimate": estimate_data(needs)}
-    facts |= {"cluster": None if there is None else cluster_data(there)}
     return Answer(facts, code=3 if feasible is False else 0)
 
 
@@ -141,7 +127,8 @@ def _effort_words(needs: ace.Estimate) -> str:
         if needs.memory > free
         else ""
     )
-    return f"{said}{short}."
+    several = " Several machines can share it (--engine ray)." if short or needs.seconds > LONG else ""
+    return f"{said}{short}.{several}"
 
 
 def _rounded(
@@ -294,109 +281,3 @@ def reduce(
     return Answer(
         {"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output, replaced=replaced)}
     )
-
-
-# -- what a solve would take on a cluster
-
-
-LONG = 86_400.0  # seconds of a solve from which on a cluster is mentioned without being asked for
-
-Nodes = Annotated[
-    int | None,
-    Option(
-        "--nodes", parser=opt.whole(1), metavar="N", help="Say what a solve would take on a cluster of so many nodes."
-    ),
-]
-_CORES = "With --nodes: number of processors of each; by default as many as this machine has."
-NodeCores = Annotated[int | None, Option("--node-cores", parser=opt.whole(1), metavar="N", help=_CORES)]
-_MEMORY = "With --nodes: memory of each, such as 64GB; by default what is free on this machine."
-NodeMemory = Annotated[str | None, Option("--node-memory", metavar="SIZE", help=_MEMORY)]
-
-
-def check_asked(nodes: int | None, cores: int | None, node_memory: str | None, memory: str | None) -> None:
-    """Raise InvalidOption for options that do not go together, before the work."""
-    if nodes is None:
-        unfit = {"--node-cores": cores, "--node-memory": node_memory}
-        for option in (option for option, value in unfit.items() if value is not None):
-            raise InvalidOption(f"{option}: goes with --nodes, the number of nodes")
-    elif memory is not None:
-        raise InvalidOption("--memory: is a limit of this machine; with --nodes, --node-memory says what a node has")
-    if node_memory is not None and not opt.read_bytes("--node-memory", node_memory):
-        raise InvalidOption(f"--node-memory {node_memory}: must be more than 0")
-
-
-def on_cluster(needs: ace.Estimate, nodes: int | None, cores: int | None, memory: str | None) -> ClusterNeeds | None:
-    """Return what a solve would take on the nodes that are asked for; else, where it is too large
-    for this machine, on as many machines like this one as it takes; else None.
-
-    Raises:
-        TooLarge: the nodes that are asked for have too little memory, and so has this machine.
-    """
-    if nodes is None:
-        return _like_this_machine(needs)
-    bytes_each = None if memory is None else opt.read_bytes("--node-memory", memory)
-    there = needs.on_cluster(nodes, cores=cores, memory=bytes_each)
-    here = opt.free_memory()
-    if _too_small(there) and needs.memory > here * (1 if needs.counted else opt.SAMPLED):
-        needed = f"solving {opt.size_words(needs)} needs about {memory_text(there.memory)} of memory on each of {counted(nodes, 'node')}"
-        alone = f"this machine alone needs about {memory_text(needs.memory)} and has {memory_text(here)}"
-        raise TooLarge(f"{needed}, but {short_words(there)}; {alone}")
-    return there
-
-
-def _too_small(there: ClusterNeeds) -> bool:
-    """Return whether nodes have too little memory, even if an estimate by sampling is too large."""
-    return max(there.memory, there.driver) > there.node_memory * (1 if there.counted else opt.SAMPLED)
-
-
-def _like_this_machine(needs: ace.Estimate) -> ClusterNeeds | None:
-    """Return a cluster that would do where this machine would not, or would take very long."""
-    if not needs.pairs or (needs.memory <= opt.free_memory() and needs.seconds <= LONG):
-        return None
-    least = needs.on_cluster(1).least_nodes
-    return None if least is None else needs.on_cluster(max(least, math.ceil(needs.seconds / LONG), 2))
-
-
-def cluster_words(there: ClusterNeeds, needs: ace.Estimate, *, asked: bool) -> str:
-    """Return what a solve would take there, in a sentence or two."""
-    kind = (
-        f"{counted(there.nodes, 'node')} with {counted(there.cores, 'processor')} and {memory_text(there.node_memory)}"
-    )
-    if _too_small(there):
-        enough = " This machine alone has enough." if needs.memory <= opt.free_memory() else ""
-        return f"It does not fit on a cluster of {kind} of memory each: {short_words(there)}.{enough}"
-    said = (
-        f"On a cluster of {kind} of memory each it takes {duration(there.seconds)}, {_about(there.memory)} of memory on "
-        f"each node ({_about(there.store)} of it in Ray's object store) and {_about(there.disk)} of disk that all share."
-    )
-    if there.driver >= 1e9:
-        said += f" The process that asks for the tasks takes {_about(there.driver)} of memory."
-    if not there.fits:
-        said += f" By this estimate, {short_words(there)}."
-    if there.seconds >= needs.seconds and needs.memory <= opt.free_memory():
-        said += f" This machine alone is {'faster' if needs.seconds < 0.9 * there.seconds else 'as fast'}."
-    elif there.limit != "work":
-        said += f" More nodes would hardly be faster: {LIMITS[there.limit]}."
-    return said if asked else f"{said} Solve there with --engine ray."
-
-
-def _about(number: int) -> str:
-    return f"about {memory_text(number)}" if number >= 1e9 else "under 1 GB"
-
-
-LIMITS = {
-    "layers": "the layers are solved one after the other",
-    "driver": "one program hands out all tasks",
-}
-"""Why more nodes do not help, by `ClusterNeeds.limit`."""
-
-
-def short_words(there: ClusterNeeds) -> str:
-    """Return what nodes lack."""
-    each = f"a node has {memory_text(there.node_memory)}"
-    if there.driver > there.node_memory:
-        return f"{each}, and {memory_text(there.driver)} are needed where the solve is started"
-    if there.least_nodes is None:
-        own = memory_text(there.running + there.tables + there.program)
-        return f"{each}, and {own} are needed on each however many there are (less with fewer processors)"
-    return f"{each}, so at least {counted(there.least_nodes, 'node')} of this kind are needed"

@@ -169,6 +169,7 @@ VerifiedKind = Annotated[
     str | None, opt.concept_option("Which deviations are checked, by default those of the policy's own concept")
 ]
 
+EXACTLY = "Find values and gains in rational numbers, with no tolerance for rounding (up to 250,000 situations)."
 VERIFY_ENGINE = "Where it is checked: local (on this machine), gpu (an NVIDIA GPU) or ray (on a cluster)."
 
 
@@ -178,6 +179,7 @@ def verify(
     typed: opt.GameOptions = opt.NOTHING,
     concept: VerifiedKind = None,
     tol: opt.Tol = None,
+    exact: Annotated[bool, Option("--exact", help=EXACTLY)] = False,
     engine: Annotated[
         str, Option(metavar="NAME", help=VERIFY_ENGINE, autocompletion=offered(lambda: opt.JUDGES))
     ] = "local",
@@ -197,7 +199,7 @@ def verify(
     judge = opt.read_engine(engine, threads, None, address, opt.JUDGES)
     model, policy, stated = opt.read_policy(file, against, typed)
     wanted = policy.concept if concept is None else opt.read_concept(concept, "welfare", model)
-    options: dict[str, Any] = {"tol": tol, "engine": judge}
+    options: dict[str, Any] = {"tol": tol, "exact": exact, "engine": judge}
     certificate = with_bar(lambda bar: ace.verify(model, policy, wanted, progress=bar, **options), "checking")
     if stated is not None:
         certificate = as_stated(certificate, stated.values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -25,6 +26,8 @@ LARGE = 4096  # cells of layers that are encoded on another thread
 class LayerSolver(Protocol[V]):
     """The only thing that engines differ in. V is a handle on the values of one layer."""
 
+    ahead: int  # layers that may wait to be stored before the next one is asked for
+
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
         """Cut the times first .. end-1 into runs t0 .. t1-1 that `solve` takes in one step."""
 
@@ -43,9 +46,15 @@ class LayerSolver(Protocol[V]):
     def apply_repairs(self, values: V, cells: Ints, repaired: Floats) -> V:
         """Return the values that `solve` returned, with those of cells that were open replaced."""
 
+    def encoded(self, t: int, answers: Answers) -> SolvedLayer | None:
+        """Return a layer as it is stored, waited for; None where the store has it already."""
+
 
 class LayerByLayer:
     """What solvers share that take one layer after the other."""
+
+    ahead = 1
+    space: ExploredSpace
 
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
         """Return layer by layer."""
@@ -55,6 +64,13 @@ class LayerByLayer:
         """Return the values themselves: those of open stages are written into them."""
         return values
 
+    def encoded(self, t: int, answers: Answers) -> SolvedLayer | None:
+        """Encode answers as a policy holds them."""
+        answers = answers.pending() if answers.pending else answers
+        here, table = self.space.layers[t], self.space.game.layer(t)
+        layer, abs_total = encode_layer(here, table, answers.code, answers.value, answers.mixed, *answers.more)
+        return SolvedLayer(t, layer, answers.programs, answers.repaired, abs_total)
+
 
 class ByArray(LayerByLayer):
     """A solver of one layer after the other whose values of a layer are an array.
@@ -62,8 +78,6 @@ class ByArray(LayerByLayer):
     Values are by cell where all cells are held, else by reached cell; behind them come the sums of
     absolute rewards, of which rounding errors are a share.
     """
-
-    space: ExploredSpace
 
     def values_at_end(self) -> Floats:
         """Return zeros."""
@@ -92,7 +106,7 @@ def backward(
     stored, game = {x.t: x for x in store.open(space)}, space.game
     pairs = [len(x.layer) for x in stored.values()]
     reporter = ProgressReporter(progress, "solving", game.horizon, space.pairs, pairs)
-    writer = _LayerWriter(space, store, reporter, team or Team())
+    writer = _LayerWriter(space, solver, store, reporter, team or Team())
     if stored:
         reporter.report()
     for first, end in missing(stored, game.horizon):
@@ -116,37 +130,40 @@ def backward(
 class _LayerWriter:
     """Encodes layers and stores them; where there are threads, large ones in the background.
 
-    No more than one step's layers wait, whose values the next step holds anyway.
+    No more layers wait than the solver allows. Where it allows one, that is a layer whose values
+    the next step holds anyway.
     """
 
-    def __init__(self, space: ExploredSpace, store: LayerStore, reporter: ProgressReporter, team: Team) -> None:
-        self.space, self.store, self.reporter, self.team = space, store, reporter, team
-        self.pending: Callable[[], list[int]] | None = None
+    def __init__(
+        self, space: ExploredSpace, solver: LayerSolver[Any], store: LayerStore, reporter: ProgressReporter, team: Team
+    ) -> None:
+        self.space, self.solver, self.store, self.reporter, self.team = space, solver, store, reporter, team
+        self.waiting = deque[Callable[[], list[int]]]()
 
     def put(self, t0: int, t1: int, answers: Sequence[Answers]) -> None:
         """Take the answers of the times t1-1 down to t0."""
-        self.finish()
+        self.finish(self.solver.ahead - 1)
         work = partial(self._encode, range(t1 - 1, t0 - 1, -1), answers)
-        if self.team.threads > 1 and sum(len(x.code) for x in answers) >= LARGE:
-            self.pending = self.team.later(work)
+        if self.solver.ahead > 1 or (self.team.threads > 1 and sum(len(x.code) for x in answers) >= LARGE):
+            self.waiting.append(self.team.later(work))
         else:
             self._count(work())
 
-    def finish(self) -> None:
-        """Wait for layers that are being encoded."""
-        if self.pending is not None:
-            pending, self.pending = self.pending, None
-            self._count(pending())
+    def finish(self, left: int = 0) -> None:
+        """Wait until so few layers wait to be stored."""
+        while len(self.waiting) > left:
+            self._count(self.waiting.popleft()())
 
     def _encode(self, times: Sequence[int], answers: Sequence[Answers]) -> list[int]:
         """Store the layers of some times; return how many pairs each has."""
         pairs = []
         for t, x in zip(times, answers, strict=True):
-            x = x.pending() if x.pending else x
-            here, table = self.space.layers[t], self.space.game.layer(t)
-            layer, abs_total = encode_layer(here, table, x.code, x.value, x.mixed, *x.more)
-            self.store.put(SolvedLayer(t, layer, x.programs, x.repaired, abs_total))
-            pairs.append(len(layer))
+            solved = self.solver.encoded(t, x)
+            if solved is not None:
+                self.store.put(solved)
+            cells = self.space.layers[t].cells
+            assert cells is not None
+            pairs.append(cells.number)
         return pairs
 
     def _count(self, pairs: list[int]) -> None:

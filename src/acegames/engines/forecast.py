@@ -1,29 +1,14 @@
-"""What a solve takes, predicted before it is begun: on this machine, and on a cluster.
-
-For a cluster, let W be the seconds of one core for the whole solve, n the nodes, c the cores of
-each, H the number of layers. A layer is cut into blocks, each a task of b seconds. A block begins
-when those that it leads to are solved, so the tasks of a list schedule end within (Graham 1966)
-
-    W / (n c)  +  the longest chain, which has a block of every layer: H b,
-
-where each task takes some time more to be handed out and to fetch what it needs, and one driver
-hands all of them out. Between exploring and solving it puts together which cells are reached.
-Memory: the values and situations in flight are divided over the nodes; the game's tables, what
-running blocks hold, and the program itself are on each. The driver knows which situations are
-reached, and stores the policy layer by layer on disk.
-"""
+"""What a solve takes, predicted before it is begun."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.errors import InvalidOption, TooLarge
+from acegames.errors import TooLarge
 from acegames.kernels.records import MAX_BATCH_TABLEAU
 from acegames.model.arrays import Floats
 from acegames.model.game import exact_costs
@@ -94,28 +79,6 @@ class Estimate(Shown):
         """Return the prediction for a policy that does not keep its values."""
         less = self.values // RESERVE
         return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
-
-    def on_cluster(self, nodes: int, *, cores: int | None = None, memory: int | None = None) -> ClusterNeeds:
-        """Return the prediction for a cluster of so many nodes, all alike.
-
-        Args:
-            nodes: number of machines.
-            cores: processors of each; by default as many as this estimate is for.
-            memory: bytes that each has for this; by default what is free on this machine.
-
-        Raises:
-            InvalidOption: one of them is not a whole number of at least 1.
-        """
-        each = {
-            "nodes": nodes,
-            "cores": self.threads if cores is None else cores,
-            "memory": available_memory() if memory is None else memory,
-        }
-        for name, number in each.items():
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-                of_what = " of bytes" * (name == "memory")
-                raise InvalidOption(f"{name}: got {number!r:.60}, must be a whole number{of_what}, at least 1")
-        return on_cluster(self, *map(int, each.values()))
 
     @property
     def size(self) -> str:
@@ -267,9 +230,8 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
             advice += (
                 f" A policy that keeps no values (keep_values=False, --no-values) would need {bytes_said(without)}."
             )
-        least = predicted.on_cluster(1, memory=max(int(allowed), 1)).least_nodes
-        if least is not None:
-            advice += f" A cluster of {max(least, 2):,} machines with that much memory each would do (RayEngine, --engine ray)."
+        if left > 0:
+            advice += " Several machines can share it (RayEngine, --engine ray)."
         needed = f"{bytes_said(predicted.memory)} of memory, with the program itself, for {predicted.size}"
         raise TooLarge(f"the solve would need {needed}, but only {bytes_said(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
@@ -296,144 +258,3 @@ def _advice(space: Space, factor: float) -> str:
     rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
     fewer = "Fewer constraints help most; shorter" if len(space.dims) > 1 else "Shorter"
     return f"{rounding}{fewer} horizons and smaller budgets help{' too' * bool(fits or len(space.dims) > 1)}."
-
-
-# -- on a cluster ---------------------------------------------------------------------------------
-
-
-SHORT_BLOCK = 0.05  # seconds of a task at least, so that asking for it costs little
-USUAL_BLOCK = 0.2  # and at most, where there are enough of them for all workers
-LONG_BLOCK = 1.0  # and where so many are asked for that the driver would not keep up
-STRETCH_BLOCK = 4.0  # and of one that solves several layers, where a layer has too little for all workers
-BLOCKS_EACH = 3  # of a layer for each worker, where they are not too short: workers wait at its end
-OVERHEAD = 1.3  # processor time of blocks as tasks, Ray included, over that of threads; see benchmarks/cluster.py
-TASK_SECONDS = 0.02  # from the end of a task to the begin of one that waits for it, on another node
-DRIVER_SECONDS = 5e-4  # of the driver for each task
-COLLECTED = 4e8  # cells of which the driver puts together in a second whether they are reached, in each of two passes
-PASSES = 4  # over the layers: heights, reach, unclipped reach, backward induction
-HELD_BYTES = 128 * 2**20  # of a running block, at most, with the blocks that it leads to
-ENCODED_LAYERS = 6  # of average size that the driver holds at most while the policy is encoded
-WORKER_BYTES = 320 * 2**20  # interpreter, libraries, Ray and compiled code of one worker
-NODE_BYTES = 512 * 2**20  # Ray itself on a node
-MOST_NODES = 10**6
-
-WORK, LAYERS, DRIVER = "work", "layers", "driver"
-
-
-@dataclass(frozen=True, repr=False)
-class ClusterNeeds(Shown):
-    """What a solve would take on a cluster; `acegames check --nodes N --json` says the same."""
-
-    nodes: int
-    cores: int  # of each node; one worker runs on each
-    node_memory: int  # bytes that each node has
-    working: int  # bytes on each node: its share of the values and situations in flight
-    running: int  # bytes on each node: what running blocks hold, with the buffers of the workers
-    tables: int  # bytes on each node: the game's tables and what is prepared from them
-    program: int  # bytes on each node: Ray, and the program once for each core
-    driver: int  # bytes of the process that asks for the tasks, on any node
-    disk: int  # bytes of the policy, on a disk that all nodes share
-    tasks: int  # blocks that are solved
-    block_seconds: float  # of one of them
-    seconds: float  # of the solve
-    limit: str  # what the time is mostly spent on: "work", "layers" (one after the other) or "driver"
-    least_nodes: int | None  # nodes of this kind that suffice for the memory; None if no number does
-    counted: bool  # whether the number of stage games is exact
-    measured: bool  # whether the time is from a measurement, on one machine
-
-    @property
-    def memory(self) -> int:
-        """Bytes on each node."""
-        return self.store + self.running + self.program
-
-    @property
-    def store(self) -> int:
-        """Those of them in Ray's object store, about; what does not fit there spills to disk."""
-        return self.working + self.tables
-
-    @property
-    def fits(self) -> bool:
-        """Whether the nodes have enough memory."""
-        return max(self.memory, self.driver) <= self.node_memory
-
-    def __str__(self) -> str:
-        each = f"{bytes_said(self.memory)} of memory on each node, {bytes_said(self.store)} of it in the object store"
-        said = (
-            f"on {self.nodes:,} node{'s' * (self.nodes != 1)} of {self.cores:,} core{'s' * (self.cores != 1)}: "
-            f"{seconds_said(self.seconds)}; {each}; {bytes_said(self.disk)} of disk that all nodes share"
-        )
-        return said if self.fits else f"{said}; {self.short}"
-
-    @property
-    def short(self) -> str:
-        """What is missing, in words."""
-        each = f"a node has {bytes_said(self.node_memory)}"
-        if self.driver > self.node_memory:
-            return f"{each}, and the driver needs {bytes_said(self.driver)}"
-        if self.least_nodes is None:
-            own = bytes_said(self.running + self.tables + self.program)
-            return f"{each}, and {own} are needed on each, however many there are"
-        return f"{each}: at least {self.least_nodes:,} of them are needed"
-
-
-def on_cluster(estimate: Estimate, nodes: int, cores: int, memory: int) -> ClusterNeeds:
-    """Predict for so many nodes with so many cores and bytes each, from one machine's estimate."""
-    work, workers = estimate.seconds * estimate.threads, nodes * cores
-    block = block_seconds(work / max(estimate.horizon, 1), workers)
-    tasks = max(round(work / block), estimate.horizon) if estimate.pairs else 0
-    asking, collecting = tasks * DRIVER_SECONDS, 2 * estimate.cells / COLLECTED if estimate.dense else 0.0
-    parts = {
-        WORK: OVERHEAD * work / workers,
-        LAYERS: estimate.horizon * (block + PASSES * TASK_SECONDS) if estimate.pairs else 0.0,
-        DRIVER: asking + collecting,
-    }
-    return ClusterNeeds(
-        nodes,
-        cores,
-        memory,
-        *_memory(estimate, nodes, cores),
-        driver=_driver_bytes(estimate),
-        disk=estimate.stored,
-        tasks=tasks,
-        block_seconds=block,
-        seconds=max(parts[WORK], asking) + collecting + parts[LAYERS],
-        limit=max(parts, key=lambda part: parts[part]),
-        least_nodes=_least_nodes(estimate, cores, memory),
-        counted=estimate.counted,
-        measured=estimate.measured,
-    )
-
-
-def block_seconds(layer: float, workers: int) -> float:
-    """Return how long the blocks of a layer should take that takes one core `layer` seconds.
-
-    There should be some for each worker, but no more than the driver manages. Where asking for them
-    binds, they take `W d / b` seconds of the driver and `H b` of the longest chain, which is least
-    in sum where b is the root of `W d / H`.
-    """
-    usual = min(max(layer / (BLOCKS_EACH * workers), SHORT_BLOCK), USUAL_BLOCK)
-    managed = min(workers * DRIVER_SECONDS, math.sqrt(layer * DRIVER_SECONDS), LONG_BLOCK)
-    return max(min(max(usual, managed), layer), math.ulp(1.0))
-
-
-def _least_nodes(estimate: Estimate, cores: int, memory: int) -> int | None:
-    if _driver_bytes(estimate) > memory:
-        return None
-    nodes = bisect_left(range(1, MOST_NODES), True, key=lambda n: sum(_memory(estimate, n, cores)) <= memory) + 1
-    return nodes if nodes < MOST_NODES else None
-
-
-def _memory(estimate: Estimate, nodes: int, cores: int) -> tuple[int, int, int, int]:
-    """Return bytes on each node: working, running, tables, program. More nodes never need more."""
-    running = min(cores * HELD_BYTES, estimate.working) + cores * estimate.buffers
-    return -(-estimate.working // nodes), running, estimate.prepared, NODE_BYTES + cores * WORKER_BYTES
-
-
-def _driver_bytes(estimate: Estimate) -> int:
-    """Return the bytes of the driver: what is reached, and some layers of the policy.
-
-    A cell takes a bit, or a number where it is listed.
-    """
-    reached = estimate.cells // 8 if estimate.dense else 8 * estimate.pairs
-    filed = min(ENCODED_LAYERS * estimate.stored // max(estimate.horizon, 1), estimate.stored)
-    return WORKER_BYTES + estimate.prepared + reached + filed

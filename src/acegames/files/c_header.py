@@ -18,6 +18,7 @@ import hashlib
 import os
 import re
 import struct
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -157,6 +158,7 @@ def _padded(array: Array) -> bytes:
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 LONGEST = 4000  # bytes of a label: compilers need take 4095
 WIDTH = 100
+INDENTED: Any = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
 RULES = {"exact": 0, "down": 1, "up": 2, "ignored": 3}
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 !#$%&'()*+,-./:;<=>@[]^_`{|}~")
@@ -344,13 +346,8 @@ def _array(name: str, meaning: str, values: Array) -> Iterator[str]:
     yield f"/* {meaning} */\nstatic const {_type(values)} {name}[] = {{\n"
     flat = values.reshape(-1)
     for first in range(0, max(len(flat), 1), 2**14):
-        line, lines = "   ", list[str]()
-        for number in map(repr, flat[first : first + 2**14].tolist() or [0]):
-            if len(line) + len(number) + 2 > WIDTH:
-                lines.append(line)
-                line = "   "
-            line += f" {number},"
-        yield "\n".join([*lines, line]) + "\n"
+        numbers = "".join(f"{number!r}, " for number in flat[first : first + 2**14].tolist() or [0])
+        yield textwrap.fill(numbers, WIDTH, **INDENTED) + "\n"
     yield "};\n"
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from acegames.adapters import gambit, storm
 from acegames.catalog import names as catalog_games
@@ -27,6 +27,9 @@ from acegames.system.machine import memory_guard
 from acegames.system.progress import OnProgress
 
 GAME, POLICY, SOLUTION = "game", "policy", "solution"
+
+Writer = Callable[[Any, OnProgress | bool | None], int]
+"""Writes a game or a policy for other programs, calls `progress`, and returns the line count."""
 
 
 @dataclass(frozen=True)
@@ -151,13 +154,6 @@ def check_saving(path: FilePath) -> Callable[[MarkovGame, FilePath], object]:
     return file_format.save
 
 
-class Exporting(NamedTuple):
-    """A game or a policy on its way to other programs."""
-
-    what: str  # `GAME` or `POLICY`
-    write: Callable[[Any, OnProgress | bool | None], int]  # of it; returns the number of lines
-
-
 def export_policy(
     policy: Policy, path: FilePath, *, name: str | None = None, data: bool = False, progress: OnProgress | bool | None
 ) -> int:
@@ -168,7 +164,7 @@ def export_policy(
             f"path {os.fspath(path)}: the ending must be one of {', '.join(endings('export_policy'))}"
             f"{'; policy.save(path) writes a policy file' if file_format is not None and file_format.kind == SOLUTION else ''}"
         )
-    return _exporting(POLICY, file_format, path, "", name=name, data=data).write(policy, progress)
+    return _exporting(POLICY, file_format, path, "", name=name, data=data)(policy, progress)
 
 
 def exporting(
@@ -179,9 +175,9 @@ def exporting(
     outside: float | None = None,
     name: str | None = None,
     data: bool = False,
-) -> Exporting:
-    """Return what is written and the function that writes it; InvalidOption before anything is
-    read.
+) -> tuple[str, Writer]:
+    """Return what is written, `GAME` or `POLICY`, and the function that writes it; InvalidOption
+    before anything is read.
 
     Of a solution, `game` writes the game and not the policy. `outside` is the payoff of infeasible
     joint actions, for formats that cannot leave them out. `name` and `data` are options of code.
@@ -196,10 +192,11 @@ def exporting(
         raise InvalidOption(f"-o {output}: such a file holds a policy, not a game; {hint}")
     if file_format is None or getattr(file_format, ability) is None:
         raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
-    return _exporting(GAME if is_game else POLICY, file_format, output, "--", outside=outside, name=name, data=data)
+    what = GAME if is_game else POLICY
+    return what, _exporting(what, file_format, output, "--", outside=outside, name=name, data=data)
 
 
-def _exporting(what: str, file_format: Format, path: FilePath, dashes: str, **options: Any) -> Exporting:
+def _exporting(what: str, file_format: Format, path: FilePath, dashes: str, **options: Any) -> Writer:
     """Return what writes the file; InvalidOption where the format does not take an option that is
     given.
     """
@@ -216,7 +213,7 @@ def _exporting(what: str, file_format: Format, path: FilePath, dashes: str, **op
             lines: int = writer(written, path, **chosen, **reporting)
             return lines
 
-    return Exporting(what, write)
+    return write
 
 
 def looks_like_archive(path: FilePath) -> bool:

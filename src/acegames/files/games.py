@@ -336,13 +336,13 @@ def _limit(where: str, data: Any, depth: int) -> Any:
     """Read a limit, or one per time; unlike a budget it may be -inf."""
     if isinstance(data, list) and depth:
         return [_limit(f"{where}, entry {i}", entry, 0) for i, entry in enumerate(data)]
-    return -math.inf if data in ("-inf", -math.inf) else _bounds(where, data, 0)
+    return -math.inf if data in ("-inf", -math.inf) else _bounds(where, data, 0, inside=True)
 
 
-def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Between | list[Any]:
+def _bounds(where: str, data: Any, depth: int, inside: bool = False) -> Bound | AtEnd | Holds | Between | list[Any]:
     if data is None:
         raise InvalidGame(f"{where}: there is no value, must be a finite number or inf")
-    if isinstance(data, Mapping) and ": " in where:  # inside of such a mapping
+    if isinstance(data, Mapping) and inside:  # of such a mapping
         raise InvalidGame(f"{where}: {show(data)}, must be a number")
     if isinstance(data, Mapping):
         check_keys(where, data, BUDGET_KEYS)
@@ -351,9 +351,9 @@ def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Betwee
             raise InvalidGame(f"{where}: {lacks}; must be a number, or have a key reservoir, between or at_end")
         if "reservoir" in data:
             check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
-            capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)
-            start = _bounds(f"{where}: start", data["start"], 0) if "start" in data else None
-            return Holds(capacity, start, _bounds(f"{where}: reserve", data.get("reserve", 0), 1))
+            capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0, inside=True)
+            start = _bounds(f"{where}: start", data["start"], 0, inside=True) if "start" in data else None
+            return Holds(capacity, start, _bounds(f"{where}: reserve", data.get("reserve", 0), 1, inside=True))
         if "between" in data:
             check_keys(where, data, ("between",))
             ends = data["between"]
@@ -361,9 +361,9 @@ def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Betwee
                 raise InvalidGame(f"{where}: between: {show(ends)}, must be a list of the lower and the upper limit")
             return Between(*(_limit(f"{where}: between", end, depth) for end in ends))
         check_keys(where, data, ("at_end",), ("at_end",))
-        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
+        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0, inside=True))
     if isinstance(data, list) and depth:
-        return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
+        return [_bounds(f"{where}, entry {i}", entry, depth - 1, inside) for i, entry in enumerate(data)]
     bound: Bound = read_at(where, read_bound, data, "; must be a finite number or inf")
     return bound
 

@@ -219,20 +219,13 @@ def _is_alike(g, other, batch, choices):
 
 @inner
 def _solve_waiting(waiting, widest, batch, choices, goal, group, mixed, left, answers):
-    """Solve the games of the group. Returns how many are mixed and left in all."""
-    if waiting == 0:
-        return mixed, left
-    n = min(widest, len(choices.action) - batch.first_row[group.games[0]])
-    return solve_in_lanes(waiting, n, batch, choices, goal, group, mixed, left, answers)
-
-
-@inner
-def solve_in_lanes(waiting, n, batch, choices, goal, group, mixed, left, answers):
-    """Solve the first `waiting` games of the group, whose states have n rows in the tables.
+    """Solve the first `waiting` games of the group, which have up to `widest` rows.
 
     Return how many games are mixed and left in all.
     """
-    warp = group.warp
+    if waiting == 0:
+        return mixed, left
+    warp, n = group.warp, min(widest, len(choices.action) - batch.first_row[group.games[0]])
     for lane in range(waiting, LANES):
         group.games[lane] = group.games[0]
     for k in range(own_lanes(warp)):

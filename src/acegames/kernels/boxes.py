@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.intrinsics import fetch_add
+from acegames.kernels.intrinsics import fetch_add, popcount
 from acegames.kernels.records import Boxes, NextLayer, Transitions
 from acegames.system.compiled import allocates, inlined, inner, kernel
 
@@ -334,21 +334,6 @@ def reach_lines(t, taken, run, boxes, steps, marks, next_marks, played):
 
 
 @kernel
-def heights_of(here, step, after, height):
-    """Fill the height map (lines,) of all lines of some boxes."""
-    heights(0, ALL_LINES, here, step, after, height, np.zeros(step.cost.shape[1], np.int64))
-
-
-@kernel
-def reach_from(here, marks, step, after, next_marks, played):
-    """Mark in next_marks (cells,) what feasible play reaches from all marked cells of some
-    boxes.
-    """
-    c = np.zeros(step.cost.shape[1], np.int64)
-    reach(0, ALL_LINES, here, marks, step, after, next_marks, played, c)
-
-
-@kernel
 def join_marks(marks, begin, bits):
     """Join marks (pieces, cells) into the first row, and as bits, from the cell `begin` on."""
     end = min(begin + 8 * len(bits), marks.shape[1])
@@ -375,25 +360,6 @@ def pack(marks, bits):
 
 
 @kernel
-def place_bits(part, at, length, first, bits):
-    """Copy runs of bits into `bits`, where they are 0 before.
-
-    Of each run r the length[r] bits from first[r] on become those of `part` from at[r] on.
-    """
-    for r in range(len(length)):
-        begin, end = first[r], first[r] + length[r]
-        shift = at[r] - begin
-        while begin < end:
-            number = min(8 - (begin & 7), end - begin)  # to the end of a byte
-            byte, low = (begin + shift) >> 3, (begin + shift) & 7
-            own = part[byte] >> low
-            if low + number > 8:
-                own |= part[byte + 1] << (8 - low)
-            bits[begin >> 3] |= np.uint8((own & ((1 << number) - 1)) << (begin & 7))
-            begin += number
-
-
-@kernel
 def count_bits(bits, ones, counts):
     """Fill counts (blocks,) with the bits set in each block (blocks, width).
 
@@ -407,22 +373,22 @@ def count_bits(bits, ones, counts):
 
 
 @kernel
-def rank_bits(bits, counts, ones, cells, rank):
-    """Fill rank with the number of each cell among the set bits, or -1.
-
-    bits (blocks, width); counts (blocks,) set bits before each block; ones (256,) those of each
-    byte; cells, rank (Q,).
-    """
-    width = bits.shape[1]
+def rank_bits(words, counts, cells, rank):
+    """Fill rank (Q,) with what `rank_of` says of each cell (Q,)."""
     for q in range(len(cells)):
-        block = cells[q] // (8 * width)
-        byte = cells[q] % (8 * width) // 8
-        bit = cells[q] % 8
-        own = bits[block, byte]
-        if (own >> bit) & 1 == 0:
-            rank[q] = -1
-            continue
-        total = counts[block]
-        for k in range(byte):
-            total += ones[bits[block, k]]
-        rank[q] = total + ones[own & ((1 << bit) - 1)]
+        rank[q] = rank_of(cells[q], words, counts)
+
+
+@inlined
+def rank_of(cell, words, counts):
+    """Return the number of a cell among those whose bits are set, or -1.
+
+    words: a bit per cell, the lowest first; counts: set bits before each block of eight words.
+    """
+    at, bit = cell >> 6, np.uint64(1) << np.uint64(cell & 63)
+    if words[at] & bit == np.uint64(0):
+        return np.int64(-1)
+    total = counts[at >> 3]
+    for k in range((at >> 3) << 3, at):
+        total += popcount(words[k])
+    return total + popcount(words[at] & (bit - np.uint64(1)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.batches import file_pure, solve_scalar
-from acegames.kernels.boxes import box_of, box_totals, line_height
+from acegames.kernels.boxes import box_of, box_totals, rank_of
 from acegames.kernels.dense import SEGMENT, line_row, row_utilities
 from acegames.kernels.intrinsics import (
     WARP,
@@ -25,7 +25,6 @@ from acegames.kernels.intrinsics import (
     is_lane0,
     lane_id_of,
     own_lanes,
-    popcount,
     syncthreads,
     syncwarp,
 )
@@ -51,7 +50,6 @@ Codes = NDArray[np.uint16]
 WAITING, FALLBACK, OPEN, RECORDS, ENTRIES = range(5)  # what is counted in a chunk
 FEW = 4  # games per warp that are spread over all warps
 STRIP = 32  # cells whose mixed answers one thread counts
-BLOCK = 512  # cells between two stored counts of reached cells
 
 
 class DeviceLayer(NamedTuple):
@@ -62,29 +60,6 @@ class DeviceLayer(NamedTuple):
     bits: Bytes  # which cells are reached
     step: Transitions
     after: NextLayer
-
-
-class Heights(NamedTuple):
-    """A step of the exploration backwards."""
-
-    layer: DeviceLayer  # without bits
-    height: Small  # (lines,)
-
-
-class Reaching(NamedTuple):
-    """A step of the exploration forwards."""
-
-    layer: DeviceLayer
-    first: int  # piece of the first block
-    next_marks: Bytes  # (cells of the next layer,) zero before
-    played: Bytes  # (R,) zero before
-
-
-class Packing(NamedTuple):
-    """Marks as they are kept."""
-
-    marks: Bytes
-    bits: Bytes
 
 
 class Waiting(NamedTuple):
@@ -184,7 +159,7 @@ class Encoding(NamedTuple):
     encoded: EncodedChunk
     by_cell: bool  # else by reached cell
     words: NDArray[np.uint64]  # which cells of the layer are reached
-    numbers: Ints  # reached cells before each BLOCK cells
+    numbers: Ints  # reached cells before each block of 512
     value: Annotated[Floats, "2N cells"]
     code: Codes
 
@@ -213,16 +188,7 @@ class OwnWork(NamedTuple):
     work: Workspace
 
 
-# -- exploring ------------------------------------------------------------------------------------
-
-
-@inner
-def find_height(thread, block, threads, blocks, shared, own, args):
-    """Find the height of one line."""
-    layer, at = args.layer, block * threads + thread
-    if at < len(args.height):
-        a = box_of(at, layer.here.line)
-        args.height[at] = line_height(a, at - layer.here.line[a], layer.here, layer.step, layer.after, own)
+# -- solving --------------------------------------------------------------------------------------
 
 
 @inlined
@@ -240,69 +206,24 @@ def _is_reached(cell, bits):
     return (bits[cell >> 3] >> (cell & 7)) & 1 != 0
 
 
-@inlined
-def _prepare_rows(thread, threads, piece, line, c, layer):
+@inner
+def prepare_cell_rows(thread, block, threads, blocks, shared, own, args):
     """Prepare the rows of a piece's line, shared out among threads; no rows if no cell is
     reached.
     """
-    here, step = layer.here, layer.step
-    a, nth, k0 = _enter_piece(piece, layer)
+    here, step, c = args.layer.here, args.layer.step, own.c
+    a, nth, k0 = _enter_piece(args.first + block, args.layer)
     last = here.size.shape[1] - 1
     width = here.size[a, last]
     cell = here.base[a] + nth * width + k0
     any_reached = 0
     for at in range(cell >> 3, ((cell + min(width - k0, SEGMENT) - 1) >> 3) + 1):
-        any_reached |= layer.bits[at]
+        any_reached |= args.layer.bits[at]
     if any_reached != 0:
         box_totals(c, last, nth, here, a)
         s = here.states[a]
         for r in range(step.row_ptr[s] + thread, step.row_ptr[s + 1], threads):
-            line_row(r, step.row_ptr[s], c, here.lo[a, last], step, layer.after, line)
-
-
-@inner
-def prepare_reached_rows(thread, block, threads, blocks, shared, own, args):
-    """Prepare the rows of a piece."""
-    _prepare_rows(thread, threads, args.first + block, shared, own, args.layer)
-
-
-@inner
-def mark_successors(thread, block, threads, blocks, shared, own, args):
-    """Mark where feasible rows lead from one reached cell."""
-    here, step = args.layer.here, args.layer.step
-    a, nth, k0 = _enter_piece(args.first + block, args.layer)
-    width, k = here.size[a, here.size.shape[1] - 1], k0 + thread
-    cell = here.base[a] + nth * width + k
-    if k >= width or not _is_reached(cell, args.layer.bits):
-        return
-    s = here.states[a]
-    first_row = step.row_ptr[s]
-    for r in range(first_row, step.row_ptr[s + 1]):
-        if shared.stop[r - first_row] > k:
-            args.played[r] = 1
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                at = o - step.out_ptr[first_row]
-                args.next_marks[shared.first[at] + max(shared.shift[at] + k, 0)] = 1
-
-
-@inner
-def pack_marks(thread, block, threads, blocks, shared, own, args):
-    """Pack eight marks into a byte."""
-    marks, at = args.marks, block * threads + thread
-    if at < len(args.bits):
-        packed = 0
-        for k in range(min(len(marks) - 8 * at, 8)):
-            packed |= marks[8 * at + k] << k
-        args.bits[at] = packed
-
-
-# -- solving --------------------------------------------------------------------------------------
-
-
-@inner
-def prepare_cell_rows(thread, block, threads, blocks, shared, own, args):
-    """Prepare the rows of a piece."""
-    _prepare_rows(thread, threads, args.first + block, shared, own.c, args.layer)
+            line_row(r, step.row_ptr[s], c, here.lo[a, last], step, args.layer.after, shared)
 
 
 @inner
@@ -564,7 +485,7 @@ def encode_cell(thread, block, threads, blocks, shared, own, args):
         return
     to = cell - args.begin
     if not args.by_cell:
-        to = _number_of(cell, args.words, args.numbers) - args.number
+        to = rank_of(cell, args.words, args.numbers) - args.number
         if to < 0:
             return
     reached = not args.by_cell or (args.words[cell >> 6] >> np.uint64(cell & 63)) & np.uint64(1) != np.uint64(0)
@@ -572,18 +493,6 @@ def encode_cell(thread, block, threads, blocks, shared, own, args):
     encoded.codes[to] = args.code[cell] if reached else 1  # 0 is for mixed answers alone
     for i in range(encoded.values.shape[1]):
         encoded.values[to, i] = args.value[i, cell]
-
-
-@inlined
-def _number_of(cell, words, numbers):
-    """Return the number of a cell among those that are reached; -2**62 if it is not."""
-    own = words[cell >> 6]
-    if (own >> np.uint64(cell & 63)) & np.uint64(1) == np.uint64(0):
-        return -np.int64(2**62)
-    total = numbers[cell // BLOCK] + popcount(own & ((np.uint64(1) << np.uint64(cell & 63)) - np.uint64(1)))
-    for word in range(cell // BLOCK * (BLOCK // 64), cell >> 6):
-        total += popcount(words[word])
-    return total
 
 
 @inner

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.boxes import any_marked, box_totals
+from acegames.kernels.boxes import any_marked, box_totals, rank_of
 from acegames.kernels.dense import allocate_line, line_rows
 from acegames.kernels.intrinsics import popcount
 from acegames.kernels.records import Ints, Place, Small
@@ -168,17 +168,9 @@ def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
 @inlined
 def _number(t: Int, cell: Int, place: Place) -> Int:
     """Return the number of a cell of time t, -1 where it has none."""
-    first, word, words, counts, keys = place.first, place.word, place.words, place.counts, place.keys
-    if not len(words):
-        return _place_of(keys, first[t], first[t + 1], cell)
-    at = word[t] + (cell >> 6)
-    bit = _ONE << np.uint64(cell & 63)
-    if words[at] & bit == np.uint64(0):
-        return np.int64(-1)
-    total = counts[at >> 3]
-    for k in range((at >> 3) << 3, at):
-        total += popcount(words[k])
-    return total + popcount(words[at] & (bit - _ONE))
+    if not len(place.words):
+        return _place_of(place.keys, place.first[t], place.first[t + 1], cell)
+    return rank_of((place.word[t] << 6) + cell, place.words, place.counts)
 
 
 @inlined

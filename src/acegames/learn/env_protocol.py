@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,7 @@ Offer = frozenset[Label] | None
 """The actions that an environment offers to a player at the moment; None for all."""
 
 
-@dataclass(frozen=True, eq=False)
-class EnvAnswer:
+class EnvAnswer(NamedTuple):
     """What an environment says after a step, each a mapping by agent, and what follows from it."""
 
     observations: Any
@@ -52,7 +50,11 @@ class EnvAnswer:
 
     def rewards_of(self, players: Sequence[Label]) -> tuple[float, ...]:
         """Return one reward per player; zero for those who are gone."""
-        return tuple(float(self.rewards.get(p, 0.0)) for p in players)
+        rewards = [self.rewards.get(p, 0.0) for p in players]
+        strange = next((x for x in rewards if np.ndim(x)), None)
+        if strange is not None:
+            raise InvalidOption(f"the reward is {show(strange)}, must be one number")
+        return tuple(map(float, rewards))
 
 
 def check_parallel(env: Any) -> None:
@@ -106,7 +108,7 @@ def step_env(env: Any, actions: Mapping[Label, Any], t: int) -> EnvAnswer:
         raise InvalidOption(f"t={t}: step of the environment gives no reward to {absent[0]!r}")
     gone = [bool(terminations.get(p)) or bool(truncations.get(p)) for p in {**terminations, **truncations}]
     over = not agents_of(env, ("somebody",)) or (bool(gone) and all(gone))
-    cut = bool(truncations) and all(truncations.values()) and not any(terminations.values())
+    cut = over and bool(truncations) and all(truncations.values()) and not any(terminations.values())
     return EnvAnswer(*answer, list(chosen), over, cut)
 
 
@@ -173,12 +175,15 @@ def joint_state(env: Any, observations: Any) -> Label:
     return hashable(list(observations.values()) if isinstance(observations, Mapping) else observations)
 
 
+PLAIN = frozenset({int, float, bool, str})
+
+
 def hashable(value: Any) -> Label:
     """Return arrays and lists as tuples, mappings as tuples of items."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return tuple(hashable(x) for x in value)
+        return tuple(value) if PLAIN.issuperset(map(type, value)) else tuple(hashable(x) for x in value)
     if isinstance(value, Mapping):
         return tuple((k, hashable(v)) for k, v in sorted(value.items(), key=lambda item: str(item[0])))
     return value  # type: ignore[no-any-return]
@@ -256,9 +261,47 @@ def in_turns(env: Any) -> Any:
     return Turns(env) if takes_turns(env) else env
 
 
+class OneAgent:
+    """A Gymnasium environment with the parallel interface, for the one agent that it has."""
+
+    def __init__(self, env: Any, agent: Label) -> None:
+        self.env, self.agent = env, agent
+        self.possible_agents, self.agents = [agent], list[Label]()
+
+    def __str__(self) -> str:
+        return str(self.env)
+
+    def action_space(self, agent: Label) -> Any:
+        """Return the space of actions."""
+        return self.env.action_space
+
+    def observation_space(self, agent: Label) -> Any:
+        """Return the space of observations."""
+        return self.env.observation_space
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Any], dict[Label, Any]]:
+        """Begin an episode."""
+        asked = {"seed": seed, "options": options}
+        answer = self.env.reset(**{name: x for name, x in asked.items() if x is not None})
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observation, info)")
+        self.agents = [self.agent]
+        return {self.agent: answer[0]}, {self.agent: answer[1]}
+
+    def step(self, actions: Mapping[Label, Any]) -> tuple[dict[Label, Any], ...]:
+        """Play the agent's action."""
+        answer = self.env.step(actions[self.agent])
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            rule = "must be (observation, reward, terminated, truncated, info)"
+            raise InvalidOption(f"step of the environment answered {show(answer)}, {rule}")
+        if answer[2] or answer[3]:
+            self.agents = []
+        return tuple({self.agent: part} for part in answer)
+
+
 def user_env(env: Any) -> Any:
-    """Return what the user's functions are given: of `Turns`, the AEC environment itself."""
-    return env.aec_env if isinstance(env, Turns) else env
+    """Return what the user's functions are given: the environment behind `Turns` or `OneAgent`."""
+    return env.aec_env if isinstance(env, Turns) else env.env if isinstance(env, OneAgent) else env
 
 
 def turn_state(env: Any, observations: Any) -> Label:
@@ -266,9 +309,14 @@ def turn_state(env: Any, observations: Any) -> Label:
     return env.agent_selection, joint_state(env, observations)
 
 
+def own_state(env: Any, observation: Any) -> Label:
+    """Return the state by convention where there is one agent: what it sees."""
+    return hashable(observation)
+
+
 def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
     """Return the function of the user's environment and the observations that gives the state."""
-    return turn_state if isinstance(env, Turns) else joint_state
+    return turn_state if isinstance(env, Turns) else own_state if isinstance(env, OneAgent) else joint_state
 
 
 # -- action masks
@@ -280,7 +328,7 @@ def action_mask(whose: str, n: int, observation: Any, info: Any) -> NDArray[np.b
     """Return `action_mask` in an observation, in an info, or in both; (n,), True means allowed."""
     mask = np.ones(n, dtype=bool)
     for where, entries in (("observation", observation), ("infos", info)):
-        if _tells(entries):
+        if has_mask(entries):
             own = np.asarray(entries[MASK])
             if own.shape != (n,):
                 rule = f"must be one entry for each of the {n} actions"
@@ -306,11 +354,12 @@ def offer_of(agent: Label, numbers: range | None, there: bool, observations: Any
     if not there:
         return frozenset({NO_ACTION})
     observation, info = entry_of(agent, observations), entry_of(agent, infos)
-    if numbers is None or not (_tells(observation) or _tells(info)):
+    if numbers is None or not (has_mask(observation) or has_mask(info)):
         return None
     mask = action_mask(f"agent {agent!r}", len(numbers), observation, info)
     return frozenset(numbers[int(k)] for k in np.flatnonzero(mask)) or frozenset({NO_ACTION})
 
 
-def _tells(entries: Any) -> bool:
-    return isinstance(entries, Mapping) and entries.get(MASK) is not None
+def has_mask(entries: Any) -> bool:
+    """Return whether an observation or an info tells an action mask."""
+    return isinstance(entries, (dict, Mapping)) and entries.get(MASK) is not None

@@ -24,9 +24,7 @@ _SAMPLE, _FEW = 2**16, 2**10
 
 def frozen(array: Any) -> NDArray[Any]:
     """Return a read-only view, the only kind of array for which kernels are compiled."""
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
+    return read_only(np.ascontiguousarray(array))
 
 
 def seal(record: Any) -> None:

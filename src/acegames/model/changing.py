@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, rebuilt, warn_of_near_decimals
 from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
 from acegames.model.checks import Label, check_horizon, check_known, check_name
-from acegames.model.layers import with_fields
+from acegames.model.layers import times_of, with_fields
 from acegames.model.numbers import Bound, plain
 from acegames.model.random_costs import RandomCost
 from acegames.system.limits import HORIZON
@@ -28,26 +28,6 @@ Column = tuple[Bound, ...]
 def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
     """Return the game under another name. The digest is the same: a name is for people."""
     return with_fields(game, name=check_name(name))
-
-
-def game_with_actions_in_order(game: MarkovGame, order: Sequence[Sequence[Label]]) -> MarkovGame:
-    """Return the game with each player's actions in this order; those not listed come last."""
-    sorting = []
-    for own, wanted in zip(game.actions, order, strict=True):
-        rank = {label: k for k, label in enumerate(wanted)}
-        ranks = [rank.get(label, len(rank)) for label in own]
-        sorting.append(sorted(range(len(own)), key=ranks.__getitem__))
-    if all(places == list(range(len(places))) for places in sorting):
-        return game
-    number = [np.argsort(places) for places in sorting]
-    layers = []
-    for layer, at in zip(game.layers, game.times, strict=True):
-        raw = RawLayer.of(layer, at)
-        columns = [new[raw.row_action[:, i]] for i, new in enumerate(number)]
-        layers.append(replace(raw, row_action=np.stack(columns, axis=1)))
-    labels = [tuple(own[a] for a in places) for own, places in zip(game.actions, sorting, strict=True)]
-    named = with_fields(game, actions=tuple(labels))
-    return rebuilt(named, layers, game.cost_values, horizon=game.horizon)
 
 
 def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
@@ -229,8 +209,5 @@ def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> Mark
     """Assemble and check the game again."""
     if any(limits.lower):
         game, limits = _one_sided(game, limits)
-    times: dict[int, list[int]] = {}
-    for t, k in enumerate(layer_at):
-        times.setdefault(k, []).append(t)
-    layers = [RawLayer.of(game.layers[k], tuple(at)) for k, at in times.items()]
+    layers = [RawLayer.of(game.layers[k], times) for k, times in times_of(layer_at).items()]
     return rebuilt(game, layers, game.cost_values, horizon=len(layer_at), budgets=limits)

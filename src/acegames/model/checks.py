@@ -129,7 +129,7 @@ def plain_label(kind: str, label: Any) -> Label:
     """Return a label with numpy scalars made plain Python; InvalidGame when it cannot be hashed."""
     if isinstance(label, np.generic):
         label = label.item()
-    if type(label) is tuple:
+    if type(label) is tuple and not {int, str}.issuperset(map(type, label)):
         return tuple(plain_label(kind, part) for part in label)
     if isinstance(label, float) and math.isnan(label):
         raise InvalidGame(f"{kind}: NaN cannot be a label")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -24,7 +24,7 @@ from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, negated, read_budget
 from acegames.model.checks import Label, did_you_mean, place, unknown
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.layers import Layer
+from acegames.model.layers import Layer, times_of
 from acegames.model.numbers import TINIEST
 from acegames.model.random_costs import Cost, RandomCost
 from acegames.model.user_functions import BUILDING, DISCOVERING, BuildingReporter, OnBuilding, check_function, public
@@ -105,7 +105,8 @@ def compose(
     names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
     initial = product.initial(names.states)  # which is possible, so some state is
     layers: list[OrderedLayer] = []
-    for times, local in _combinations(agents):
+    for numbers, times in times_of(zip(*(agent.layer_at for agent in agents), strict=True)).items():
+        local = [agent.layers[k] for agent, k in zip(agents, numbers, strict=True)]
         layers.append(product.layer(times, local, coders, partial(reporter.states, times=len(times))))
     return assemble(
         names,
@@ -166,15 +167,6 @@ def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -
         return (), Budgets(((),) * horizon)
     schedules, reservoirs, lower = zip(*merged.values(), strict=True)
     return tuple(merged), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
-
-
-def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
-    """Yield the agents' layers that occur together, with their times."""
-    times: dict[tuple[int, ...], list[int]] = {}
-    for t, numbers in enumerate(zip(*(agent.layer_at for agent in agents), strict=True)):
-        times.setdefault(numbers, []).append(t)
-    for numbers, when in times.items():
-        yield tuple(when), [agent.layers[k] for agent, k in zip(agents, numbers, strict=True)]
 
 
 def _array(labels: tuple[Label, ...]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from acegames.errors import InvalidGame
+from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Floats, owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
@@ -23,6 +23,7 @@ from acegames.model.checks import (
     JointAction,
     Label,
     are,
+    check_count,
     check_flag,
     check_horizon,
     check_labels,
@@ -31,6 +32,7 @@ from acegames.model.checks import (
     place,
     plain_label,
     read_initial,
+    show,
     unknown,
 )
 from acegames.model.numbers import is_scalar, probability, real
@@ -38,6 +40,7 @@ from acegames.model.random_costs import Cost, is_distribution, read_cost
 from acegames.model.user_functions import (
     BUILDING,
     DISCOVERING,
+    SUGGESTION,
     BuildingReporter,
     OnBuilding,
     note_of_place,
@@ -85,6 +88,8 @@ def game_from_functions(
     legal: Callable[..., bool] | None = None,
     constraints: Sequence[Label] | None = None,
     stationary: bool = False,
+    most: int = 500_000,
+    time_limit: float | None = None,
     name: str = "",
     progress: OnBuilding | bool | None = None,
 ) -> MarkovGame:
@@ -122,15 +127,22 @@ def game_from_functions(
         constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
         stationary: True if no answer depends on `t`, also of functions that take it: they are
             called for the first time only.
+        most: the most (t, state) to ask about, or states if no answer depends on `t`. More are most
+            often a number in the state that grows without bound.
+        time_limit: the most seconds to take. What takes longer is an error that says how far it
+            came, as soon as that can be foreseen.
         name: a name for people.
-        progress: True for a bar, or a function that is called with a `Building` now and then, and
-            after each time.
+        progress: True for a bar, or a function that is called with a `Building` now and then,
+            before and after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
-        TooLarge: a state has more joint actions than fit into memory.
+        TooLarge: there are more (t, state) than `most`, the `time_limit` does not suffice, or a
+            state has more joint actions than fit into memory.
     """
     assert not isinstance(progress, bool)  # `public` has made a callback of it
+    horizon = check_horizon(horizon)
+    reporter = BuildingReporter(progress, horizon, name=str(name), time_limit=time_limit, less=LESS)
     return ask_functions(
         players=players,
         actions=actions,
@@ -142,9 +154,13 @@ def game_from_functions(
         budget=budget,
         constraints=constraints,
         stationary=stationary,
+        most=check_count("most", most),
         name=name,
-        progress=progress,
+        reporter=reporter,
     )
+
+
+LESS = "Fewer states or joint actions, or a shorter horizon, take less"
 
 
 @public(memory=BUILDING)
@@ -161,7 +177,8 @@ def ask_functions(
     constraints: Any,
     name: str,
     stationary: bool = False,
-    progress: OnBuilding | None = None,
+    most: float = math.inf,
+    reporter: BuildingReporter | None = None,
     offered: Sequence[Iterable[Label]] | None = None,
 ) -> MarkovGame:
     """Build a game from functions that need not be the user's own.
@@ -170,7 +187,7 @@ def ask_functions(
         offered: actions of each player that come first, in their order, whether or not they occur.
     """
     horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
-    reporter = BuildingReporter(progress, horizon)
+    reporter = reporter or BuildingReporter(None, horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
     ask = _Questions(
@@ -181,24 +198,78 @@ def ask_functions(
         reward=_UserFunction.of("reward", reward, stationary, outcomes),
         legal=_UserFunction.of("legal", legal, stationary),
         seen=tuple({} for _ in player_labels) if offered is None else tuple(map(dict.fromkeys, offered)),
+        count=reporter.joint_action,
     )
     tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     if None in here:
         warn_of_game("initial: the state is None; is a `return` missing?")
         ask.labels[None] = None  # said once
-    states = dict(here)
+    states, asked, earlier = dict(here), 0, 0
     for t in range(horizon):
         blocks: dict[Label, StateBlock] = {}
+        reporter.time(len(here))
         for state in here:
             blocks[state] = ask.block(t, state)
             reporter.states(len(blocks), len(here))
+            if (asked + len(blocks) if ask.depends_on_t else len(ask.blocks)) > most:
+                known = itertools.islice(states, earlier)
+                raise too_many_states(most, not ask.depends_on_t, t, horizon, known, here, _bounded(reporter.repeats))
+        met_again = bool(tables) and not tables[0][1].keys().isdisjoint(blocks)
         _file_under_equal_times(tables, t, blocks)
+        reporter.repeated(ask.depends_on_t and len(tables) == 1, met_again)
+        asked, earlier = asked + len(here), len(states)
         here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
     names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), constraint_labels)
     layers, values = _raw_layers(names, tables)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def too_many_states(
+    most: float, pooled: bool, t: int, horizon: int, earlier: Iterable[Label], here: Collection[Label], advice: str
+) -> TooLarge:
+    """Return an error that says which states there are too many of, and what grows in them.
+
+    Args:
+        most: how many there may be.
+        pooled: whether all times count together.
+        t, horizon: the time, and the number of steps.
+        earlier: the states of earlier times.
+        here: the states of this time.
+        advice: sentences on what helps.
+    """
+    what, last = "states" if pooled else "situations (t, state)", next(reversed(tuple(here)), None)
+    so_far = f", where there {are(len(here), 'state')} so far, such as {show(last)}{_growth(earlier, here)}" * bool(
+        here
+    )
+    return TooLarge(f"more than {most:,} {what}: stopped at t={t} of {horizon}{so_far}. {advice}")
+
+
+def _growth(earlier: Iterable[Label], here: Iterable[Label]) -> str:
+    """Say which numbers in the states of a time go beyond those of all earlier times."""
+    beyond, known = (_ranges(states) for states in (here, earlier))
+    grown = [(k, high, known[k][1]) for k, (_, high) in beyond.items() if k in known and high > known[k][1]]
+    grown += [(k, low, known[k][0]) for k, (low, _) in beyond.items() if k in known and low < known[k][0]]
+    said = [f"{'it' if k is None else f'entry {k} of it'} has come to {x}, from {last} before" for k, x, last in grown]
+    return "; " + ", ".join(said) if said else ""
+
+
+def _ranges(states: Iterable[Label]) -> dict[int | None, tuple[Any, Any]]:
+    """Return the least and the largest of each number in the states, by its place; None alone."""
+    ranges: dict[int | None, tuple[Any, Any]] = {}
+    for state in states:
+        for k, x in enumerate(state) if isinstance(state, tuple) else [(None, state)]:
+            if is_scalar(x):
+                low, high = ranges.get(k, (x, x))
+                ranges[k] = min(low, x), max(high, x)
+    return ranges
+
+
+def _bounded(repeats: bool) -> str:
+    """Return what to do about states without end."""
+    rule = "If a number in the state grows without bound, bound it, as by min(x, LIMIT); else give a larger most="
+    return f"{rule}{f'. {SUGGESTION}' if repeats else ''}"
 
 
 def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
@@ -324,6 +395,7 @@ class _Questions:
     reward: _UserFunction
     legal: _UserFunction
     seen: tuple[dict[Label, None], ...]  # the actions of each player that were given so far
+    count: Callable[[], None]  # called for every joint action that is asked about
     blocks: dict[Label, StateBlock] = field(default_factory=dict)  # of games that do not depend on time
     known: dict[Any, Any] = field(default_factory=dict)  # answers that do not depend on time
     labels: dict[Any, Label] = field(default_factory=dict)  # next states as given, made plain
@@ -420,6 +492,7 @@ class _Questions:
         return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
+        self.count()
         possible, answer = [], self.outcomes.ask(t, state, action)
         if type(answer) is not list and (isinstance(answer, (str, Mapping, *UNORDERED)) or not is_iterable(answer)):
             spot, kind = place(t, state, action), type(answer).__name__

@@ -35,7 +35,16 @@ from acegames.model.checks import JointAction, Label, counted, place, unknown
 from acegames.model.from_arrays import game_from_arrays, game_from_sparse
 from acegames.model.from_functions import game_from_functions
 from acegames.model.from_table import game_from_table
-from acegames.model.layers import LAYER_FIELDS, PAYMENT_TYPES, STATED_TYPES, Layer, Payments, Tails, reachable_states
+from acegames.model.layers import (
+    LAYER_FIELDS,
+    PAYMENT_TYPES,
+    STATED_TYPES,
+    Layer,
+    Payments,
+    Tails,
+    reachable_states,
+    times_of,
+)
 from acegames.model.numbers import Bound, text
 from acegames.model.random_costs import Cost, RandomCost, cost_text
 from acegames.model.to_data import game_to_arrays, game_to_table
@@ -172,10 +181,7 @@ class MarkovGame(Shown):
     @cached_property
     def times(self) -> list[tuple[int, ...]]:
         """The times at which each layer applies."""
-        by_layer: list[list[int]] = [[] for _ in self.layers]
-        for t, k in enumerate(self.layer_at):
-            by_layer[k].append(t)
-        return list(map(tuple, by_layer))
+        return list(times_of(self.layer_at).values())
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:

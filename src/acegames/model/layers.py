@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,8 @@ STATED_TYPES = {
 LAYER_FIELDS = tuple(STATED_TYPES)
 PAYMENT_TYPES = {"ptr": "<i8", "prob": "<f8", "reward": "<f8"}
 """The fields of what outcomes pay, and the types in which digests state them."""
+
+Key = TypeVar("Key")
 
 Moves = tuple[NDArray[Any], NDArray[Any]]
 """Where the outcomes of each state begin and the last ones end, and where each outcome leads."""
@@ -184,6 +186,14 @@ def changes(reach: Iterable[Bools], layer_at: Sequence[int]) -> Iterator[tuple[i
         if k != before[0] or here is not before[1]:
             yield t, k, here
         before = k, here
+
+
+def times_of(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
+    """Return the times at which each key stands, in order of its first one."""
+    times: dict[Key, list[int]] = {}
+    for t, key in enumerate(keys):
+        times.setdefault(key, []).append(t)
+    return {key: tuple(when) for key, when in times.items()}
 
 
 def game_of(kind: type[MarkovGame], **values: Any) -> MarkovGame:

@@ -27,12 +27,14 @@ _BITS = int(DIGITS * math.log2(10))
 
 def exact(value: Any) -> Fraction:
     """Return the rational that `value` stands for; ValueError for no number, or too long a one."""
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return Fraction(value)
     if isinstance(value, (bool, np.bool_, np.integer)):
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
             raise ValueError(f"the number has more than {DIGITS} digits")
-        return Fraction(value)
+        return value if type(value) is Fraction else Fraction(value)
     if isinstance(value, np.floating):
         if not np.isfinite(value):
             raise ValueError(f"{value} is not a finite number")

@@ -109,19 +109,8 @@ class RandomCost:
             return 0.0
         if x > self.upper or (x == self.upper and not self.has_atoms):
             return 1.0
-        return self._cdf(x, itself=False)
-
-    def at_most(self, x: Fraction) -> float:
-        """Return Pr[cost <= x]."""
-        if x >= self.upper:
-            return 1.0
-        if x < self.lower:
-            return 0.0
-        return self._cdf(x, itself=True)
-
-    def _cdf(self, x: Fraction, *, itself: bool) -> float:
         at = self.drawn(x)
-        nearest = largest_float(at, itself=itself) if self.has_atoms else float(at)
+        nearest = largest_float(at, itself=False) if self.has_atoms else float(at)
         return float(self._law_cdf(np.array([nearest]))[0])
 
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
+import math
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
-from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption
-from acegames.model.checks import show, unknown
+from acegames.errors import AceError, GameWarning, InvalidGame, InvalidOption, TooLarge
+from acegames.model.checks import counted, show, unknown
 from acegames.system.machine import memory_guard
-from acegames.system.progress import EXPLORING, Progress, ProgressReporter, bar
+from acegames.system.progress import EXPLORING, ProgressReporter, bar
+
+log = logging.getLogger("acegames")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,7 +166,7 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
         InvalidGame: it is no function, cannot be called so, or a name says that an argument is in
             the wrong place.
     """
-    names, more = _names(function)
+    names, more = needed_arguments(function)
     own = f"{what}: takes ({', '.join([*names, *['...'] * more])})"
     late = [name for name in names[1:] if name.lstrip("_") in CLOCK]
     if late:
@@ -169,7 +175,8 @@ def roles(what: str, function: Any, outcomes: Any = None) -> tuple[str, ...]:
     needed = [] if more else [name.lstrip("_") for name in names]
     takes: tuple[str, ...] = ROLES[:2] if what == "actions" else ROLES[:3]
     if what == "reward" and (
-        len(needed) == 4 or (len(needed) == 3 and names != _names(outcomes)[0] and _is_given_next(own, needed))
+        len(needed) == 4
+        or (len(needed) == 3 and names != needed_arguments(outcomes)[0] and _is_given_next(own, needed))
     ):
         takes = ROLES
     if len(needed) == len(takes) - 1 and needed[0] not in CLOCK:
@@ -231,7 +238,7 @@ def _is_given_next(own: str, names: list[str]) -> bool:
     return False
 
 
-def _names(function: Any) -> tuple[list[str], bool]:
+def needed_arguments(function: Any) -> tuple[list[str], bool]:
     """Return the arguments by position that have no default, and whether any number may follow.
 
     Where Python does not know the signature, there are none, and any number may follow.
@@ -312,13 +319,19 @@ DISCOVERING = "finding the states that can occur"
 
 @dataclass(frozen=True)
 class Building:
-    """How far the building of a game has got; passed to the `progress` callback now and then."""
+    """How far the building of a game has got; passed to the `progress` callback now and then.
+
+    Functions and environments tell it before each time, with the states that there are then; all
+    builders after each time.
+    """
 
     times_done: int
     times: int  # the horizon
     states_done: int  # of the states at this time
     states: int
     seconds: float
+    asked: int = 0  # joint actions whose outcomes were asked for, or played, so far
+    repeats: bool = False  # whether all that was asked at several times was answered alike
     step = "building"
 
     @property
@@ -330,28 +343,114 @@ class Building:
     @property
     def parts(self) -> list[str]:
         """What there is to say, the most important first."""
-        return [f"time {self.times_done:,}/{self.times:,}", f"{self.states_done:,}/{self.states:,} states of a time"]
+        states = f"{self.states_done:,}/{self.states:,} states of a time"
+        asked = [f"{self.asked:,} joint actions"] if self.asked else []
+        return [f"time {self.times_done:,}/{self.times:,}", states, *asked, *[SUGGESTION] * self.repeats]
 
 
 OnBuilding = Callable[[Building], None]
 """The type of `progress=` of builders: a function that is called with a `Building` now and then."""
 
+SUGGESTION = "stationary=True asks once for each state, where no answer depends on the time"
+PATIENCE = 3
+"""What takes this many times as long as the limit of time is not waited for."""
+TRIED, SELDOM = 50, 32
+"""Joint actions after which the pace is known, and from one report to another, where they are
+quick."""
+
+
+def check_time_limit(seconds: Any) -> float:
+    """Return a number of seconds, infinite for None; InvalidOption for anything else."""
+    if seconds is None:
+        return math.inf
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0:
+        raise InvalidOption(f"time_limit: got {seconds!r}, must be a positive number of seconds, or None")
+    return float(seconds)
+
 
 class BuildingReporter(ProgressReporter):
-    """Calls the callback with a `Building`, not too often, but at the end of each time."""
+    """Calls the callback with a `Building`, not too often, and stops when time is up.
 
-    def __init__(self, progress: OnBuilding | None, times: int) -> None:
-        def report(at: Progress) -> None:
-            assert progress is not None
-            progress(Building(at.layers_done, at.layers, at.pairs_done, at.pairs, at.seconds))
+    Args:
+        progress: the callback.
+        times: the horizon.
+        name: of the game, for messages.
+        time_limit: the most seconds to take.
+        less: a sentence on what takes less time.
+    """
 
-        super().__init__(None if progress is None else report, "building", times, 0)
+    def __init__(
+        self,
+        progress: OnBuilding | None,
+        times: int,
+        *,
+        name: str = "",
+        time_limit: float | None = None,
+        less: str = "",
+    ) -> None:
+        super().__init__(None, "building", times, 0)  # `report` gives a Building in place of a Progress
+        self.on_building, self.limit, self.less = progress, check_time_limit(time_limit), less
+        self.called = f"{name}: " if name else ""
+        self.asked, self.time_begun = 0, self.begun
+        self.repeats, self.suggests = False, True  # whether all was answered as before, and that is worth saying
+
+    def repeated(self, answered_alike: bool, met_again: bool) -> None:
+        """Say whether a time was answered as earlier ones, and shares a state with them."""
+        self.repeats = self.suggests and answered_alike and (self.repeats or met_again)
+
+    def time(self, states: int) -> None:
+        """Say how many states there are at a time, of which nothing was asked yet."""
+        self.pairs_done, self.pairs, self.time_begun = 0, states, time.perf_counter()
+        t = self.layers_done
+        log.info(
+            f"{self.called}t={t} of {self.layers}: {counted(states, 'state')}; {self.asked:,} joint actions so far"
+        )
+        self.report()
 
     def states(self, done: int, states: int, times: int = 1) -> None:
         """Count the states that are done; with the last of them, so many times are done."""
-        self.pairs_done, self.pairs = done - 1, states
-        if done < states:
-            self.pair()
+        self.pairs_done, self.pairs = done, states
+        if done == states:
+            self.layers_done += times
+            self.report()
         else:
-            self.layers_done += times - 1
-            self.layer(1)
+            self._now_and_then()
+
+    def joint_action(self) -> None:
+        """Count a joint action that is asked about; TooLarge when time is up."""
+        self.asked += 1
+        if not self.asked % SELDOM or time.perf_counter() - self.begun > self.limit:
+            self.check()
+
+    def check(self) -> None:
+        """Call the callback now and then; TooLarge when time is up."""
+        if time.perf_counter() - self.begun > self.limit:
+            raise self._too_slow(f" within the time_limit of {self.limit:g} seconds")
+        self._now_and_then()
+
+    def report(self) -> None:
+        """Call the callback."""
+        self.reported = time.perf_counter()
+        if self.on_building is not None:
+            done = self.layers_done, self.layers, self.pairs_done, self.pairs
+            self.on_building(Building(*done, self.reported - self.begun, self.asked, self.repeats))
+
+    def _now_and_then(self) -> None:
+        if not self.due:
+            return
+        self.report()
+        if not self.pairs_done or self.asked < TRIED or math.isinf(self.limit):
+            return
+        left = (self.reported - self.time_begun) / self.pairs_done * (self.pairs - self.pairs_done)
+        if left > PATIENCE * self.limit:
+            rest = f"the rest of this time alone would take about {left:,.0f} seconds"
+            raise self._too_slow(f"; {rest}, the time_limit is {self.limit:g}")
+
+    def _too_slow(self, why: str) -> TooLarge:
+        """Return an error that says how far it came, and what takes less."""
+        t, done = self.layers_done, f"{self.pairs_done:,} of {counted(self.pairs, 'state')} were done"
+        hint = f". {SUGGESTION}" if self.repeats else ""
+        asked = counted(self.asked, "joint action")
+        return TooLarge(
+            f"{self.called}came to t={t} of {self.layers}, where {done} ({asked}){why}. {self.less}{hint}", t=t
+        )

@@ -30,6 +30,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
@@ -136,14 +137,18 @@ def prove(
             f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"
         )
     game = solution.game
-    _check_costs(game)
+    check_costs("solution", game)
     read_arguments(solution.policy, solution.concept, tol, None)
     check_place(path)
-    listed = _Situations.of(solution)
+    listed = Situations.of(game, solution.policy)
+    if listed.entries > MOST_ENTRIES:
+        raise TooLarge(
+            f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {listed.entries:,}"
+        )
     certificate = verify(game, solution.policy, solution.concept, tol=tol, progress=progress)
     if not certificate.ok:
         raise InvalidOption(f"{NOT_CERTIFIED} {certificate.problems[0]}")
-    header, claims = _header(solution, listed.rules), _claims(certificate)
+    header, claims = header_of(game, solution.concept, listed.rules), _claims(certificate)
     with writing(path) as file:
         size = _write(file, {"name": game.name, **header, "claims": claims}, listed, progress)
     return Proof(
@@ -159,29 +164,30 @@ def prove(
     )
 
 
-def _check_costs(game: MarkovGame) -> None:
+def check_costs(option: str, game: MarkovGame) -> None:
+    """Raise InvalidOption where costs are drawn from distributions."""
     for label, values in zip(game.constraints, game.cost_values, strict=True):
         if any(isinstance(cost, RandomCost) for cost in values):
             raise InvalidOption(
-                f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
+                f"{option}: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
                 "rounded costs is possible: rounded = round_costs(game, epsilon).game, then prove(solve(rounded), path)"
             )
 
 
-def _header(solution: Solution, rules: tuple[CountingRule, ...]) -> dict[str, Any]:
+def header_of(game: MarkovGame, concept: Concept, rules: tuple[CountingRule, ...]) -> dict[str, Any]:
     """Return the header but for the name, the claims and the arrays."""
-    game = solution.game
     counted = [
         [text(rule.counted(exact(cost))) for cost in values]
         for rule, values in zip(rules, game.cost_values, strict=True)
     ]
-    return {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
+    return {"concept": type(concept).__name__, "game": game.content(), "counted": counted}
 
 
-class _Situations(NamedTuple):
+class Situations(NamedTuple):
     """The situations that a proof lists."""
 
-    solution: Solution
+    game: MarkovGame
+    policy: Any
     rules: tuple[CountingRule, ...]
     counted: Counted
     units: ExactUnits
@@ -189,10 +195,9 @@ class _Situations(NamedTuple):
     entries: int  # joint actions in all of them
 
     @staticmethod
-    def of(solution: Solution) -> _Situations:
-        """Find the situations; TooLarge where they are too many."""
-        game = solution.game
-        rules, nonsense = read_rules(game, solution.policy)
+    def of(game: MarkovGame, policy: Any) -> Situations:
+        """Find the situations."""
+        rules, nonsense = read_rules(game, policy)
         if nonsense:
             raise InvalidOption(f"{NOT_CERTIFIED} {nonsense[0]}")
         counted = Counted.of(game, rules)
@@ -201,26 +206,20 @@ class _Situations(NamedTuple):
             subgames = Subgames.of(counted.game, units, threads)
         times = range(len(subgames.keys) - 1)
         entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)
-        if entries > MOST_ENTRIES:
-            raise TooLarge(
-                f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {entries:,}"
-            )
-        return _Situations(solution, rules, counted, units, subgames, entries)
+        return Situations(game, policy, rules, counted, units, subgames, entries)
 
     def arrays(self) -> Arrays:
         """Return the arrays of the game."""
         return {
             f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
-            for k, layer in enumerate(self.solution.game.layers)
+            for k, layer in enumerate(self.game.layers)
             for field, dtype in STATED_TYPES.items()
         }
 
     def probabilities(self, progress: OnProgress | None) -> Iterator[Floats]:
         """Yield the probabilities of all joint actions, one time after another."""
-        game, keys = self.solution.game, self.subgames.keys
-        reader = Reader(
-            self.counted.game, self.solution.policy, self.units, game.digest, rounded=not self.counted.exact
-        )
+        game, keys = self.game, self.subgames.keys
+        reader = Reader(self.counted.game, self.policy, self.units, game.digest, rounded=not self.counted.exact)
         reporter = ProgressReporter(progress, "writing the proof", game.horizon, sum(map(len, keys)))
         for t in range(game.horizon):
             yield _probabilities(game, t, *self.subgames.pairs(t), reader)
@@ -251,7 +250,7 @@ def _claims(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _write(file: IO[bytes], header: dict[str, Any], listed: _Situations, progress: OnProgress | None) -> int:
+def _write(file: IO[bytes], header: dict[str, Any], listed: Situations, progress: OnProgress | None) -> int:
     """Write a proof whose probabilities need not all be in memory; return its size."""
     first, digest = b"acegames-proof 1\n", hashlib.sha256()
     arrays = listed.arrays()

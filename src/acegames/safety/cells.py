@@ -99,7 +99,7 @@ class Cells:
         from acegames.kernels.boxes import rank_bits
 
         rank = np.empty(len(cells), dtype=np.int64)
-        rank_bits(self.bits, self.counts, _BITS_SET, cells, rank)
+        rank_bits(self.bits.reshape(-1).view("<u8").astype(np.uint64, copy=False), self.counts, cells, rank)
         return rank
 
 

@@ -8,10 +8,14 @@ hashing; successors are recomputed and no edge is stored.
 
 from __future__ import annotations
 
+import mmap
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +41,19 @@ QUICK_LISTED = 5e7  # outcomes of listed cells, and
 QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
 FEWEST_DRAWN = 256  # cells of a layer where numbers are estimated by sampling
 
-ExploreBoxes = Callable[[Space, Ints, int, Team], Space]
-
 
 def explore(
-    space: Space, memory: int | None = None, team: Team | None = None, explore_boxes: ExploreBoxes | None = None
+    space: Space,
+    memory: int | None = None,
+    team: Team | None = None,
+    *,
+    on_disk: bool = False,
 ) -> Space:
     """Find the cells that feasible play reaches. An infeasible game's space is returned unchanged.
 
-    The answer does not depend on how many threads the team has, nor on where boxes are explored.
+    The answer does not depend on how many threads the team has.
+    With `on_disk` the cells of all layers lie in the folder for temporary files where memory is
+    short.
 
     Raises:
         TooLarge: when that takes more than `memory` bytes, by default what is free.
@@ -57,12 +65,13 @@ def explore(
     team, dense = Team() if team is None else team, space.dense
     if dense is None:
         try:
-            return _explore_sparse(space, roots, allowed, team, partial(crowded, np.cumsum(space.totals)))
+            enough = partial(crowded, np.cumsum(space.totals))
+            return _explore_sparse(space, roots, allowed, team, enough, on_disk=on_disk)
         except _StopListing:
-            dense = dense_bytes(space) <= allowed
+            dense = dense_bytes(space, on_disk=on_disk) <= allowed
     if dense:
-        return (explore_boxes or explore_dense)(space, roots, allowed, team)
-    return _explore_sparse(space, roots, allowed, team)
+        return explore_dense(space, roots, allowed, team, on_disk=on_disk)
+    return _explore_sparse(space, roots, allowed, team, on_disk=on_disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,19 +195,24 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
-def dense_bytes(space: Space) -> float:
-    """Return the bytes of heights, of one bit per cell, and of the marks of two layers."""
-    return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
+def dense_bytes(space: Space, *, on_disk: bool = False) -> float:
+    """Return the bytes of heights, of the marks of two layers, and of one bit per cell, unless that
+    is on disk.
+    """
+    bits = 0.0 if on_disk else int(space.totals.sum()) / 8
+    return int(space.line_start[-1]) * 4 + 2 * int(space.totals.max()) + bits
 
 
-def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def explore_dense(space: Space, roots: Ints, allowed: int, team: Team, *, on_disk: bool = False) -> Space:
     """Explore boxes whose cells are all held: heights backwards, then marks forwards."""
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
-    needed = check_boxes(space, allowed)
-    height = np.empty(int(space.line_start[-1]), dtype=np.int32)
-    height[space.line_start[H] :] = end_heights(space)
+    on_disk = on_disk and dense_bytes(space) > allowed
+    needed = dense_bytes(space, on_disk=on_disk)
+    check_memory(needed, allowed, space.total)
+    height, end = np.empty(int(space.line_start[-1]), dtype=np.int32), space.layer(H)
+    height[space.line_start[H] :] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1])
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
     threads = 1 + max(min(team.threads - 1, spare, widest // PIECE_CELLS), 0)
@@ -207,12 +221,12 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     for (t0, t1), lines in zip(reversed(runs), reversed(shares), strict=True):
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
-    if not are_feasible(space, roots, height):
+    if not _are_feasible(space, roots, height):
         return replace(space, dense=True)
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[roots] = 1
     bit_start = bit_starts(space)
-    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    bits = (_zeros_on_disk if on_disk else np.zeros)(int(bit_start[-1]), np.dtype(np.uint8))
     pack(marks, bits[: bit_start[1]])
     row_start = row_starts(space)
     rows = np.zeros(int(row_start[-1]), dtype=np.uint8)
@@ -223,24 +237,13 @@ def explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
             marks = reaching.layer(t0, lines, marks, own, rows[row_start[t0] : row_start[t1]])
-    return explored(space, height, bits, rows)
+    starts = (bit_start // (RANK_BLOCK // 8)).tolist()
+    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
+    played = tuple(np.split(rows, row_start[1:-1]))
+    return replace(space, dense=True, height=height, cells=tuple(cells), played=played)
 
 
-def check_boxes(space: Space, allowed: int) -> float:
-    """Return bytes that exploring the boxes takes; TooLarge where that is more than allowed."""
-    needed = dense_bytes(space)
-    check_memory(needed, allowed, space.total)
-    return needed
-
-
-def end_heights(space: Space) -> NDArray[np.int32]:
-    """Return the heights of the lines after the last step, where all is feasible."""
-    end = space.layer(space.game.horizon)
-    heights: NDArray[np.int32] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1]).astype(np.int32)
-    return heights
-
-
-def are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
+def _are_feasible(space: Space, roots: Ints, height: NDArray[np.int32]) -> bool:
     """Return whether play is feasible from all roots.
 
     `height` begins with the heights of the first layer.
@@ -264,19 +267,6 @@ def row_starts(space: Space) -> Ints:
     tables = space.tables
     rows = np.diff(tables.row_ptr[:, [0, -1]], axis=1)[tables.layer_at[: space.game.horizon], 0]
     return pointers(-(-rows // 8))
-
-
-def no_rows(space: Space) -> list[Bytes]:
-    """Return bits of rows, none of which is set, by time."""
-    return np.split(np.zeros(int(row_starts(space)[-1]), dtype=np.uint8), row_starts(space)[1:-1])
-
-
-def explored(space: Space, height: NDArray[np.int32], bits: Bytes, rows: Bytes) -> Space:
-    """Return the space with heights, a bit per cell, and a bit per row of each time."""
-    starts = (bit_starts(space) // (RANK_BLOCK // 8)).tolist()
-    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), starts)
-    played = tuple(np.split(rows, row_starts(space)[1:-1]))
-    return replace(space, dense=True, height=height, cells=tuple(cells), played=played)
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
@@ -330,16 +320,24 @@ def listed(keys: Ints) -> Listed:
 
 
 def _explore_sparse(
-    space: Space, roots: Ints, allowed: int, team: Team, enough: Callable[[Sequence[int]], bool] | None = None
+    space: Space,
+    roots: Ints,
+    allowed: int,
+    team: Team,
+    enough: Callable[[Sequence[int]], bool] | None = None,
+    *,
+    on_disk: bool = False,
 ) -> Space:
     """List the reached cells; raise _StopListing where `enough` says so of their numbers."""
     from acegames.kernels.sparse import sweep
 
-    H, keys, number = space.game.horizon, [np.sort(roots)], 0
+    H, keys, number, moved = space.game.horizon, [np.sort(roots)], 0, 0
     for t in range(H):
         number += len(keys[t])
         if enough is not None and enough(list(map(len, keys))):
             raise _StopListing(keys)
+        if on_disk and SPARSE_BYTES * number > allowed:
+            keys[moved:t], moved, number = list(map(_on_disk, keys[moved:t])), t, len(keys[t])
         check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 
@@ -365,10 +363,39 @@ def _explore_sparse(
         rows[:] = False
         keep_next = swept(t, keep, true[t + 1], rows)[1]
         played.append(space.packed_rows(t, rows))
-        cells.append(Cells.from_keys(keys[t][keep]))
+        reached = keys[t][keep]
+        cells.append(Cells.from_keys(_on_disk(reached) if moved else reached))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
     return replace(space, dense=False, cells=tuple(cells), played=tuple(played))
+
+
+def _zeros_on_disk(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros in a file without a name, which is gone when they are.
+
+    Raises:
+        TooLarge: there is no room for the file.
+    """
+    needed = count * dtype.itemsize
+    if not needed:
+        return np.zeros(0, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.ftruncate(file.fileno(), needed)
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error here; while mapped it would end the process
+                os.posix_fallocate(file.fileno(), 0, needed)
+            return np.frombuffer(mmap.mmap(file.fileno(), needed), dtype)
+    except OSError as error:
+        raise TooLarge(
+            f"the situations reachable under feasible play do not fit into memory, and {tempfile.gettempdir()} has no room for "
+            f"{bytes_said(needed)} of them ({error.strerror or error}); set TMPDIR to a folder on a larger disk"
+        ) from None
+
+
+def _on_disk(keys: Ints) -> Ints:
+    stored: Ints = _zeros_on_disk(len(keys), keys.dtype)
+    stored[:] = keys
+    return stored
 
 
 def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:

@@ -5,9 +5,8 @@ Whatever an environment does, the state is the same, and a joint action always c
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +27,7 @@ from acegames.model.checks import (
 from acegames.model.from_functions import ask_functions
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, needed_arguments
 from acegames.system.limits import HORIZON
 
 ANY_STATE = "(any state)"
@@ -56,7 +55,7 @@ def read_priced(agents: Any, horizon: int, price: Any, budget: Any) -> tuple[Mar
     constraints = own_names(read_budget(budget, None, horizon)[0])
     listed = _read_agents(agents)
     idle: tuple[Label | None, ...]
-    if callable(price) and _takes_joint_actions(price):
+    if callable(price) and len(needed_arguments(price)[0]) == 1:  # the joint action
         check_function("price", price, ("action",))
         actions = {agent: _read_actions(agent, own) for agent, own in listed.items()}
         idle = (None,) * len(actions)
@@ -129,16 +128,6 @@ def _read_actions(agent: Label, actions: Any) -> Actions:
 
 
 # -- prices
-
-
-def _takes_joint_actions(price: Callable[..., Any]) -> bool:
-    """Return whether a function needs one argument; False where Python does not say."""
-    try:
-        needed = inspect.signature(price).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in by_position and p.default is inspect.Parameter.empty for p in needed) == 1
 
 
 def _own_prices(agents: Mapping[Label, Any], price: Any, constraints: Sequence[Label]) -> Prices:

@@ -17,7 +17,7 @@ from acegames.approximate.rounding import RoundingOptions
 from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, InMemory, LayerStore, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
-from acegames.engines.cluster import InBlocks
+from acegames.engines.cluster import RayEngine
 from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.local import LocalEngine
@@ -107,7 +107,7 @@ def solve(
     engine = engine or LocalEngine()
     store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
-        named = {} if isinstance(engine, (LocalEngine, GPUEngine, InBlocks)) else {"engine": type(engine).__name__}
+        named = {} if isinstance(engine, (LocalEngine, GPUEngine, RayEngine)) else {"engine": type(engine).__name__}
         facts = {"game": game.digest, "counted": counted.game.digest, **named}
         store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:

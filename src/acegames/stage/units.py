@@ -5,6 +5,10 @@ its best as its best quarter is. An answer that leaves a player M = sum over a o
 (max_X u_i - u_i(a)) below its best lets it gain at most M; if M is far smaller than the unit
 (COARSE), the stage is solved again in a multiple of M. An objective's unit is its range over joint
 actions, again without outliers. In most games, the units are simply the ranges.
+
+`kernels.scaling` says the same to kernels. What solves one stage after the other has it in Python:
+compiled, it would take a second and a half longer until the first stage is repaired, and a measure
+is a fifth of the smallest repair.
 """
 
 from __future__ import annotations

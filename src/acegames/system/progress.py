@@ -90,8 +90,13 @@ class ProgressReporter:
     def pair(self, number: int = 1) -> None:
         """Count pairs that are done; the callback is called only now and then."""
         self.pairs_done += number
-        if self.progress is not None and time.perf_counter() - self.reported >= PAUSE:
+        if self.progress is not None and self.due:
             self.report()
+
+    @property
+    def due(self) -> bool:
+        """Whether the last report was some time ago."""
+        return time.perf_counter() - self.reported >= PAUSE
 
     def layer(self, pairs: int = 0, layers: int = 1) -> None:
         """Count a layer, or several, with those of their pairs that were not counted yet."""

@@ -28,7 +28,10 @@ OnDone = Callable[[Any], None]
 
 
 class Block(Protocol):
-    """A handle on what a task made. It can travel to other tasks inside `what`, unfetched."""
+    """A handle on what a task made.
+
+    It can travel inside `what`, unfetched, to tasks that make no blocks.
+    """
 
     def fetch(self) -> Any:
         """Return the content, waited for. It may be read-only."""
@@ -65,15 +68,11 @@ class Tasks(Protocol):
         *,
         made: int = 1,
         on_done: OnDone | None = None,
-        at: float | None = None,
-        work: float = 1.0,
     ) -> list[Block]:
         """Ask for a task that makes so many blocks; return the handles on them at once.
 
-        Tasks of about the same place `at` (0 .. 1) run on the same machine, if it can be, so that
-        little moves; `work` (above 0) says how much this is, compared with others of the same
-        function. It may wait until fewer tasks are under way. `on_done` is called with the numbers
-        of tasks that ended, here or in `finish`, in any order, and must not ask for tasks itself.
+        It may wait until fewer tasks are under way. `on_done` is called with the numbers of tasks
+        that ended, here or in `finish`, in any order, and must not ask for tasks itself.
 
         Raises: what a task raised, as it was raised there.
         """
@@ -85,19 +84,6 @@ class Tasks(Protocol):
 
     def finish(self) -> None:
         """Wait until every task that was asked for has ended, and its numbers are reported."""
-
-    def bring(self, blocks: Sequence[Block]) -> None:
-        """Let blocks come to this process together, before it fetches each; does not wait."""
-
-    def apart(self) -> Self | None:
-        """Return this place for another thread, which asks for tasks of its own; None if there is
-        none.
-
-        What is done there counts here.
-        """
-
-    def interrupt(self) -> None:
-        """Make the other thread that uses this give up: what it does here next raises something."""
 
     def account(self) -> str:
         """Return what was done so far, in words: "in 324 tasks on 2 machines"."""

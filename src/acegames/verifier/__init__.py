@@ -49,6 +49,7 @@ keeps the true budgets.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -122,6 +123,7 @@ def verify(
     concept: Concept | None = None,
     *,
     tol: float | None = None,
+    exact: bool = False,
     engine: Any = None,
     progress: OnProgress | bool | None = None,
 ) -> Certificate:
@@ -145,6 +147,9 @@ def verify(
             default a gain is accepted up to `numerics.VERIFY` times what is at stake for the player
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
+        exact: True for values and gains in rational numbers, found by the standalone checker
+            (`acegames prove`): minutes for 100,000 situations. With `tol=0` nothing is tolerated;
+            else a gain is accepted as ever, because policies are found in floats.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
@@ -165,8 +170,9 @@ def verify(
         InvalidOption: `concept` is no concept; `policy` has no `distribution`; `tol` is not a
             finite number of at least 0; `engine` is none of these; `progress` is no function of one
             argument; costs of the game are drawn from distributions, and the policy does not round
-            them; or the policy cannot be sent to a cluster.
-        TooLarge: random costs fall into too many cells, or there is not enough memory.
+            them, or `exact` is True; or the policy cannot be sent to a cluster.
+        TooLarge: random costs fall into too many cells, there are too many situations for `exact`,
+            or there is not enough memory.
         ClusterError: the cluster cannot be used, or lost more than it could make up for.
         MissingExtra: `engine` is a `RayEngine`, and Ray is not installed; or a `GPUEngine`, and a
             package, the driver or a card is missing.
@@ -190,10 +196,13 @@ def verify(
             evaluated, walked = _judge(counted, units, reader, concept, threads, progress)
     else:
         evaluated, walked = remote, _walked(counted, units, reader, remote)
+    if exact and evaluated.gains is not None:
+        evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
-    return _certificate(game, concept, tol, problems, counting, allowance, evaluated, walked)
+    certificate = _certificate(game, concept, tol, problems, counting, allowance, evaluated, walked)
+    return replace(certificate, exact=exact and evaluated.gains is not None)
 
 
 def _certificate(
@@ -235,6 +244,13 @@ def _certificate(
         excess=walked.excess,
         capacities=tuple(None if stored is None else plain(stored.capacity) for stored in game.reservoirs),
     )
+
+
+def _exactly(*found: Any) -> Evaluated:
+    """Return what was found, in exact arithmetic."""
+    from acegames.proofs.exactly import evaluate_exactly
+
+    return evaluate_exactly(*found)
 
 
 def _unknown(width: int) -> Any:

@@ -87,6 +87,9 @@ class Certificate(Shown):
     if unknown."""
     capacities: tuple[int | float | Fraction | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets; empty if there is no reservoir."""
+    exact: bool = False
+    """Whether gains and values were found in exact arithmetic; nothing is then put down to
+    rounding."""
 
     def __post_init__(self) -> None:
         seal(self)
@@ -102,9 +105,10 @@ class Certificate(Shown):
 
     def __str__(self) -> str:
         kind = self.concept.words.noun
-        verdict = f"CERTIFIED: a safe {kind}" if self.ok else f"NOT CERTIFIED as a safe {kind}"
+        how = "CERTIFIED in exact arithmetic" if self.exact else "CERTIFIED"
+        verdict = f"{how}: a safe {kind}" if self.ok else f"NOT {how} as a safe {kind}"
         if self.ok and self._exceeded():
-            verdict = f"CERTIFIED: a {kind}, safe up to the rounding of costs"
+            verdict = f"{how}: a {kind}, safe up to the rounding of costs"
         if self.ok and len(self.players) == 1 and self.accepted_share is not None and self._counts_exactly():
             verdict += ", which for one player is an optimal policy"
         lines = [f"{verdict} (game {self.game_digest[:12]}).", self._safety(), self._stability()]

@@ -10,22 +10,25 @@ happen, no budget is broken, with probability one (`acegames.shield`). Anything 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from acegames.adapters.environments.env_conventions import Conventions
 from acegames.adapters.environments.env_interface import STYLES, check_outputs, constraint_names, flat
-from acegames.adapters.pettingzoo.pz_conventions import Conventions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.learn.env_protocol import MASK, NO_ACTION, EnvAnswer, agents_of, step_env
+from acegames.learn.env_protocol import MASK, NO_ACTION, EnvAnswer, agents_of, has_mask, step_env
+from acegames.model.arrays import Bools
 from acegames.model.budgets import read_amounts, spent_after
 from acegames.model.checks import check_choice, check_known, show, unknown
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -33,8 +36,68 @@ from acegames.model.numbers import exact, plain
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.priced_actions import ANY_STATE
 from acegames.shield.product_sets import product_sets
+from acegames.shield.situation import Situation
+
+Mask = NDArray[np.int8]
 
 CHOICES = {"how": ("product", "repair"), "unsafe": ("repair", "error"), "surprise": ("error", "end")}
+
+
+MOST_STEPS = 1 << 16
+"""So many steps are remembered with what follows from them; then all are forgotten."""
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """What was spent up to a time of an episode, exactly."""
+
+    t: int
+    cost: tuple[Any, ...]  # M, of the last step
+    spent: tuple[Any, ...]  # M, in total
+    remaining: tuple[Any, ...]  # M, of each budget for the next step
+    names: Mapping[Label, str]  # of the constraints in infos
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """The time and the amounts under the keys of flat infos."""
+        amounts = {"cost": self.cost, "spent": self.spent, "remaining": self.remaining}
+        return {"t": self.t, **flat(self.names, amounts)}
+
+    @cached_property
+    def left(self) -> NDArray[np.float64]:
+        """What remains, (M,)."""
+        return np.array([float(x) for x in self.remaining], dtype=np.float64)
+
+
+class ExecutedChoice(NamedTuple):
+    """What is done in place of what agents chose; the same where that is safe."""
+
+    played: JointAction
+    executed: dict[Any, int]  # by agent
+    shielded: bool  # whether it differs
+
+
+@dataclass(frozen=True, eq=False)
+class OfferHere:
+    """The actions that are safe and that the environment's own masks allow."""
+
+    here: Situation
+    own: Sequence[Bools]  # the environment's masks, over its actions
+    masks: dict[Any, Mask]  # by agent
+    choices: dict[Any, ExecutedChoice] = field(default_factory=dict)  # by what agents chose
+
+
+@dataclass(frozen=True, eq=False)
+class VisitedPlace:
+    """Where an episode can stand, and what was worked out there before.
+
+    All of it depends on the time, the state and what was spent, exactly, so that it can be used in
+    every episode that comes there.
+    """
+
+    runner: ShieldRunner  # as it is here; a step is made by a copy
+    offers: dict[Any, OfferHere] = field(default_factory=dict)  # by who is there, and the environment's masks
+    steps: dict[Any, tuple[VisitedPlace, Account]] = field(default_factory=dict)  # by action, next state and cost
 
 
 class Guarded:
@@ -57,17 +120,22 @@ class Guarded:
         # what those who have left are taken to play
         idle = shield.idle or (None,) * len(rules.players)
         self._gone = tuple(NO_ACTION if a is None else a for a in idle)
+        # the environment's actions by the game's, and masks of ones over both
         self._at = tuple(
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
             for own, labels in zip(self._labels, shield.actions, strict=True)
         )
-        self._telling = ShieldOutputs(env, shield.game, rules.players, **shape)
-        self.constraint_names = self._telling.names
+        self._every = tuple(np.ones(len(own), dtype=bool) for own in self._labels)
+        self._free = {p: mask.astype(np.int8) for p, mask in zip(rules.players, self._every, strict=True)}
+        self._outputs = ShieldOutputs(env, shield.game, rules.players, **shape)
+        self.constraint_names = self._outputs.names
         self.own_infos: Any = {}
         self.own_observations: Any = {}
         self.surprise: str | None = None
-        self._known: dict[Any, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by what is safe and allowed
-        self._masks = self._free()
+        self._places: dict[Any, VisitedPlace] = {}
+        self._steps = 0  # that are remembered
+        self._known: dict[Any, Sequence[Bools]] = {}  # what is offered, by what is safe and allowed
+        self._masks: Mapping[Any, Mask] = self._free
         self._over = True
 
     def __repr__(self) -> str:
@@ -83,7 +151,7 @@ class Guarded:
 
     def observation_space(self, agent: Any) -> spaces.Space[Any]:
         """Return the environment's space, with the mask and what is left of the budgets."""
-        return self._telling.spaces[agent]
+        return self._outputs.spaces[agent]
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Begin an episode with nothing spent, but what reservoirs lack."""
@@ -91,34 +159,33 @@ class Guarded:
         observations, infos = self.env.reset(seed=seed, options=options)
         state = self._rules.state(self.env, observations, "reset")
         try:
-            self._runner: ShieldRunner = self.shield.start(state=state)
+            self._place = self._places.get((state,)) or self._visited(self.shield.start(state=state), (state,))
         except UnknownPair as error:
             raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}") from None
-        self._t, self._spent = 0, self._runner.spent
+        spent = self._place.runner.spent
+        self._account = self._accounted(0, (0,) * len(spent), spent)
         self._look(observations, infos)
         self._over = False
-        account = ShieldedStep(0, (0,) * len(self._spent), self._spent)
-        return self._tell(observations, infos, account)
+        return self._tell(observations, infos, ShieldedStep(self._account))
 
     def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Play the actions if they are safe together, else the nearest that are."""
         if self._over:
             raise InvalidOption("the episode is over, or was never begun: call reset")
+        runner = self._place.runner
         if not isinstance(actions, Mapping):
-            raise InvalidOption(f"t={self._runner.t}: actions {show(actions)}, must be {{agent: action}}")
-        check_known("agent", actions, self._rules.players, f"t={self._runner.t}: actions: ")
-        playing = [p for p in self._rules.players if p in self.env.agents]
-        chosen = {p: self._number(p, actions) for p in playing}
-        wanted = tuple(self._labels[i][chosen[p]] if p in chosen else self._gone[i] for p, i in self._index.items())
-        played = self._safe(wanted)
-        executed = {p: self._executed(i, played[i], chosen[p]) for p, i in self._index.items() if p in chosen}
-        answer = step_env(self.env, executed, self._runner.t)
-        surprise = self._advance(played, answer)
-        self._over = answer.over or self._runner.done or surprise is not None
+            raise InvalidOption(f"t={runner.t}: actions {show(actions)}, must be {{agent: action}}")
+        if not actions.keys() <= self._index.keys():
+            check_known("agent", actions, self._rules.players, f"t={runner.t}: actions: ")
+        chosen = {p: self._number(p, actions) for p in self._rules.players if p in self.env.agents}
+        choice = self._choice(chosen)
+        answer = step_env(self.env, choice.executed, runner.t)
+        surprise = self._advance(choice.played, answer)
+        self._over = answer.over or self._place.runner.done or surprise is not None
         cut = self._over and not answer.over
         truncations = {p: bool(x) or cut for p, x in answer.truncations.items()}
-        account = ShieldedStep(self._t, self._cost, self._spent, chosen, executed, played != wanted, surprise)
-        seen, infos = self._tell(answer.observations, answer.infos, account)
+        step = ShieldedStep(self._account, chosen, choice.executed, choice.shielded, surprise)
+        seen, infos = self._tell(answer.observations, answer.infos, step)
         return seen, answer.rewards, answer.terminations, truncations, infos
 
     def mask(self, agent: Any) -> Mask:
@@ -134,7 +201,8 @@ class Guarded:
         labels = {p: self._gone[i] for p, i in self._index.items() if p not in self.env.agents}
         try:
             labels |= {p: self._labels[self._index[p]][self._number(p, chosen)] for p in chosen}
-            return {MASK: self._on_own(self._index[agent], self._here.turn(labels, player=agent))}
+            i = self._index[agent]
+            return {MASK: self._on_own(i, self._offer.here.turn(labels, player=agent), self._offer.own[i])}
         except InvalidOption:
             return {}
 
@@ -148,22 +216,27 @@ class Guarded:
         except (KeyError, TypeError):
             outside = f"{actions.get(agent)!r} is not in {self.env.action_space(agent)}"
             rule = outside if agent in actions else "is missing"
-            raise InvalidOption(f"t={self._runner.t}: action of agent {agent!r} {rule}") from None
+            raise InvalidOption(f"t={self._place.runner.t}: action of agent {agent!r} {rule}") from None
         return number
 
-    def _safe(self, wanted: JointAction) -> JointAction:
+    def _choice(self, chosen: Mapping[Any, int]) -> ExecutedChoice:
         """Return the nearest safe joint action that the environment's own masks allow."""
-        game = self.shield.game
-        indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
-        nearest = game.joint_action(self._here.nearest(np.array(indices))[0])
-        if nearest != wanted and self.handling["unsafe"] == "error":
-            where = place(self._runner.t, self._runner.state, wanted)
-            raise InvalidOption(f"{where}, spent {self._runner.spent!r}: the joint action is not safe")
-        return nearest
+        known, key = self._offer.choices, tuple(chosen.values())  # who is there is part of the offer
+        if key not in known:
+            wanted = tuple(self._labels[i][chosen[p]] if p in chosen else self._gone[i] for p, i in self._index.items())
+            game, runner = self.shield.game, self._place.runner
+            indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
+            played = game.joint_action(self._offer.here.nearest(np.array(indices))[0])
+            if played != wanted and self.handling["unsafe"] == "error":
+                where = place(runner.t, runner.state, wanted)
+                raise InvalidOption(f"{where}, spent {runner.spent!r}: the joint action is not safe")
+            executed = {p: self._executed(i, played[i], chosen[p]) for p, i in self._index.items() if p in chosen}
+            known[key] = ExecutedChoice(played, executed, played != wanted)
+        return known[key]
 
     def _executed(self, i: int, played: Label, chosen: int) -> int:
         """Return the number to execute: what agent i chose, or the first that means `played`."""
-        free = itertools.compress(self._labels[i].items(), self._own[i])
+        free = itertools.compress(self._labels[i].items(), self._offer.own[i])
         meant = [number for number, label in free if label == played]
         return chosen if chosen in meant else meant[0]
 
@@ -171,29 +244,59 @@ class Guarded:
 
     def _advance(self, played: JointAction, answer: EnvAnswer) -> str | None:
         """Count the step's cost and move on; return a sentence about a surprise, if it was one."""
-        runner = self._runner
-        next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
-        self._t += 1  # also where the runner cannot follow any more
-        self._cost: tuple[Any, ...] = (math.nan,) * len(self._spent)  # unless it can be read
+        before, t = self._place, self._account.t
+        runner = before.runner
+        next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer, f"t={runner.t + 1}")
+        key = played, answer.over, next_state, _as_key(cost)
         try:
-            self._cost = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
-            after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), self._cost)
-            self._spent = tuple(map(plain, after))
-            if answer.over:  # perhaps sooner than the game thinks
-                self._check_last(played, cost)
-            else:
-                self._check_state(next_state)
-                runner.observe(played, cost, next_state)
+            if key not in before.steps:
+                # also where the runner cannot follow any more; the cost perhaps cannot be read
+                self._account = self._accounted(t + 1, (math.nan,) * len(self._account.spent), self._account.spent)
+                self._remember(before, key, self._followed(played, cost, next_state, answer.over))
+            self._place, self._account = before.steps[key]
             self._look(answer.observations, answer.infos)
         except (InvalidOption, UnknownPair, ValueError) as error:
             message = f"the environment did what the shield's game does not describe, so safety can no longer be promised: {error}"
             if self.handling["surprise"] == "error":
                 self._over = True
                 raise UnknownPair(message) from None
-            self._masks = self._free()
+            self._masks = self._free
             warnings.warn(message, stacklevel=3)
             return message
         return None
+
+    def _followed(self, played: JointAction, cost: Any, next_state: Label, over: bool) -> VisitedPlace:
+        """Return where a step leads, with its cost counted; the same place where play is over."""
+        game, here = self.shield.game, self._place
+        amounts = read_amounts(game.constraints, {} if cost is None else cost)
+        after = spent_after(game.reservoirs, tuple(map(exact, self._account.spent)), amounts)
+        self._account = self._accounted(self._account.t, amounts, tuple(map(plain, after)))
+        if over:  # perhaps sooner than the game thinks
+            self._check_last(played, cost)
+            return here
+        self._check_state(next_state)
+        runner = copy.copy(here.runner)
+        runner.observe(played, cost, next_state)
+        key = runner.t, next_state, runner.total, runner.total_counted
+        return self._places.get(key) or self._visited(runner, key)
+
+    def _visited(self, runner: ShieldRunner, key: Any) -> VisitedPlace:
+        return self._places.setdefault(key, VisitedPlace(runner))
+
+    def _remember(self, before: VisitedPlace, key: Any, after: VisitedPlace) -> None:
+        """Remember where a step leads, for as long as there is room."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            self._places.clear()
+            before.steps.clear()
+            self._steps = 1
+        before.steps[key] = after, self._account
+
+    def _accounted(self, t: int, cost: tuple[Any, ...], spent: tuple[Any, ...]) -> Account:
+        """Return an account, with what is left of each budget for the next step, exactly."""
+        bounds = self.shield.game.budgets[min(t, self.shield.game.horizon - 1)]
+        left = (b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, spent, strict=True))
+        return Account(t, cost, spent, tuple(left), self.constraint_names)
 
     def _check_state(self, state: Label) -> None:
         """Raise UnknownPair for a state that the game does not have."""
@@ -203,7 +306,7 @@ class Guarded:
 
     def _check_last(self, played: JointAction, cost: Any) -> None:
         """Check the last cost against the game, and the total against every budget to come."""
-        runner = self._runner
+        runner = self._place.runner
         if not self.shield.explains(runner.t, runner.state, played, cost):
             where = place(runner.t, runner.state, played)
             raise UnknownPair(f"{where}: the cost was {cost!r}, and the game has no such outcome")
@@ -213,56 +316,77 @@ class Guarded:
 
     def _look(self, observations: Any, infos: Any) -> None:
         """Find the safe and allowed actions and the masks; UnknownPair where there are none."""
-        there, runner = set(agents_of(self.env, ())), self._runner
-        self._masks = self._free()
-        if runner.done or not there:
+        there, here = tuple(agents_of(self.env, ())), self._place
+        self._masks = self._free
+        if here.runner.done or not there:
             return
-        self._own = self._rules.masks(observations, infos)
+        entries = (*observations.values(), *infos.values())
+        masked = any(has_mask(x) for x in entries if type(x) is not np.ndarray)
+        own = self._rules.masks(observations, infos) if masked else self._every
+        key = there, masked and tuple(mask.tobytes() for mask in own)
+        if key not in here.offers:
+            here.offers[key] = self._offered_to(set(there), own)
+        self._offer = here.offers[key]
+        self._masks = self._offer.masks
+
+    def _offered_to(self, there: set[Any], own: Sequence[Bools]) -> OfferHere:
+        """Return what is safe here and allowed by the environment's own masks."""
+        runner, players = self._place.runner, self._rules.players
         free = [  # the environment's own masks, over the players' actions in the game
-            np.isin(np.arange(len(labels)), at[own]) if p in there else np.array([a == gone for a in labels])
-            for p, labels, at, own, gone in zip(
-                self._rules.players, self.shield.actions, self._at, self._own, self._gone, strict=True
+            np.isin(np.arange(len(labels)), at[allowed]) if p in there else np.array([a == gone for a in labels])
+            for p, labels, at, allowed, gone in zip(
+                players, self.shield.actions, self._at, own, self._gone, strict=True
             )
         ]
         safe = runner.situation.safe
         allowed = np.all([mask[safe[:, i]] for i, mask in enumerate(free)], axis=0)
         if not allowed.any():
-            gone = [p for p, mask in zip(self._rules.players, free, strict=True) if p not in there and not mask.any()]
+            gone = [p for p, mask in zip(players, free, strict=True) if p not in there and not mask.any()]
             example = f"such as {self.shield.game.joint_action(safe[0])!r}"
             what = f"the environment's own masks leave no safe joint action of the game, {example}"
             if gone:
                 what = f"agent {gone[0]!r} has left the episode, which the game does not describe"
             raise UnknownPair(f"{place(runner.t, runner.state)}: {what}")
-        self._here = runner.situation if allowed.all() else replace(runner.situation, safe=safe[allowed])
-        for i, (p, mask) in enumerate(zip(self._rules.players, self._offered(allowed.all(), free), strict=True)):
-            if p in there:
-                self._masks[p] = self._on_own(i, mask)
+        here = runner.situation if allowed.all() else replace(runner.situation, safe=safe[allowed])
+        masks = zip(players, self._offered(here, allowed.all(), free), strict=True)
+        on_own = {p: self._on_own(i, mask, own[i]) for i, (p, mask) in enumerate(masks) if p in there}
+        return OfferHere(here, own, {**self._free, **on_own})
 
-    def _free(self) -> dict[Any, Mask]:
-        """Return masks of ones, where nothing is chosen: averages over masks of zeros are 0 / 0."""
-        return {p: np.ones(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
-
-    def _offered(self, whole: bool, free: Sequence[NDArray[np.bool_]]) -> Sequence[NDArray[np.bool_]]:
+    def _offered(self, here: Situation, whole: bool, free: Sequence[Bools]) -> Sequence[Bools]:
         """Return a mask per player, over its actions in the game."""
-        here, shield = self._here, self.shield
         kind = here.number, None if whole else tuple(mask.tobytes() for mask in free)
         if kind not in self._known:
             if self.handling["how"] == "repair":
                 self._known[kind] = [here.turn((), player=p) for p in self._rules.players]
             else:
-                part = () if whole else product_sets(here.safe, shield.shape, shield.criterion)
-                self._known[kind] = part or self._runner.product()
+                part = () if whole else product_sets(here.safe, self.shield.shape, self.shield.criterion)
+                self._known[kind] = part or self._place.runner.product()
         return self._known[kind]
 
-    def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
+    def _on_own(self, i: int, mask: Bools, own: Bools) -> Mask:
         """Return a mask over actions in the game as one over the environment's allowed actions."""
-        return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
+        return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & own).astype(np.int8)
 
-    def _tell(self, observations: Any, infos: Any, account: ShieldedStep) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def _tell(self, observations: Any, infos: Any, step: ShieldedStep) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Return observations and infos, by agent."""
-        self.own_observations, self.own_infos, self.surprise = observations, infos, account.surprise
-        seen = self._telling.observations(observations, account, self._masks)
-        return seen, self._telling.infos(infos, self.agents, account, self._masks)
+        self.own_observations, self.own_infos, self.surprise = observations, infos, step.surprise
+        seen = self._outputs.observations(observations, step.account, self._masks)
+        return seen, self._outputs.infos(infos, self.agents, step, self._masks)
+
+
+def _as_key(cost: Any) -> Any:
+    """Return a cost as a key, by which equal amounts of one type are found; else one of its own.
+
+    Numbers that are equal may count as different amounts where their types differ, as 0.1 in single
+    and in double precision.
+    """
+    entries = tuple(cost.items()) if type(cost) is dict else cost if type(cost) in (tuple, list) else (cost,)
+    key = type(cost), *entries, *map(type, cost.values() if type(cost) is dict else entries)
+    try:
+        hash(key)
+    except TypeError:
+        return object()
+    return key
 
 
 def check_shield(shield: Any) -> None:
@@ -331,21 +455,19 @@ def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[d
 
 # -- observations and infos
 
-Mask = NDArray[np.int8]
-
 NOTHING = -1
 """In flat infos, the action of an agent that has not chosen: at `reset`, or because it is gone."""
 
 
-@dataclass(frozen=True)
-class ShieldedStep:
+NOBODY: Mapping[Any, int] = {}
+
+
+class ShieldedStep(NamedTuple):
     """What all agents are told after a step, or at the beginning."""
 
-    t: int
-    cost: tuple[Any, ...]  # M, of the last step
-    spent: tuple[Any, ...]  # M, in total
-    chosen: Mapping[Any, int] = field(default_factory=dict)  # by agent; nothing at the beginning
-    played: Mapping[Any, int] = field(default_factory=dict)  # by agent
+    account: Account
+    chosen: Mapping[Any, int] = NOBODY  # by agent; nothing at the beginning
+    played: Mapping[Any, int] = NOBODY  # by agent
     shielded: bool = False  # whether the joint action was replaced
     surprise: str | None = None
 
@@ -360,6 +482,7 @@ class ShieldOutputs:
         self.style, self.alone = STYLES[style], observation == "vector"  # without a mask beside it
         self.flattened = self.alone or style == "rllib"
         self.names = constraint_names(game.constraints)
+        self._entries = {p for p in players if isinstance(env.observation_space(p), spaces.Dict)}
         self._seen = {p: self._seen_space(p) for p in players}
         self.spaces = {p: self._space(p) for p in players}
 
@@ -368,7 +491,7 @@ class ShieldOutputs:
     def _seen_space(self, agent: Any) -> spaces.Dict:
         """Return what the agent sees besides its mask."""
         inner = self.env.observation_space(agent)
-        own = dict(inner.spaces) if isinstance(inner, spaces.Dict) else {"observation": inner}
+        own = dict(inner.spaces) if agent in self._entries else {"observation": inner}
         for name in ("remaining", "steps_left"):
             if name in own:
                 rule = "rename it, the shield adds its own"
@@ -389,16 +512,13 @@ class ShieldOutputs:
         return vector if self.alone else spaces.Dict({self.style.observation: vector, MASK: mask})
 
     def observations(
-        self, observations: Mapping[Any, Any], account: ShieldedStep, masks: Mapping[Any, Mask]
+        self, observations: Mapping[Any, Any], account: Account, masks: Mapping[Any, Mask]
     ) -> dict[Any, Any]:
         """Return observations with masks and what is left of the budgets."""
-        left = np.array([float(x) for x in self.remaining(account)], dtype=np.float64)
-        steps = np.array([self.game.horizon - account.t], dtype=np.float64)
-        outputs = dict(observations)
+        outputs, steps = dict(observations), float(self.game.horizon - account.t)
         for p in outputs.keys() & self.spaces.keys():
-            inner = isinstance(self.env.observation_space(p), spaces.Dict)
-            own = outputs[p] if inner else {"observation": outputs[p]}
-            seen = {**own, "remaining": left.copy(), "steps_left": steps.copy()}
+            own = outputs[p] if p in self._entries else {"observation": outputs[p]}
+            seen = {**own, "remaining": account.left.copy(), "steps_left": np.array([steps])}
             outputs[p] = self._shown(p, seen, masks[p].astype(self.style.mask))
         return outputs
 
@@ -406,47 +526,41 @@ class ShieldOutputs:
         if not self.flattened:
             return {**seen, MASK: mask}
         space = self._seen[agent]
-        vector = np.asarray(spaces.flatten(space, {key: seen[key] for key in space}), dtype=np.float32)
+        parts: list[Any] = [
+            np.ravel(seen[k]) if isinstance(x, spaces.Box) else spaces.flatten(x, seen[k]) for k, x in space.items()
+        ]
+        vector = np.concatenate(parts, dtype=np.float32)
         return vector if self.alone else {self.style.observation: vector, MASK: mask}
 
     # -- infos
 
     def infos(
-        self, infos: Mapping[Any, Any], agents: Sequence[Any], account: ShieldedStep, masks: Mapping[Any, Mask]
+        self, infos: Mapping[Any, Any], agents: Sequence[Any], step: ShieldedStep, masks: Mapping[Any, Mask]
     ) -> dict[Any, Any]:
         """Return infos of the agents that play, and of those whom the environment tells some."""
         outputs = {p: infos.get(p, {}) for p in (*agents, *infos)}
         for p in outputs.keys() & self.spaces.keys():
-            own = {**outputs[p], **self._nested(p, account)} if self.nested else self._flat(p, account)
+            own = {**outputs[p], **self._nested(p, step)} if self.nested else self._flat(p, step)
             outputs[p] = own | ({MASK: masks[p].copy()} if self.nested or self.alone else {})
         return outputs
 
-    def _flat(self, agent: Any, account: ShieldedStep) -> dict[str, Any]:
-        amounts = {"cost": account.cost, "spent": account.spent, "remaining": self.remaining(account)}
+    def _flat(self, agent: Any, step: ShieldedStep) -> dict[str, Any]:
         return {
-            "t": account.t,
-            **flat(self.names, amounts),
-            "shielded": account.shielded,
-            "intended": account.chosen.get(agent, NOTHING),
-            "executed": account.played.get(agent, NOTHING),
-            "surprise": account.surprise is not None,
+            **step.account.numbers,
+            "shielded": step.shielded,
+            "intended": step.chosen.get(agent, NOTHING),
+            "executed": step.played.get(agent, NOTHING),
+            "surprise": step.surprise is not None,
         }
 
-    def _nested(self, agent: Any, account: ShieldedStep) -> dict[str, Any]:
+    def _nested(self, agent: Any, step: ShieldedStep) -> dict[str, Any]:
+        account = step.account
         spent, remaining = (
-            dict(zip(self.game.constraints, amounts, strict=True))
-            for amounts in (account.spent, self.remaining(account))
+            dict(zip(self.game.constraints, amounts, strict=True)) for amounts in (account.spent, account.remaining)
         )
         amounts_left = {"t": account.t, "spent": spent, "remaining": remaining}
-        if not account.chosen:
+        if not step.chosen:
             return amounts_left
-        actions = {"intended": account.chosen.get(agent), "executed": account.played.get(agent)}
-        surprise = {} if account.surprise is None else {"surprise": account.surprise}
-        return {"shielded": account.shielded, **amounts_left, **surprise, **actions}
-
-    def remaining(self, account: ShieldedStep) -> tuple[Any, ...]:
-        """Return what is left of each budget for the next step, exactly."""
-        bounds = self.game.budgets[min(account.t, self.game.horizon - 1)]
-        return tuple(
-            b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, account.spent, strict=True)
-        )
+        actions = {"intended": step.chosen.get(agent), "executed": step.played.get(agent)}
+        surprise = {} if step.surprise is None else {"surprise": step.surprise}
+        return {"shielded": step.shielded, **amounts_left, **surprise, **actions}

@@ -18,16 +18,15 @@ import hashlib
 import random
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from acegames.errors import InvalidOption, TooLarge
+from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import reset_env, user_env
-from acegames.model.checks import show
-from acegames.model.game import Label
+from acegames.system.extras import optional
 
 INNER = ("env", "aec_env", "par_env")
 """Where the wrappers of PettingZoo and Gymnasium keep what they wrap."""
@@ -44,13 +43,12 @@ class Snapshots:
 
     env: Any
     set_state: Callable[[Any, Any], Any] | None
-    reset: Callable[[Any, int], Any] = reset_env
     shared: Sequence[Any] = ()  # parts that never change: all copies share them
     _last: dict[str, Any] = field(default_factory=dict)  # the last environment that came back, and its generators
 
-    def keep(self, env: Any, state: Label) -> Any:
-        """Return what is needed to come back to where `env` is now: a copy of it, or the state."""
-        return duplicate(env, self._memo()) if self.set_state is None else state
+    def keep(self, env: Any, instead: Mapping[int, Any]) -> Any:
+        """Return a copy of an environment as it is now, but for objects replaced by id."""
+        return duplicate(env, {**self._memo(), **instead})
 
     def digest(self, env: Any) -> bytes | None:
         """Return a digest of where `env` is now, besides the state; None where it is not known."""
@@ -59,7 +57,7 @@ class Snapshots:
     def back(self, snapshot: Any, seed: int) -> Any:
         """Return an environment that is there again, with every random generator seeded anew."""
         if self.set_state is not None:
-            self.reset(self.env, seed)
+            reset_env(self.env, None)
             self.set_state(user_env(self.env), snapshot)
             return self.env
         memo = self._memo()
@@ -88,23 +86,11 @@ class Snapshots:
         return {id(part): part for part in self.shared}
 
 
-def check_count_of_states(state: Label, known: int, count: int, most: int, t: int, horizon: int, pooled: bool) -> None:
-    """Raise TooLarge where more than `most` states, or situations where times are apart, are met.
-
-    Args:
-        state: the last state that was met.
-        known: how many states there are at this time, or at all times if they are `pooled`.
-        count: how many were met so far.
-        most: how many there may be.
-        t, horizon: the time, and the number of steps.
-        pooled: whether all times count together.
-    """
-    if count <= most:
-        return
-    what = "states" if pooled else "situations (t, state)"
-    so_far = f", where there are {known:,} states so far, such as {show(state)}" if known else ""
-    rule = "A state that says less (state=), a shorter horizon, or a larger most="
-    raise TooLarge(f"more than {most:,} {what}: stopped at t={t} of {horizon}{so_far}. {rule}")
+def layers(env: Any) -> Iterator[Any]:
+    """Yield an environment and what it wraps, from the outermost wrapper to the innermost."""
+    while env is not None:
+        yield env
+        env = next((x for x in map(getattr(env, "__dict__", {}).get, INNER) if _is_layer(x)), None)
 
 
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:
@@ -115,15 +101,13 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     copied attribute by attribute; pygame's pictures and windows, which cannot be copied, and action
     and observation spaces, which take long to copy, are no part of the state and are shared.
     """
-    layers = [env] if hasattr(env, "__dict__") else []
-    while layers and (inner := next((x for x in map(vars(layers[-1]).get, INNER) if _is_layer(x)), None)) is not None:
-        layers.append(inner)
-    layers = [x for x in layers if not hasattr(type(x), "__deepcopy__")]  # else it knows how to be copied
+    # what has a __deepcopy__ knows how to be copied
+    own = [x for x in layers(env) if hasattr(x, "__dict__") and not hasattr(type(x), "__deepcopy__")]
     try:
-        for layer in layers:
+        for layer in own:
             memo[id(layer)] = object.__new__(type(layer))
             memo.update({id(x): x for x in _parts(layer) if is_shared(x) and id(x) not in memo})
-        for layer in layers:
+        for layer in own:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)
     except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
@@ -141,6 +125,54 @@ def _parts(layer: Any) -> Iterator[Any]:
 
 def _is_layer(x: Any) -> bool:
     return hasattr(x, "__dict__") and callable(getattr(x, "step", None))
+
+
+# -- spaces, and other parts that never change
+
+
+def spaces_of(env: Any) -> list[Any]:
+    """Return all spaces of an environment and its wrappers, and what they are made of."""
+    kind = optional("gymnasium.spaces", "environments", "gymnasium").Space
+    waiting = [x for layer in layers(env) for x in (*_held(layer), *spaces_of_class(layer).values())]
+    spaces: dict[int, Any] = {}
+    while waiting:
+        space = waiting.pop()
+        if isinstance(space, kind) and id(space) not in spaces:
+            spaces[id(space)] = space
+            waiting += _held(space)
+    return list(spaces.values())
+
+
+def _held(x: Any) -> list[Any]:
+    """Return what lies in the attributes of an object, and in those that are collections."""
+    held = list(getattr(x, "__dict__", {}).values())
+    for part in tuple(held):
+        held += part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ()
+    return held
+
+
+def spaces_of_class(layer: Any) -> dict[str, Any]:
+    """Return the spaces of a layer's class, which all environments of the kind share."""
+    kind = optional("gymnasium.spaces", "environments", "gymnasium").Space
+    own = getattr(layer, "__dict__", {})
+    shared = {
+        name: x for base in reversed(type(layer).__mro__) for name, x in vars(base).items() if isinstance(x, kind)
+    }
+    return {name: space for name, space in shared.items() if name not in own}
+
+
+def constant_parts(env: Any) -> list[Any]:
+    """Return the parts of an environment that never change: spaces, and what copies share."""
+    spec = optional("gymnasium.envs.registration", "environments", "gymnasium").EnvSpec
+    again = duplicate(env, {})
+    parts = [
+        part
+        for layer, other in zip(layers(env), layers(again), strict=True)
+        for name, part in getattr(layer, "__dict__", {}).items()
+        if isinstance(part, spec)
+        or (vars(other).get(name) is part and not isinstance(part, (*PLAIN, np.random.Generator)))
+    ]
+    return [*parts, *spaces_of(env)]
 
 
 # -- digests of what an environment holds
@@ -204,6 +236,21 @@ def state_of(generator: Any) -> Any:
     state: Any = (generator if isinstance(generator, np.random.BitGenerator) else generator.bit_generator).state
     arrays = any(isinstance(x, np.ndarray) for x in state["state"].values())
     return state_digest(state) if arrays else state
+
+
+def entropy_of(generator: Any) -> str | None:
+    """Return what a numpy Generator was seeded with; None of others."""
+    seeds = getattr(getattr(generator, "bit_generator", generator), "seed_seq", None)
+    return repr(seeds.entropy) if isinstance(seeds, np.random.SeedSequence) else None
+
+
+def is_fresh(generator: Any, seed: int) -> bool:
+    """Return whether a generator has drawn nothing since it was made, if by this seed."""
+    if isinstance(generator, (random.Random, np.random.RandomState)):
+        return bool(state_of(type(generator)(seed)) == state_of(generator))
+    bits = getattr(generator, "bit_generator", generator)
+    seeds = getattr(bits, "seed_seq", None)
+    return isinstance(seeds, np.random.SeedSequence) and state_of(type(bits)(seeds)) == state_of(bits)
 
 
 def global_generators() -> tuple[Any, ...]:

@@ -7,19 +7,21 @@ whether the environment follows it at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.adapters.environments.env_interface import action_labels
+from acegames.adapters.environments.env_conventions import Conventions, PlayedMove
+from acegames.adapters.environments.snapshots import layers
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import END, NO_ACTION, action_mask, hashable
+from acegames.learn.env_protocol import END, NO_ACTION, EnvAnswer, OneAgent, step_env
 from acegames.model.checks import plain_label, read_initial, show
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import probability, real
-from acegames.model.user_functions import check_function, check_optional
+from acegames.model.user_functions import check_function
 from acegames.system.extras import optional
 
 WHO, EXTRA = "Gymnasium environments", "gymnasium"
@@ -39,78 +41,75 @@ TRANSPARENT = (
 
 
 @dataclass(frozen=True, eq=False)
-class GymStep:
-    """One step of an environment, for a user's function that gives its cost."""
+class GymStep(PlayedMove):
+    """One step of an environment, for a user's function that gives its cost.
 
-    at: int | None  # None where what happens must not depend on time
-    state: Label
-    action: Label  # a number, or a tuple for MultiDiscrete
-    next_state: Label  # what follows, also where the episode ends there
+    `action` is a number, or a tuple for MultiDiscrete. `next_state` is what follows, also where the
+    episode ends there.
+    """
+
     reward: float
     terminated: bool
     truncated: bool
     info: Any
 
-    @property
-    def t(self) -> int:
-        """The time; InvalidOption where every time is read at once."""
-        if self.at is None:
-            raise InvalidOption("cost(step): asks for step.t, but all times are read at once; give stationary=False")
-        return self.at
-
 
 CostRule = str | Callable[[GymStep], Any]
 """A key, so that costs are `info[key]`, or a function of a `GymStep`."""
 
-FIELDS = ".t, .state, .action, .next_state, .reward, .terminated, .truncated and .info"
 
+class GymConventions(Conventions):
+    """How an environment with one agent is read, shown as `OneAgent`."""
 
-class GymConventions:
-    """How one environment is read: what an action is, what the state is, what a step costs."""
+    who, extra = WHO, EXTRA
+    key, takes, default_state = "info", "observation", "the observation"
+    fields = ".t, .state, .action, .next_state, .reward, .terminated, .truncated and .info"
 
-    def __init__(self, env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, hidden: Any = None) -> None:
-        check_gymnasium(env)
-        if not isinstance(cost, str) and not callable(cost):
-            raise InvalidOption(f"cost: got {show(cost)}, must be a key of info, or a function of a step")
-        check_function("env.step", env.step, ("action",))
-        check_optional("state", state, ("env", "observation"))
-        check_optional("hidden", hidden, ("env",))
-        check_optional("cost", cost if callable(cost) else None, ("step",))
-        self.actions = action_labels("env", env.action_space, WHO, EXTRA)
-        self.constraints, self.cost_rule = tuple(constraints), cost
-        self.state_of, self.hidden_of = state, hidden
+    def check(self, env: OneAgent, players: Sequence[Label] | None) -> None:
+        """Raise InvalidOption, with the remedy, for what is no environment of Gymnasium."""
+        check_gymnasium(env.env)
+        check_function("env.step", env.env.step, ("action",))
 
-    def state(self, env: Any, observation: Any, when: str) -> Label:
-        """Return the label of the state."""
-        raw = hashable(observation) if self.state_of is None else self.state_of(env, observation)
-        label = plain_label(f"{when}: state", raw)
-        if label is None:
-            raise InvalidOption(f"{when}: state(env, observation) gave None, must be a label of the state")
-        return label
+    def constant(self, env: OneAgent) -> list[Any]:
+        """Return the law that the environment carries."""
+        table = carried(env.env)
+        return [] if table is None else [table]
 
-    def hidden(self, env: Any, when: str) -> Label:
-        """Return what matters beside the state; None where nothing does."""
-        return None if self.hidden_of is None else plain_label(f"{when}: hidden", hashable(self.hidden_of(env)))
+    def called(self, player: Label) -> str:
+        """Return how messages call the only player."""
+        return "env"
 
-    def choices(self, observation: Any, info: Any) -> tuple[Label, ...]:
+    def state(self, env: OneAgent, observations: Any, when: str) -> Label:
+        """Return the label of the state: by default the observation."""
+        return super().state(env, observations[env.agent], when)
+
+    def choices(self, there: Sequence[Label], observations: Any, infos: Any) -> tuple[tuple[Label, ...], ...]:
         """Return the actions that the environment's own mask allows."""
-        mask = action_mask("env", len(self.actions), observation, info)
-        return tuple(a for a, free in zip(self.actions, mask, strict=True) if free)
+        (mask,) = self.masks(observations, infos)
+        return (tuple(itertools.compress(self.actions[0], mask)),)
 
-    def cost(self, step: GymStep) -> Any:
+    def read(
+        self, env: OneAgent, t: int | None, state: Label, action: JointAction, answer: EnvAnswer, when: str
+    ) -> tuple[Label, Any]:
+        """Return the next state and the user's cost of a step that was just played."""
+        p = env.agent
+        asked = not answer.over or callable(self.cost)
+        after = self.state(env, answer.observations, when) if asked else END
+        ends = answer.rewards_of([p])[0], bool(answer.terminations[p]), bool(answer.truncations[p])
+        step = GymStep(t, state, action[0], after, *ends, answer.infos[p])
+        return END if answer.over else after, self.cost_of(step)
+
+    def cost_of(self, step: GymStep) -> Any:
         """Return the cost of a step, as the user gives it."""
-        if callable(self.cost_rule):
-            try:
-                return self.cost_rule(step)
-            except (AttributeError, TypeError) as error:
-                raise InvalidOption(f"cost(step): {error}; it is given one step, with {FIELDS}") from error
+        if callable(self.cost):
+            return super().cost_of(step)
         if not self.constraints:
             return None
         try:
-            return step.info[self.cost_rule]
+            return step.info[self.cost]
         except (KeyError, TypeError, IndexError):
             remedy = "give cost=, a function of a step that tells the cost"
-            raise InvalidOption(f'info {show(step.info)}: info["{self.cost_rule}"] is missing; {remedy}') from None
+            raise InvalidOption(f'info {show(step.info)}: info["{self.cost}"] is missing; {remedy}') from None
 
 
 def check_gymnasium(env: Any) -> None:
@@ -128,15 +127,6 @@ def check_gymnasium(env: Any) -> None:
         raise InvalidOption(f"env: got {show(env)}, must be an environment with reset, step and action_space")
 
 
-def layers(env: Any) -> Iterator[Any]:
-    """Yield an environment and what it wraps, from the outermost wrapper to the innermost."""
-    wrapper = optional("gymnasium", WHO, EXTRA).Wrapper
-    while isinstance(env, wrapper):
-        yield env
-        env = env.env
-    yield env
-
-
 def is_bare(env: Any) -> bool:
     """Return whether every wrapper leaves actions, observations, rewards and law alone."""
     wrappers = optional("gymnasium.wrappers", WHO, EXTRA)
@@ -145,7 +135,7 @@ def is_bare(env: Any) -> bool:
     return all(type(layer) in known for layer in around)
 
 
-def time_limit(env: Any) -> int | None:
+def time_limit_of(env: Any) -> int | None:
     """Return the number of steps after which a TimeLimit cuts episodes off."""
     limit = optional("gymnasium.wrappers", WHO, EXTRA).TimeLimit
     limits = [int(layer._max_episode_steps) for layer in layers(env) if isinstance(layer, limit)]
@@ -156,18 +146,6 @@ def name_of(env: Any) -> str:
     """Return its id, as `gymnasium.make` takes it, else the name of its class."""
     named = getattr(getattr(env, "spec", None), "id", None)
     return str(named or type(getattr(env, "unwrapped", env)).__name__)
-
-
-def step_of(env: Any, action: Any, when: str) -> tuple[Any, float, bool, bool, Any]:
-    """Play an action; InvalidOption for a malformed answer."""
-    answer = env.step(action)
-    if not isinstance(answer, tuple) or len(answer) != 5:
-        rule = "must be (observation, reward, terminated, truncated, info)"
-        raise InvalidOption(f"{when}: step of the environment answered {show(answer)}, {rule}")
-    observation, reward, terminated, truncated, info = answer
-    if np.ndim(reward):
-        raise InvalidOption(f"{when}: the reward is {show(reward)}, must be one number")
-    return observation, float(reward), bool(terminated), bool(truncated), info
 
 
 # -- the law that an environment carries
@@ -291,14 +269,14 @@ class Law:
         return listed
 
     def _cost(self, step: GymStep) -> Any:
-        if self.rules.constraints and not callable(self.rules.cost_rule):
+        if self.rules.constraints and not callable(self.rules.cost):
             rule = "give cost=, a function of a step, or law=False, which plays the environment and reads info"
-            raise InvalidOption(f"cost: got the key {self.rules.cost_rule!r}, but P says nothing of costs; {rule}")
-        return self.rules.cost(step)
+            raise InvalidOption(f"cost: got the key {self.rules.cost!r}, but P says nothing of costs; {rule}")
+        return self.rules.cost_of(step)
 
     # -- whether the environment follows it
 
-    def compare(self, env: Any, starts: Mapping[Label, float]) -> None:
+    def compare(self, env: OneAgent, starts: Mapping[Label, float]) -> None:
         """Play random episodes, trying first what was tried least; InvalidOption off the table."""
         tried: dict[tuple[Label, Label], int] = {}
         for seed in range(EPISODES):
@@ -312,15 +290,16 @@ class Law:
                 action = min(self.table[state], key=lambda a: tried.get((state, a), 0))
                 tried[state, action] = tried.get((state, action), 0) + 1
                 spot = place(t, state, (action,))
-                observation, reward, end, cut, _ = step_of(env, self.rules.actions[action], spot)
-                following = self.rules.state(env, observation, f"t={t + 1}")
+                answer = step_env(env, self.rules.env_actions((action,)), t)
+                following = self.rules.state(env, answer.observations, f"t={t + 1}")
+                (reward,), end = answer.rewards_of([env.agent]), bool(answer.terminations[env.agent])
                 seen = following, reward, end
                 if not any(x.chance > 0 and (x.next_state, x.reward, x.end) == seen for x in self.table[state][action]):
                     raise InvalidOption(
                         f"{spot}: the environment went to {following!r} with the reward {reward!r}, "
                         f"{'ending' if end else 'not ending'} the episode, which P excludes; {INSTEAD}"
                     )
-                if end or cut:
+                if answer.over:
                     break
                 state = following
 

@@ -32,10 +32,9 @@ from acegames.adapters.environments.game_environments import (
 )
 from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
 from acegames.adapters.gymnasium import YOURS
-from acegames.adapters.gymnasium.gym_conventions import CostRule, GymConventions, GymStep
-from acegames.adapters.pettingzoo.pz_conventions import Conventions
+from acegames.adapters.gymnasium.gym_conventions import CostRule, GymConventions
 from acegames.errors import InvalidOption
-from acegames.learn.env_protocol import END, EnvAnswer
+from acegames.learn.env_protocol import OneAgent
 from acegames.model.checks import check_choice, check_known, show
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.shield import Shield
@@ -120,70 +119,6 @@ def _game_of(name: str | None, game: Any, keywords: dict[str, Any]) -> tuple[Mar
 OBSERVATIONS = ("dict", "vector", "own")
 
 
-class OneAgent:
-    """A Gymnasium environment with everything by agent, for the one agent that it has."""
-
-    def __init__(self, env: Any, agent: Label) -> None:
-        self.env, self.agent = env, agent
-        self.possible_agents, self.agents = [agent], list[Label]()
-
-    def __str__(self) -> str:
-        return str(self.env)
-
-    def action_space(self, agent: Label) -> Any:
-        """Return the space of actions."""
-        return self.env.action_space
-
-    def observation_space(self, agent: Label) -> Any:
-        """Return the space of observations."""
-        return self.env.observation_space
-
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Any], dict[Label, Any]]:
-        """Begin an episode."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self.agents = [self.agent]
-        return {self.agent: observation}, {self.agent: info}
-
-    def step(self, actions: Mapping[Label, Any]) -> tuple[dict[Label, Any], ...]:
-        """Play the agent's action."""
-        answer = self.env.step(actions[self.agent])
-        if not isinstance(answer, tuple) or len(answer) != 5:
-            rule = "must be (observation, reward, terminated, truncated, info)"
-            raise InvalidOption(f"step of the environment answered {show(answer)}, {rule}")
-        if answer[2] or answer[3]:
-            self.agents = []
-        return tuple({self.agent: part} for part in answer)
-
-
-class OneAgentConventions(Conventions):
-    """How a Gymnasium environment is read."""
-
-    def __init__(self, env: OneAgent, shield: Shield, state: Any, cost: CostRule | None) -> None:
-        if knows_only_actions(shield):
-            state, cost = state or any_state, cost or Price(shield).of_one
-        self.own = GymConventions(env.env, shield.game.constraints, state, "cost" if cost is None else cost)
-        super().__init__(env, shield.game.constraints, any_state, "cost", shield.players)
-
-    @property
-    def source(self) -> str:
-        """Where the state comes from, and what helps if the game calls it otherwise."""
-        origin = "the observation" if self.own.state_of is None else "state(env, observation)"
-        return f"{origin}: if the game calls it otherwise, give state=, a function of (env, observation)"
-
-    def state(self, env: OneAgent, observations: Any, when: str) -> Label:
-        """Return the label of the state: by default the observation."""
-        return self.own.state(env.env, observations[env.agent], when)
-
-    def read(self, env: OneAgent, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
-        """Return the next state and the user's cost of a step that was just played."""
-        agent = env.agent
-        asked = not answer.over or callable(self.own.cost_rule)
-        after = self.state(env, answer.observations, f"t={t + 1}") if asked else END
-        ends = answer.rewards[agent], bool(answer.terminations[agent]), bool(answer.truncations[agent])
-        step = GymStep(t, state, action[0], after, *ends, answer.infos[agent])
-        return END if answer.over else after, self.own.cost(step)
-
-
 class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """The environment that `acegames.adapters.gymnasium.shielded` makes, with its options."""
 
@@ -208,7 +143,9 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         gymnasium.Wrapper.__init__(self, env)
         self.shield, self._agent, self._own = shield, shield.players[0], observation == "own"
         view = OneAgent(env, self._agent)
-        rules = OneAgentConventions(view, shield, state, cost)
+        if knows_only_actions(shield):
+            state, cost = state or any_state, cost or Price(shield).of_one
+        rules = GymConventions(view, shield.game.constraints, state, "cost" if cost is None else cost, shield.players)
         named = None if actions is None else {self._agent: actions}
         handling = {"how": "product", "unsafe": unsafe, "surprise": surprise}
         shape = {"observation": "dict" if self._own else observation, "infos": "flat", "style": "pettingzoo"}

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.adapters.pettingzoo.pace import OnReading, Reading
-from acegames.adapters.pettingzoo.pz_conventions import EXTRA, WHO, CostRule
+from acegames.adapters.environments.env_conventions import EXTRA, WHO, CostRule
 from acegames.adapters.pettingzoo.pz_reading import from_aec_env, from_parallel_env
 from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from acegames.shield import Shield
 
 __all__ = [
-    "OnReading",
-    "Reading",
     "aec_env",
     "from_aec_env",
     "from_parallel_env",

@@ -9,10 +9,10 @@ from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.env import ParallelEnv
 
+from acegames.adapters.environments.env_conventions import Conventions, CostRule
 from acegames.adapters.environments.env_interface import MASKS, Options
 from acegames.adapters.environments.game_environments import AgentInterface, GameEnvironment, vector_space
 from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
-from acegames.adapters.pettingzoo.pz_conventions import Conventions, CostRule
 from acegames.learn.env_protocol import MASK
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.shield import Shield

@@ -10,21 +10,23 @@ What a block needs of the next layer is its *region*: for each state that it lea
 between the least and the largest total that it can come with. Kernels address the next layer only
 through its boxes, so a region stands for the layer, numbered anew.
 
-A *layout* has the boxes of all times and how they are cut, which every task of a solve shares.
+What a tile holds, its *entries*, are its cells, or those of them that are reached where cells are
+listed. A *layout* has the boxes of all times and how they are cut, which every task of a solve
+shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.records import Boxes, NextLayer, Transitions
-from acegames.model.arrays import Floats, Ints, pointers, spans
+from acegames.model.arrays import Ints, pointers, spans
 from acegames.safety.cells import Cells, LayerSpace
 from acegames.safety.space import Space, Tables
 
@@ -87,6 +89,7 @@ class Cut:
 
     slot: Ints  # (T,) the box of each tile
     first: Ints  # (T+1,) its first cell in the layer
+    entry: Ints  # (T+1,) its first entry in the layer
     lines: Ints  # (T,) how many lines it has a part of
     at: Ints  # (T,) its first total of the first constraint
     thick: Ints  # (T,) how many totals of it
@@ -105,14 +108,10 @@ class Cut:
         """Return the tiles of a block, in the order of their cells, as what blocks hold is."""
         return np.sort(self.order[self.block[k] : self.block[k + 1]])
 
-    def tile_of(self, cells: Ints) -> Ints:
-        """Return the tile of each cell of the layer."""
-        return np.searchsorted(self.first, cells, side="right") - 1
-
     @cached_property
-    def cells(self) -> Ints:
+    def entries(self) -> Ints:
         """(T,) of each tile."""
-        return np.diff(self.first)
+        return np.diff(self.entry)
 
     @cached_property
     def owner(self) -> Ints:
@@ -122,70 +121,49 @@ class Cut:
         return owner
 
     @cached_property
-    def slabs(self) -> Ints:
-        """(T,) the slab of each tile."""
-        return (self.at - self.begin) // self.slab
-
-    @cached_property
-    def first_of_box(self) -> Ints:
-        """(B,) the first tile of each box."""
-        return self.of_box[:-1]
-
-    def offsets(self, sizes: Ints) -> Ints:
-        """Return (T,) where what a tile holds begins in its block; a tile holds so many things."""
+    def offset(self) -> Ints:
+        """(T,) the first entry of each tile within its block."""
         order = np.lexsort((np.arange(len(self.slot)), self.owner))
-        before = pointers(sizes[order])
+        before = pointers(self.entries[order])
         begin = before[np.searchsorted(self.owner[order], np.arange(self.blocks))]
         offset = np.empty(len(order), dtype=np.int64)
         offset[order] = before[:-1] - np.repeat(begin, np.diff(self.block))
         return offset
 
-    @cached_property
-    def cell_offset(self) -> Ints:
-        """(T,) the first cell of each tile within its block."""
-        return self.offsets(self.cells)
-
-    @cached_property
-    def line_offset(self) -> Ints:
-        """(T,) the first line of each tile within its block."""
-        return self.offsets(self.lines)
-
-    @cached_property
-    def block_cells(self) -> Ints:
-        """(K,) of each block."""
-        return np.bincount(self.owner, weights=self.cells, minlength=self.blocks).astype(np.int64)
+    def split(self, entries: NDArray[Any]) -> list[NDArray[Any]]:
+        """Split what a layer holds, along the last axis, into what its blocks hold."""
+        tiles = (self.tiles(k) for k in range(self.blocks))
+        return [gather({0: entries}, own, np.zeros_like(own), self.entry, self.entries) for own in tiles]
 
 
-def cut_layer(
-    layer: LayerSpace,
-    place: Ints,
-    most: float,
-    step: int,
-    part: float | None = None,
-    slabs: tuple[int, int] | None = None,
-) -> Cut:
-    """Cut a layer into blocks of about `most` cells at most.
+def cut_layer(layer: LayerSpace, place: Ints, most: float, step: int) -> Cut:
+    """Cut a layer into blocks of about `most` reached cells at most.
 
     `place` orders the states; `step` is the largest cost of the first constraint: thinner slabs
-    would lead into many others. A block has one total of one state at least. Where blocks will be
-    cut again into parts of about `part` cells, slabs suit these. `slabs`, if there are any, say how
-    many totals a slab has, and where the first one begins.
+    would lead into many others. A block has one total of one state at least.
     """
+    assert layer.cells is not None
     length, each = layer.size[:, 0], np.prod(layer.size[:, 1:], axis=1)
-    if slabs is None:
-        width = _slab(layer, most if part is None else min(most, part), step)
-        slabs = width, int(layer.lo[:, 0].min(initial=2**62))
-    slab, begin = slabs
+    slab, begin = _slab(layer, most, step), int(layer.lo[:, 0].min(initial=2**62))
     number, of_box = spans((layer.lo[:, 0] - begin) // slab, (layer.lo[:, 0] - begin + length - 1) // slab + 1)
     slot = np.repeat(np.arange(len(length)), np.diff(of_box))
     low = np.maximum(begin + number * slab, layer.lo[slot, 0])
     high = np.minimum(begin + (number + 1) * slab, layer.lo[slot, 0] + length[slot])
-    cells = (high - low) * each[slot]
+    first = pointers((high - low) * each[slot])
     across = np.prod(layer.size[:, 1:-1], axis=1)[slot]
     lines = (high - low) * across if layer.size.shape[1] > 1 else np.ones(len(slot), dtype=np.int64)
     order = np.lexsort((place[layer.states[slot]], number))
-    own = (slot, pointers(cells), lines, low, high - low, of_box)
-    return Cut(*own, begin, slab, order, _runs(cells[order], most))
+    before = reached_before(layer.cells, first)
+    entry = first if layer.cells.keys is None else before
+    block = _runs(np.diff(before)[order], most)
+    return Cut(slot, first, entry, lines, low, high - low, of_box, begin, slab, order, block)
+
+
+def reached_before(cells: Cells, at: Ints) -> Ints:
+    """Return how many reached cells come before each of some, the last of which is the end."""
+    if cells.keys is not None:
+        return np.searchsorted(cells.keys, at)
+    return pointers(np.add.reduceat(cells.marks(int(at[-1])), at[:-1], dtype=np.int64))
 
 
 def _slab(layer: LayerSpace, most: float, step: int) -> int:
@@ -194,8 +172,10 @@ def _slab(layer: LayerSpace, most: float, step: int) -> int:
     Otherwise as many as a block of all states can hold, but no fewer than a step costs, unless that
     is too much of a single state.
     """
-    if layer.total <= most:
+    assert layer.cells is not None
+    if layer.cells.number <= most:
         return 2**61
+    most *= layer.total / layer.cells.number
     longest = int((layer.lo[:, 0] + layer.size[:, 0]).max() - layer.lo[:, 0].min())
     each = int(np.prod(layer.size[:, 1:], axis=1).max(initial=1))
     together = max(int(most * longest / layer.total), step)
@@ -209,18 +189,6 @@ def _runs(sizes: Ints, most: float) -> Ints:
     ends = np.cumsum(sizes)
     cuts = np.searchsorted(ends, total * np.arange(1, number) / number, side="left") + 1
     return np.unique(np.concatenate([[0], cuts, [len(sizes)]])).astype(np.int64)
-
-
-def with_blocks(cut: Cut, sizes: Ints, most: float) -> Cut:
-    """Cut the tiles of a layer into other blocks, none across two of the old ones.
-
-    Each tile counts as `sizes` says.
-    """
-    parts = [
-        cut.block[k] + _runs(sizes[cut.order[cut.block[k] : cut.block[k + 1]]], most)[:-1] for k in range(cut.blocks)
-    ]
-    pieces = np.concatenate([*parts, cut.block[-1:]])
-    return replace(cut, block=pieces)
 
 
 def boxes_of(layer: LayerSpace, cut: Cut, tiles: Ints) -> tuple[Boxes, Ints]:
@@ -249,19 +217,14 @@ class Region:
     owner: Ints  # (T,) the blocks that hold them
 
     @cached_property
-    def blocks(self) -> Ints:
+    def blocks(self) -> list[int]:
         """The blocks of the next layer that are needed, in order."""
-        return np.unique(self.owner)
+        blocks: list[int] = np.unique(self.owner).tolist()
+        return blocks
 
-    def following(self, n_states: int, height: np.ndarray, space: Space, t: int) -> NextLayer:
-        """Return the region, which is of time t, as kernels step into it."""
-        slot = np.full(n_states, -1, dtype=np.int32)
-        slot[self.boxes.states] = np.arange(len(self.boxes.states), dtype=np.int32)
-        own = space.layers[t].slots(n_states)[self.boxes.states]
-        limit = space.limit[space.start[t] : space.start[t + 1]][own]
-        weight = np.empty((0, self.boxes.lo.shape[1]), np.int64) if space.sums is None else space.sums.weight.copy()
-        _, lo, size, base, line = self.boxes
-        return NextLayer(slot, lo, size, base, line, height, weight, limit)
+    def gather(self, cut: Cut, blocks: Mapping[int, NDArray[Any]]) -> NDArray[Any]:
+        """Put together what blocks hold of the region, which is of a layer cut like this."""
+        return gather(blocks, self.tiles, self.owner, cut.offset, cut.entries)
 
 
 def region(space: Space, graph: StateGraph, t: int, here: Boxes, cut: Cut) -> Region:
@@ -296,39 +259,26 @@ def region(space: Space, graph: StateGraph, t: int, here: Boxes, cut: Cut) -> Re
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A planned space in blocks. Block k of time t is some tiles of that layer."""
+    """The boxes of a game in blocks. Block k of time t is some tiles of that layer."""
 
-    space: Space  # nothing of it is explored
+    space: Space  # without the cells that are reached
     graph: StateGraph
     cuts: tuple[Cut, ...]  # of t = 0 .. H
 
     @staticmethod
-    def of(space: Space, most: Floats, part: Floats | None = None, slabs: tuple[int, int] | None = None) -> Layout:
-        """Cut each layer into blocks of so many cells at most, with parts of so many.
-
-        `slabs`, if there are any, say how wide slabs are and where the first one begins.
-        """
+    def of(space: Space, most: Sequence[float]) -> Layout:
+        """Cut each layer of an explored space into blocks of so many reached cells at most."""
         graph = StateGraph.of(space.tables)
         place, step = neighbours_together(space, graph), int(np.abs(space.tables.cost[:, 0]).max(initial=0))
-        layers = (space.layer(t) for t in range(space.game.horizon + 1))
-        each = zip(layers, most, most if part is None else part, strict=True)
-        cuts = tuple(cut_layer(layer, place, cells, step, fine, slabs) for layer, cells, fine in each)
-        return Layout(replace(space, arrivals=None), graph, cuts)
+        cuts = tuple(cut_layer(layer, place, cells, step) for layer, cells in zip(space.layers, most, strict=True))
+        return Layout(replace(space, arrivals=None, cells=(), played=(), height=None), graph, cuts)
 
-    def roots(self) -> dict[int, Ints]:
-        """Return the cells where play begins, in order, by the block of time 0 that holds them."""
-        cells = np.unique(self.space.layers[0].locate(*self.space.roots, None))
-        owner = self.cuts[0].owner[self.cuts[0].tile_of(cells)]
-        return {int(k): cells[owner == k] for k in np.unique(owner)}
-
-    def boxes(self, t: int, k: int) -> Boxes:
-        """Return the boxes of a block, numbered by themselves."""
-        cut = self.cuts[t]
-        return boxes_of(self.space.layers[t], cut, cut.tiles(k))[0]
-
-    def region(self, t: int, k: int) -> Region:
-        """Return what a block needs of the next layer."""
-        return region_of(self, t, k)
+    def region(self, t: int, k: int) -> tuple[Boxes, Ints, Region]:
+        """Return the boxes of a block, where they begin among its tiles, and what it needs of the
+        next layer.
+        """
+        here, begin = boxes_of(self.space.layers[t], self.cuts[t], self.cuts[t].tiles(k))
+        return here, begin, region(self.space, self.graph, t, here, self.cuts[t + 1])
 
     def steps(self, t: int) -> Transitions:
         """Return what joint actions lead to at time t; writable where kernels are compiled for
@@ -337,34 +287,23 @@ class Layout:
         steps = self.space.steps(t)
         return steps._replace(budget=steps.budget.copy())
 
-    def following(self, t: int, needed: Region, height: NDArray[np.int32] | None = None) -> NextLayer:
+    def following(self, t: int, needed: Region, height: NDArray[np.int32]) -> NextLayer:
         """Return the layer of time t as kernels step into it: of which a region stands for the
-        whole.
+        whole. Its lines have these heights.
         """
-        nothing = np.zeros(0, dtype=np.int32)
-        return needed.following(len(self.space.game.states), nothing if height is None else height, self.space, t)
+        space, (states, lo, size, base, line) = self.space, needed.boxes
+        slot = np.full(len(space.game.states), -1, dtype=np.int32)
+        slot[states] = np.arange(len(states), dtype=np.int32)
+        weight = np.empty((0, lo.shape[1]), np.int64)
+        return NextLayer(slot, lo, size, base, line, height, weight, np.empty((len(states), 0), np.int64))
 
-    def heights(self, t: int, needed: Region, blocks: Mapping[int, NDArray[np.int32]]) -> NDArray[np.int32]:
-        """Join the heights of a region of time t from those of blocks; at the end all is safe."""
-        _, _, size, _, line = needed.boxes
-        if t == self.space.game.horizon:
-            return np.repeat(size[:, -1] - 1, np.diff(line)).astype(np.int32)
-        if not blocks:  # nothing is needed
-            return np.zeros(0, dtype=np.int32)
-        cut = self.cuts[t]
-        joined = gather(blocks, needed.tiles, needed.owner, cut.line_offset, cut.lines)
-        if size.shape[1] > 1 or not len(joined):
-            return joined
-        places: NDArray[np.int64] = np.add.reduceat(
-            joined + np.int64(1), needed.begin[:-1]
-        )  # tiles are parts of a line
-        return (places - 1).astype(np.int32)
-
-
-@lru_cache(maxsize=256)
-def region_of(layout: Layout, t: int, k: int) -> Region:
-    """Return the region of a block; cached, because several tasks ask for it."""
-    return region(layout.space, layout.graph, t, layout.boxes(t, k), layout.cuts[t + 1])
+    def heights(self, t: int, needed: Region, height: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the heights of a region of time t from those of all lines of that time."""
+        cut, (_, lo, size, _, _) = self.cuts[t], needed.boxes
+        if size.shape[1] > 1:
+            return gather({0: height}, needed.tiles, np.zeros_like(needed.tiles), pointers(cut.lines), cut.lines)
+        slot = cut.slot[needed.tiles[needed.begin[:-1]]]  # of each box, which is a part of its only line
+        return heights_within(height[slot], lo[:, 0] - self.space.layers[t].lo[slot, 0], size[:, 0])
 
 
 def heights_within(height: NDArray[np.int32], begin: Ints, cells: Ints) -> NDArray[np.int32]:
@@ -374,12 +313,6 @@ def heights_within(height: NDArray[np.int32], begin: Ints, cells: Ints) -> NDArr
     """
     clipped: NDArray[np.int32] = np.clip(height - begin, -1, cells - 1).astype(np.int32)
     return clipped
-
-
-def count_tiles(cells: Cells, cut: Cut) -> Ints:
-    """Return how many cells of each tile of a layer are reached."""
-    counts: Ints = np.add.reduceat(cells.marks(int(cut.first[-1])), cut.first[:-1], dtype=np.int64)
-    return counts
 
 
 def gather(blocks: Mapping[int, NDArray[Any]], tiles: Ints, owner: Ints, offset: Ints, sizes: Ints) -> NDArray[Any]:

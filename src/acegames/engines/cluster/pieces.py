@@ -57,7 +57,6 @@ class Piece(NamedTuple):
 class Counts(NamedTuple):
     """The counts of a piece that the driver learns."""
 
-    pairs: int
     programs: int
     repaired: int
     largest_size: int
@@ -85,10 +84,10 @@ def piece_of(
     return Piece(first, number, records, entries, code, absent, np.ascontiguousarray(value), size, row, prob)
 
 
-def counts_of(piece: Piece, solved: Answers, pairs: int) -> Counts:
+def counts_of(piece: Piece, solved: Answers) -> Counts:
     """Count what is in a piece."""
     largest = (int(x.max()) if len(x) else 0 for x in (piece.size, piece.row))
-    return Counts(pairs, solved.programs, solved.repaired, *largest)
+    return Counts(solved.programs, solved.repaired, *largest)
 
 
 class LayerForm(NamedTuple):
@@ -216,6 +215,7 @@ class SharedFolder:
     """A checkpoint folder that other machines may see; they know it by a file in it."""
 
     def __init__(self, store: Checkpoint) -> None:
+        remove_signs(store.run)
         self.store, self.run, self.unseen = store, os.path.abspath(store.run), False
         self.sign = f"{self.run}.{secrets.token_hex(8)}"
         try:

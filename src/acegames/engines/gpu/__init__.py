@@ -1,4 +1,4 @@
-"""The engine for NVIDIA GPUs: layers are explored and solved on a card, to the processor's bits.
+"""The engine for NVIDIA GPUs: layers are solved on a card, to the processor's bits.
 
 The solver is that of `kernels/`, compiled for the card (`kernel_specs`; what is about CUDA is in
 `system.cuda_code` and `system.cuda_card`). What a card does not do well the local engine does,
@@ -23,7 +23,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.safety.lattice import Lattice
 
-SMALLEST = 50_000  # cells, or stage games, below which the processors are as fast
+SMALLEST = 50_000  # stage games below which the processors are as fast
 
 
 @dataclass(frozen=True)

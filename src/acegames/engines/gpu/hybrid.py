@@ -1,10 +1,10 @@
-"""The local engine, with the large parts of a solve on a card: exploring, and solving layers.
+"""The local engine, with the large part of a solve on a card: solving layers.
 
 Layers are solved chunk by chunk, and encoded on the card as a policy holds them. Pure stage games
 are answered where they are written out; the others wait on a list, are solved where the quick
 kernels can, and else one by one. What floats could not decide goes to the host, whose exact answers
 come back before the chunk is encoded. Encoded chunks travel to the host while the next one is
-computed. Exploring does what `safety.explore.explore_dense` does, to the same bits.
+computed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,18 @@ from acegames.engines import EngineResult, LayerStore, SolvedLayer
 from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
 from acegames.engines.backward import LayerByLayer, LayerSolver
 from acegames.engines.baseline import Baseline
-from acegames.engines.forecast import Estimate
 from acegames.engines.gpu import GPUEngine
-from acegames.engines.gpu.kernel_specs import EXPLORING, SOLVING, DeviceTables, Shape, example_arguments, kernel_spec
+from acegames.engines.gpu.kernel_specs import KERNELS, DeviceTables, Shape, example_arguments, kernel_spec
 from acegames.engines.local import LocalEngine, solver_of, stages_of
 from acegames.engines.stages import Programs
 from acegames.errors import TooLarge
 from acegames.kernels import device
 from acegames.kernels.dense import SEGMENT
-from acegames.kernels.device import Heights, Packing, Reaching
 from acegames.kernels.records import EGALITARIAN, FAIR, Choices
-from acegames.model.arrays import Bytes, Floats, Ints, pointers
+from acegames.model.arrays import Floats, Ints, pointers
 from acegames.policy.layer import Mixed
 from acegames.policy.layer import answers as filed_answers
-from acegames.safety.cells import bits_of
-from acegames.safety.explore import are_feasible, check_boxes, end_heights, explore, explore_dense, explored
+from acegames.safety.explore import explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space
 from acegames.system.axes import allocate, allocated_bytes
@@ -251,47 +248,6 @@ class CardSolver(LayerByLayer):
         return self.sent[-1]
 
 
-# -- exploring ------------------------------------------------------------------------------------
-
-
-def exploring_bytes(space: Space) -> int:
-    """Return bytes on the card that exploring a space takes."""
-    return DeviceTables.needs(space) + int(space.totals.max()) + len(space.tables.reward)
-
-
-def explore_on(card: Any, space: Space, shape: Shape, roots: Ints, allowed: int) -> Space:
-    """Explore on a card: heights backwards, then reached cells forwards."""
-    check_boxes(space, allowed)
-    on, H = DeviceTables(card, space, shape), space.game.horizon
-    card.write(on.heights(H), end_heights(space))
-    for t in reversed(range(H)):
-        height = on.heights(t)
-        on.each("heights", len(height), Heights(on.layer(t), height))
-    height = card.fetch(on.height)
-    if not are_feasible(space, roots, height):
-        return replace(space, dense=True)
-    rows = _reach(card, on, roots)
-    return explored(space, height, card.fetch(on.bits), rows)
-
-
-def _reach(card: Any, on: DeviceTables, roots: Ints) -> Bytes:
-    """Fill the bits of all layers; a bit for each row of each time, whether it is played."""
-    space, tables, H = on.space, on.space.tables, on.space.game.horizon
-    rows = list[Bytes]()
-    marks, played = (card.empty(n, np.uint8) for n in (int(space.totals.max()), len(tables.reward)))
-    card.write(on.bits_of(0), bits_of(np.unique(roots), int(space.totals[0])).reshape(-1))
-    for t in range(H):
-        layer, next_marks = on.layer(t), marks[: int(space.totals[t + 1])]
-        card.zero(next_marks)
-        card.zero(played)
-        for pieces, _ in on.chunks(t, int(space.totals[t])):
-            on.launch("reach", len(pieces), Reaching(layer, pieces.start, next_marks, played))
-        packing = Packing(next_marks, on.bits_of(t + 1))
-        on.each("pack", len(packing.bits), packing)
-        rows.append(space.packed_rows(t, card.fetch(played)))
-    return np.concatenate(rows)
-
-
 # -- what goes to the card ------------------------------------------------------------------------
 
 
@@ -318,25 +274,21 @@ class HybridEngine(LocalEngine):
         """The card (`system.cuda_card.Card`), once the driver has opened it."""
         return self.opening.result()
 
-    def _prepared(self, *args: Any) -> tuple[Space, Estimate] | None:
-        """Explore as `LocalEngine` does, once the card is there: waiting for it is no exploring."""
-        self.card.enter()
-        return super()._prepared(*args)
-
     def _explore(self, space: Space, memory: int | None, team: Team) -> Space:
-        return explore(space, memory, team, self._explore_boxes)
-
-    def _explore_boxes(self, space: Space, roots: Ints, allowed: int, team: Team) -> Space:
-        shape = Shape.of(space, self.card.capability)
-        wide = shape.outcomes > MOST_OUTCOMES or not shape.has_room("reach")
-        if space.total < self.gpu.smallest or wide or exploring_bytes(space) > usable(self.card, self.gpu.memory):
-            return explore_dense(space, roots, allowed, team)
-        compile_together(kernel_spec, example_arguments, (*EXPLORING,), shape, self.card.capability)
-        return explore_on(self.card, space, shape, roots, allowed)
+        """Find the cells that are reached; what does not fit into memory may lie on disk, if it
+        fits on the card.
+        """
+        try:
+            return explore(space, memory, team)
+        except TooLarge:
+            if memory is not None or DeviceTables.needs(space) > usable(self.card, self.gpu.memory):
+                raise
+            return explore(space, memory, team, on_disk=True)
 
     def _solver(
         self, space: Space, lattice: Lattice, concept: Concept, base: Baseline, store: LayerStore, team: Team
     ) -> LayerSolver[Any]:
+        self.card.enter()
         shape = Shape.of(space, self.card.capability, concept)
         why = self._left_to_host(space, shape, concept)
         if why is not None:
@@ -347,7 +299,7 @@ class HybridEngine(LocalEngine):
         shape = shape.for_choices(stages.choices)
         chunk = chunk_cells(space, shape, usable(self.card, self.gpu.memory, shape.own_bytes))
         self.ran.append(f"on the GPU ({self.card.name})")
-        compile_together(kernel_spec, example_arguments, (*SOLVING,), shape, self.card.capability)
+        compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, self.card.capability)
         return CardSolver(self.card, space, shape, stages, base, chunk, keep_abs_total=not store.in_memory)
 
     def _left_to_host(self, space: Space, shape: Shape, concept: Concept) -> str | None:

@@ -58,12 +58,7 @@ class KernelEntry(NamedTuple):
     threads: int = SEGMENT
 
 
-EXPLORING = {
-    "heights": KernelEntry((device.find_height,), device.Heights),
-    "reach": KernelEntry((device.prepare_reached_rows, device.mark_successors), device.Reaching),
-    "pack": KernelEntry((device.pack_marks,), device.Packing),
-}
-SOLVING = {  # those first that take longest to compile
+KERNELS = {  # those first that take longest to compile
     "left": KernelEntry((device.solve_fallback_games,), device.Solving, GAMES),
     "cells": KernelEntry((device.prepare_cell_rows, device.solve_pure_cell), device.Solving),
     "plain": KernelEntry((device.solve_regular_by_thread,), device.Solving),
@@ -74,7 +69,6 @@ SOLVING = {  # those first that take longest to compile
     "file_cells": KernelEntry((device.encode_cell,), device.Encoding),
     "file_records": KernelEntry((device.encode_mixed,), device.Encoding),
 }
-KERNELS = EXPLORING | SOLVING
 
 
 @dataclass(frozen=True)
@@ -92,13 +86,13 @@ class Shape:
     shared: int = LEAST_SHARED  # KB of a block on the card
 
     @staticmethod
-    def of(space: Space, capability: tuple[int, int], concept: Concept | None = None) -> Shape:
-        """Return the shape of a game's stage games under a concept; exploring needs none."""
+    def of(space: Space, capability: tuple[int, int], concept: Concept) -> Shape:
+        """Return the shape of a game's stage games under a concept."""
         rows, outcomes = space.tables.widest
         actions = tuple(len(labels) for labels in space.game.actions)
         rows = prod(actions) if prod(actions) <= min(2 * rows, MOST_ROWS) else rows
         rounded = max(1 << (outcomes - 1).bit_length(), 32)
-        shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, bool(concept and concept.interim))
+        shape = Shape(rows, rounded, space.budget.shape[1], len(actions), actions, concept.interim)
         return replace(shape, warp=shape.wants_warp, shared=SHARED.get(capability, LEAST_SHARED))
 
     @property
@@ -179,10 +173,6 @@ def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     kernel, line = KERNELS[name], _plain(allocate_line)((shape.rows, shape.outcomes))
     made = KernelSpec(name, kernel.phases, kernel.threads, scalar_types=ALONE)
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
-    if name == "heights":
-        return replace(made, own=spent)
-    if name == "reach":
-        return replace(made, shared=line, own=spent)
     if name == "numbers":
         return replace(made, shared=np.empty((2, made.threads), np.int64))
     if name == "cells":
@@ -224,7 +214,7 @@ BOXES = ("budget", "states", "lo", "size", "base", "line")  # of `Space`
 
 
 class DeviceTables:
-    """What kernels read of a space. Heights and bits are to be filled, unless it is explored."""
+    """What kernels read of an explored space."""
 
     def __init__(self, card: Any, space: Space, shape: Shape) -> None:
         self.card, self.space, self.shape = card, space, shape
@@ -234,11 +224,9 @@ class DeviceTables:
         runs = np.column_stack([space.size[:, :-1], -(-space.size[:, -1] // SEGMENT)])
         self.pieces, _ = number_boxes(space.start, runs)
         self._pieces, self._bit_start = card.upload(self.pieces), bit_starts(space)
-        self.height = card.empty(int(space.line_start[-1]), np.int32)
+        self._height = card.upload(space.height)
         self.bits = card.empty(int(self._bit_start[-1]), np.uint8)
         self._nothing, self._slots = card.empty((1, 1), np.int64), dict[int, Any]()
-        if space.height is not None:
-            card.write(self.height, space.height)
         for t, cells in enumerate(space.cells):
             assert cells.bits is not None
             card.write(self.bits_of(t), cells.bits.reshape(-1))
@@ -263,12 +251,9 @@ class DeviceTables:
     def layer(self, t: int) -> DeviceLayer:
         """Return the layer of time t < H, and the next."""
         here, there = (self._there.layer(k).boxes() for k in (t, t + 1))
-        after = NextLayer(self._slot(t + 1), *there[1:], self.heights(t + 1), self._nothing, self._nothing)
+        height = self._height[int(self.space.line_start[t + 1]) : int(self.space.line_start[t + 2])]
+        after = NextLayer(self._slot(t + 1), *there[1:], height, self._nothing, self._nothing)
         return DeviceLayer(here, self._pieces[self._boxes_of(t)], self.bits_of(t), self._there.steps(t), after)
-
-    def heights(self, t: int) -> Any:
-        """Return the heights of a layer's lines."""
-        return self.height[int(self.space.line_start[t]) : int(self.space.line_start[t + 1])]
 
     def bits_of(self, t: int) -> Any:
         """Return the bits of a layer's cells."""

@@ -1,9 +1,13 @@
-"""The generator that lists what can be drawn, against known laws and against numpy's own draws."""
+"""The generator that lists what can be drawn, against known laws and against numpy's own draws.
+
+Every way to draw is listed rightly or refused, alone and in environments of every kind.
+"""
 
 from __future__ import annotations
 
 import bisect
 import math
+import random
 import re
 from collections import Counter
 from fractions import Fraction
@@ -11,8 +15,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from acegames.adapters.gymnasium.enumerating_rng import EnumeratingRNG, TooManyBranches
-from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate
+pytest.importorskip("pettingzoo")
+
+import acegames as ace
+from acegames.adapters import pettingzoo as pz
+from acegames.adapters.environments.enumerating_rng import EnumeratingRNG, TooManyBranches
+from acegames.adapters.environments.symbolic_uniform import CannotEnumerate
+from acegames.adapters.gymnasium import from_env
+from drawing_envs import DrawsAlone, DrawsAtOnce, DrawsInTurn
 
 CUMULATED = np.array([0.2, 0.5, 1.0])
 DRAWS = {
@@ -102,32 +112,130 @@ def test_a_bound_that_excludes_an_event_leaves_it_out():
     assert law(lambda g: bool(g.random() < 1e-300)) == {True: Fraction(1, 10**300), False: 1 - Fraction(1, 10**300)}
 
 
-@pytest.mark.parametrize(
-    ("draw", "reason"),
-    [
-        (lambda g: g.normal(0, 1), r"np_random.normal\(0, 1\)"),
-        (lambda g: g.standard_normal(size=3), r"np_random.standard_normal\(size=3\)"),
-        (lambda g: g.poisson(2), r"np_random.poisson"),
-        (lambda g: g.bytes(2), r"np_random.bytes"),
-        (lambda g: float(g.random()), "used as a number"),
-        (lambda g: np.array([g.uniform(0, 1)], dtype=np.float32), r"np_random.uniform\(0, 1\) is used as a number"),
-        (lambda g: np.sin(g.random()), "numpy's sin"),
-        (lambda g: g.random() ** 2, "__pow__"),
-        (lambda g: g.random() + g.random(), "added to another number that was drawn"),
-        (lambda g: g.random() < g.random(), "compared with another number that was drawn"),
-        (lambda g: g.random(3).sum(), "added to another number that was drawn"),
-        (lambda g: {g.random(): 1}, "label or a key"),
-        (lambda g: str(g.random()), r"written as text; .*int\(...\), math.floor"),
-        (lambda g: f"{g.random():.2f}", "written as text"),
-        (lambda g: str([g.random()]), "written as text"),
-        (lambda g: bool(g.random()), "truth value"),
-        (lambda g: g.random() == 0.5, "equal"),
-        (lambda g: g.choice(3, 2, replace=False, shuffle=False), "shuffle=False"),
-    ],
-)
+REFUSED = [
+    (lambda g: g.normal(0, 1), r"np_random.normal\(0, 1\)"),
+    (lambda g: g.standard_normal(size=3), r"np_random.standard_normal\(size=3\)"),
+    (lambda g: g.poisson(2), r"np_random.poisson"),
+    (lambda g: g.bytes(2), r"np_random.bytes"),
+    (lambda g: float(g.random()), "used as a number"),
+    (lambda g: np.array([g.uniform(0, 1)], dtype=np.float32), r"np_random.uniform\(0, 1\) is used as a number"),
+    (lambda g: np.sin(g.random()), "numpy's sin"),
+    (lambda g: g.random() ** 2, "__pow__"),
+    (lambda g: g.random() + g.random(), "added to another number that was drawn"),
+    (lambda g: g.random() < g.random(), "compared with another number that was drawn"),
+    (lambda g: g.random(3).sum(), "added to another number that was drawn"),
+    (lambda g: {g.random(): 1}, "label or a key"),
+    (lambda g: str(g.random()), r"written as text; .*int\(...\), math.floor"),
+    (lambda g: f"{g.random():.2f}", "written as text"),
+    (lambda g: str([g.random()]), "written as text"),
+    (lambda g: bool(g.random()), "truth value"),
+    (lambda g: g.random() == 0.5, "equal"),
+    (lambda g: g.choice(3, 2, replace=False, shuffle=False), "shuffle=False"),
+]
+KINDS = ["Gymnasium", "at once", "in turns"]
+
+
+@pytest.mark.parametrize(("draw", "reason"), REFUSED)
 def test_what_cannot_be_listed_is_refused_with_the_reason(draw, reason):
     with pytest.raises(CannotEnumerate, match=reason):
         law(draw)
+
+
+def read(kind, draw, made=None, **options):
+    """The game of an environment that draws so."""
+    kinds = {"Gymnasium": (DrawsAlone, from_env), "at once": (DrawsAtOnce, pz.from_parallel_env)}
+    env, door = kinds.get(kind, (DrawsInTurn, pz.from_aec_env))
+    said = {"horizon": 1, "state": lambda env, seen: env.unwrapped.drawn, "repeats": 1, **options}
+    return door(env(draw, **(made or {})), **said)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DRAWS)
+def test_every_kind_of_environment_is_read_with_what_it_draws(kind, name):
+    game = read(kind, DRAWS[name])
+    assert {s: p for p, s, _ in game.outcomes(0, 0)} == pytest.approx(
+        {s: float(p) for s, p in law(DRAWS[name]).items()}
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("draw", "reason"), REFUSED)
+def test_in_every_kind_of_environment_what_cannot_be_listed_is_refused(kind, draw, reason):
+    with pytest.raises(ace.InvalidOption, match=rf"t=0, state 'start', .*{reason}"):
+        read(kind, draw)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["integers", "random, cut", "permutation"])
+def test_in_every_kind_of_environment_what_reset_draws_is_listed(kind, name):
+    game = read(kind, DRAWS[name], {"at_reset": True})
+    starts = {game.states[s]: p for s, p in game.initial}
+    assert starts == pytest.approx({s: float(p) for s, p in law(DRAWS[name]).items()})
+
+
+ELSEWHERE = {
+    "Python's random": (lambda g: random.random() < 0.5, None),
+    "numpy.random, which everybody shares": (lambda g: np.random.random() < 0.5, None),
+    r"own \(random.Random\)": (lambda g: g.random() < 0.5, random.Random),
+    r"own \(numpy.random.RandomState\)": (lambda g: g.random_sample() < 0.5, np.random.RandomState),
+    r"own \(numpy.random.Generator\)": (
+        lambda g: g.random() < 0.5,
+        lambda seed: np.random.Generator(np.random.PCG64(seed)),
+    ),
+    "the bits of its bit_generator": (lambda g: g.bit_generator.random_raw() % 2, None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("at_reset", [False, True])
+@pytest.mark.parametrize("source", ELSEWHERE)
+def test_in_every_kind_of_environment_draws_from_elsewhere_are_refused(kind, at_reset, source):
+    """What `reset` draws by chance, with the seed that it was given: also where nothing shows of it."""
+    draw, make = ELSEWHERE[source]
+    if make and not at_reset and "Generator" in source:
+
+        def make(seed):
+            return np.random.default_rng(5)  # it draws the same in every episode
+
+    made = {"at_reset": at_reset, **({"make": make} if make else {})}
+    for state in (lambda env, seen: "always", lambda env, seen: env.unwrapped.drawn):
+        with pytest.raises(ace.InvalidOption, match=rf"elsewhere than self.np_random.*{source}|played twice"):
+            read(kind, draw, made, repeats=2, state=state, horizon=2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [np.random.default_rng, lambda seed: np.random.Generator(np.random.PCG64(seed))])
+def test_in_every_kind_of_environment_generators_made_in_other_ways_are_replaced(kind, make):
+    """As by a `default_rng` that was imported by its name: the draws of steps are listed."""
+    game = read(kind, DRAWS["random below"], {"make": make}, repeats=2)
+    assert {s: p for p, s, _ in game.outcomes(0, 0)} == pytest.approx({True: 0.1, False: 0.9})
+
+
+def test_a_generator_with_a_seed_of_the_environments_own_is_no_chance():
+    """It draws the same in every episode, as a map that is made by its number."""
+    made = {"make": lambda seed: int(np.random.default_rng(5).integers(1000)), "at_reset": True}
+    game = read("at once", lambda number: number, made, repeats=2)
+    assert [(game.states[s], p) for s, p in game.initial] == [(made["make"](None), 1.0)]
+
+
+@pytest.mark.parametrize("seeds", [[1], [2, 3]])
+def test_a_seed_of_its_own_only_where_there_is_none_is_no_way_around(seeds):
+    """`reset` draws by such a seed if it is given none, and that would always be the same."""
+
+    def make(seed):
+        return np.random.default_rng(seeds if seed is None else seed)
+
+    with pytest.raises(
+        ace.InvalidOption, match=r"reset: random numbers come from elsewhere.*own \(numpy.random.Generator"
+    ):
+        read("at once", lambda g: int(g.integers(3)), {"make": make, "at_reset": True})
+    assert len(read("at once", lambda g: int(g.integers(3)), {"make": make}).outcomes(0, 0)) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_every_kind_of_environment_too_many_branches_are_refused(kind):
+    with pytest.raises(ace.TooLarge, match=r"t=0, state 'start'.* chance can go more than 100 ways.*branches="):
+        read(kind, lambda g: int(g.integers(101)), branches=100)
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,30 @@ Time O(scripts) plays, memory O(longest script * events of a draw) scripts that 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import random
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from acegames.adapters.environments.snapshots import global_generators, state_of
-from acegames.adapters.gymnasium.symbolic_uniform import CannotEnumerate, SymbolicUniform, weights
+from acegames.adapters.environments.snapshots import (
+    duplicate,
+    global_generators,
+    is_fresh,
+    layers,
+    spaces_of,
+    spaces_of_class,
+    state_of,
+)
+from acegames.adapters.environments.symbolic_uniform import CannotEnumerate, SymbolicUniform, weights
 from acegames.errors import TooLarge
+from acegames.learn.env_protocol import user_env
 from acegames.model.checks import show
 from acegames.model.numbers import exact
 
@@ -56,6 +68,7 @@ class EnumeratingRNG(np.random.Generator):
     def __init__(self, most: int) -> None:
         super().__init__(np.random.PCG64(0))
         self.most = most  # leaves of one play
+        self.seed: int | None = None  # what `reset` is given
         self._script: Script | None = None  # None: draws as usual
         self._made: list[int] = []  # choices so far
         self._waiting: list[Script] = []
@@ -81,13 +94,18 @@ class EnumeratingRNG(np.random.Generator):
         return self._played(script, begin, play)
 
     def _played(self, script: Script, begin: Callable[[], W], play: Callable[[W], A]) -> A:
-        at = begin()
-        self._plays += 1
-        self._script, self._made, self._waiting, self._chance, self._total = script, [], [], 1, 1
-        try:
-            return play(at)
-        finally:
-            self._script = None
+        with _unseeded_is(self):
+            at = begin()
+            self._plays += 1
+            self._script, self._made, self._waiting, self._chance, self._total = script, [], [], 1, 1
+            try:
+                return play(at)
+            finally:
+                self._script = None
+
+    def choose(self, shares: Sequence[Fraction]) -> int:
+        """Return one of several events with these probabilities, or in proportion to them."""
+        return self._branch(weights(shares))
 
     def _branch(self, likely: Sequence[int]) -> int:
         """Return the event that the script chooses, or the first that can occur, where it ends."""
@@ -294,6 +312,80 @@ for _name in dir(np.random.Generator):
         setattr(EnumeratingRNG, _name, _usual_or(_name, vars(EnumeratingRNG).get(_name) or _refusing(_name)))
 
 
+# -- in the place of an environment's generators
+
+
+@contextlib.contextmanager
+def with_enumerating_rng(env: Any, generator: EnumeratingRNG, *, itself: bool) -> Iterator[Any]:
+    """Give a copy of an environment, or `itself` for a while, that draws from `generator`."""
+    if not itself:
+        yield _with_generator(env, generator)
+        return
+    parts = [part for part in (*layers(env), *spaces_of(env)) if hasattr(part, "__dict__")]
+    held = {
+        (id(part), name): x
+        for part in parts
+        for name, x in vars(part).items()
+        if isinstance(x, np.random.Generator) or name == "_np_random"
+    }
+    for part in parts:
+        vars(part).update({name: generator for at, name in held if at == id(part)})
+    try:
+        yield env
+    finally:
+        for part in parts:
+            for name in [name for name, x in vars(part).items() if x is generator]:
+                made = None if name == "_np_random" else np.random.default_rng()
+                vars(part)[name] = held.get((id(part), name), made)
+
+
+def _with_generator(env: Any, generator: EnumeratingRNG) -> Any:
+    """Return a copy of an environment, without a window, that draws from `generator` alone."""
+    memo = {id(space): copy.deepcopy(space) for space in spaces_of(env)}  # else copies share them
+    copied = duplicate(env, memo)
+    generators = [part for part in memo.values() if isinstance(part, np.random.Generator)]
+    replaced = duplicate(copied, {id(part): generator for part in generators})
+    for layer in layers(replaced):
+        of_class = {name: copy.deepcopy(space) for name, space in spaces_of_class(layer).items()}
+        getattr(layer, "__dict__", {}).update(of_class)
+    for space in spaces_of(replaced):
+        space._np_random = generator
+    with contextlib.suppress(AttributeError):  # where it cannot be set
+        getattr(user_env(replaced), "unwrapped", replaced).render_mode = None
+    return replaced
+
+
+# -- generators that an environment makes while it is played
+
+
+@contextlib.contextmanager
+def _unseeded_is(generator: EnumeratingRNG) -> Iterator[None]:
+    """Have a generator that is made without a seed, or by that of `reset`, be this one.
+
+    What is made with a seed that the environment has chosen itself draws the same in every episode:
+    it is left alone.
+    """
+    here, gymnasiums = threading.get_ident(), sys.modules.get("gymnasium.utils.seeding")
+    makers: list[tuple[Any, str, Any]] = [(np.random, "default_rng", generator)]
+    makers += [(gymnasiums, "np_random", (generator, 0))] if gymnasiums else []
+    usual = [getattr(module, name) for module, name, _ in makers]
+
+    def replaced(maker: Any, instead: Any) -> Any:
+        def make(seed: Any = None) -> Any:
+            unseeded = seed is None or (type(seed) is int and seed == generator.seed)
+            return instead if unseeded and threading.get_ident() == here else maker(seed)
+
+        return make
+
+    for (module, name, instead), maker in zip(makers, usual, strict=True):
+        setattr(module, name, replaced(maker, instead))
+    try:
+        yield
+    finally:
+        for (module, name, _), maker in zip(makers, usual, strict=True):
+            setattr(module, name, maker)
+
+
 # -- draws from other generators, which cannot be listed
 
 
@@ -319,6 +411,21 @@ def global_generators_rest() -> Iterator[None]:
         _refuse_draws("numpy.random, which everybody shares")
 
 
+def check_made(made: Sequence[Any], others: Sequence[Any], seed: int) -> None:
+    """Raise CannotEnumerate where `reset` has drawn from a generator that it made itself.
+
+    Args:
+        made: the generators that the environment holds after `reset` with a seed.
+        others: those after `reset` with another one; what is the same draws the same in every
+            episode. None is like no other.
+        seed: the seed.
+    """
+    for one, other in zip(made, others, strict=False):
+        same = other is not None and state_of(one) == state_of(other)
+        if not isinstance(one, EnumeratingRNG) and not same and not is_fresh(one, seed):
+            _refuse_draws(_named(one))
+
+
 def _named(generator: Any) -> str:
     if isinstance(generator, EnumeratingRNG):
         return "the bits of its bit_generator"
@@ -328,5 +435,6 @@ def _named(generator: Any) -> str:
 
 def _refuse_draws(what: str) -> None:
     raise CannotEnumerate(
-        f"random numbers come from elsewhere than self.np_random, whose draws alone can be listed: from {what}"
+        f"random numbers come from elsewhere than self.np_random, whose draws alone can be listed: from {what}. Draw them "
+        "from a numpy Generator that __init__ has made, or that reset makes by np.random.default_rng(seed)"
     )
