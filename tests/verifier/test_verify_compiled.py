@@ -114,6 +114,10 @@ def test_one_situation_that_is_wrong_is_found_in_every_way(seed):
     assert not found.ok
 
 
+def wasteful(t, state, spent):
+    return {("x", "h"): 0.5, ("x", "t"): 0.5}
+
+
 def test_of_equal_gains_the_first_counts_by_state_and_then_by_what_was_spent():
     """Whatever the order of keys is; also of shares. In a third state there is a stake, so that less is gained before."""
     ways = [(1 / 8, s, c) for s, own in (("a", ((2, 1), (2, 0), (1, 1))), ("b", ((0, 0), (0, 1), (1, 0)))) for c in own]
@@ -131,7 +135,7 @@ def test_of_equal_gains_the_first_counts_by_state_and_then_by_what_was_spent():
         budget=[9, 9],
     )
     assert game.states.index("a") < game.states.index("b")
-    found = agreed(game, Both(game, lambda t, s, c: {("x", "h"): 0.5, ("x", "t"): 0.5}), CCE())
+    found = agreed(game, Both(game, wasteful), CCE())
     assert found.where[0] == found.share_where[0] == (1, "a", (1, 1))
     assert found.regret.tolist() == [1, 0] and found.share == pytest.approx([1, 0])
 
