@@ -228,6 +228,27 @@ def test_an_answer_that_is_not_in_order_is_not_used(spoil):
     assert_same_episodes(honest, simulate(game, spoiled, episodes=100, rng=0))
 
 
+def test_rows_that_are_other_joint_actions_than_those_of_the_game_are_not_asked():
+    game = solo(coin, horizon=6, budget=3)
+    policy = ace.solve(game).policy
+    asked = []
+
+    class Turned(Spoiled):
+        distribution, rows = Spoiled.distribution, Spoiled.rows
+
+        def joint_actions(self, t):
+            row_ptr, action = super().joint_actions(t)
+            return row_ptr, action[::-1]
+
+    for kind, number in ((Spoiled, 6), (Turned, 0)):
+        found = simulate(
+            game, kind(policy, lambda question, answer: asked.append(question) or answer), episodes=50, rng=0
+        )
+        assert_same_episodes(found, simulate(game, Singly(policy), episodes=50, rng=0))
+        assert len(asked) == number
+        asked.clear()
+
+
 def test_a_replaced_distribution_is_what_is_played():
     game = solo(coin, horizon=6, budget=9)
     policy = ace.solve(game).policy

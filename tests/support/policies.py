@@ -82,7 +82,7 @@ class Alone:
     """A policy that says what a solved one says, and that only one may ask at a time."""
 
     def __init__(self, policy):
-        self.policy, self.tracker = policy, policy.tracker
+        self.policy, self.tracker, self.states, self.actions = policy, policy.tracker, policy.states, policy.actions
         self.concept, self.game_digest = policy.concept, policy.game_digest
 
     def distribution(self, t, state, spent):
@@ -91,12 +91,15 @@ class Alone:
     def rows(self, t, state, total):
         return self.policy.rows(t, state, total)
 
+    def joint_actions(self, t):
+        return self.policy.joint_actions(t)
+
 
 class Spoiled(Alone):
     """The same with what `rows` answers changed: spoil(question (t, state, total), answer)."""
 
     thread_safe = True
-    distribution = Alone.distribution
+    distribution, joint_actions = Alone.distribution, Alone.joint_actions
 
     def __init__(self, policy, spoil):
         super().__init__(policy)
