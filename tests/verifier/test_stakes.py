@@ -328,7 +328,7 @@ def test_the_rounding_is_no_more_and_no_less_than_the_bound_says(cells, told):
         played = dict(zip([sorted(pay)[k] for k in chosen], rng.dirichlet(np.ones(cells)).tolist(), strict=True))
         found = verify(game_of([{"s": pay}], "s"), Table({(0, "s"): played}), CE() if told else CCE())
         wanted = [rounding_by_hand(pay, played, i, told=told) for i in range(2)]
-        assert found.rounding == pytest.approx(wanted, rel=1e-9)
+        assert found.rounding == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("chance", [1e-300, 1e-30, 9e-9])

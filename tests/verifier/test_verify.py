@@ -257,22 +257,14 @@ def test_policy_of_another_game():
     assert certificate.regret.tolist() == [0.0]
 
 
-def test_a_policy_without_a_concept_is_judged_as_cce():
-    game, policy = one_stage(CHICKEN), Table({(0, "s"): ("dare", "yield")})
-    certificate = verify(game, policy)
-    assert certificate.concept == CCE() and "coarse correlated" in str(certificate)
-    assert certificate.regret.tolist() == verify(game, policy, CCE()).regret.tolist()
-
-
 def test_bad_arguments():
     game = one_stage(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
     with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
-    with pytest.raises(InvalidOption, match="parentheses"):
-        verify(game, policy, CE)
-    with pytest.raises(InvalidOption, match="parentheses"):
-        verify(game, policy, CCE)
+    for kind in (CE, CCE, Nash):
+        with pytest.raises(InvalidOption, match=rf"{kind.__name__}\(\); write it with parentheses"):
+            verify(game, policy, kind)
     with pytest.raises(InvalidOption, match="distribution"):
         verify(game, {}, CE())
     for tol in (-1, math.nan, math.inf, "1"):
@@ -284,6 +276,7 @@ def test_the_concept_is_the_policys_own_by_default():
     game = one_stage(CHICKEN)
     policy = Table({(0, "s"): {("dare", "dare"): 0.5, ("yield", "yield"): 0.5}})
     assert [verify(game, policy, x).regret.tolist() for x in (CCE(), CE())] == [[1.0, 1.0], [1.5, 1.5]]
+    assert verify(game, policy).concept == CCE() and "coarse correlated" in str(verify(game, policy))
     for concept in (CE("fair"), CCE(), Nash()):
         policy.concept = concept
         certificate = verify(game, policy)

@@ -19,9 +19,11 @@ from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader, _in_units
 from acegames.verifier.subgames import Subgames
 from elsewhere import Elsewhere, assert_equal
+from emulated_gpu import EmulatedGPU
 from games import solo
 from policies import Alone, Both, Singly, Spoiled, wavering
 
+CARD = EmulatedGPU(smallest=0)
 NOT_WHAT = "the policy's `rows` does not say what its `distribution` says"
 
 
@@ -138,7 +140,7 @@ def test_the_pair_that_is_named_does_not_depend_on_threads_and_blocks(monkeypatc
     assert NOT_WHAT in str(local) and ("do not draw independently" in str(local)) == concept.product
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.block", 64)
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.least_block", 8)
-    for engine in (*(ace.LocalEngine(threads=n) for n in (1, 2, 5)), Elsewhere(block=15), Elsewhere(block=60)):
+    for engine in (*(ace.LocalEngine(threads=n) for n in (1, 2, 5)), Elsewhere(block=15), Elsewhere(block=60), CARD):
         assert_equal(verify(game, policy, concept, engine=engine), local)
 
 
@@ -150,19 +152,6 @@ def test_more_pairs_of_large_times_are_compared(monkeypatch):
     monkeypatch.setattr("acegames.verifier.basics.LIMITS.compared_of", 7)
     drawn = [reader.drawn(t, 1000).tolist() for t in (3, 3, 4)]
     assert drawn[0] == drawn[1] != drawn[2] and 100 < len(drawn[0]) < 1000 / 7 + 1
-
-
-def test_a_single_pair_that_rows_does_not_know_is_named():
-    game = line()
-
-    def silent(t, state, spent):
-        if (t, spent) == (5, (4,)):
-            raise KeyError("hush")
-        return {(0,): 1.0}
-
-    certificate = verify(game, Both(game, silent), CCE())
-    assert_equal(certificate, verify(game, Singly(silent), CCE()))
-    assert certificate.problems == ("At t=5, state 's', spent (4,): the policy has no answer there ('hush').",)
 
 
 def test_only_pairs_without_a_proper_answer_are_asked_again(monkeypatch):
