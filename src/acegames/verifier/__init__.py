@@ -246,11 +246,11 @@ def _certificate(
     )
 
 
-def _exactly(*found: Any) -> Evaluated:
+def _exactly(*judged: Any) -> Evaluated:
     """Return what was found, in exact arithmetic."""
     from acegames.proofs.exactly import evaluate_exactly
 
-    return evaluate_exactly(*found)
+    return evaluate_exactly(*judged)
 
 
 def _unknown(width: int) -> Any:

@@ -120,8 +120,8 @@ def judge_block(
     answers = judge.answers(what.t, keys, what.compared, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
-    told = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
-    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *told)
+    summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
+    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -203,8 +203,8 @@ class ClusterVerifier:
         compared = self._reader.drawn(t, len(self._subgames.keys[t])) - begin
         what = JudgeRequest(t, number, self._base[t], compared[(compared >= 0) & (compared < len(keys))])
         laid = self._tasks.put(keys)
-        given = [laid, *(handle for x in led for handle in (x.keys, x.known))]
-        (known,) = self._tasks.run(judge_block, shared, what, given, on_done=note)
+        blocks = [laid, *(handle for x in led for handle in (x.keys, x.known))]
+        (known,) = self._tasks.run(judge_block, shared, what, blocks, on_done=note)
         return PairBlock(low, high, laid, known)
 
     def _verdict(self, results: list[list[JudgeResult]], start: list[LayerValues]) -> Evaluated:

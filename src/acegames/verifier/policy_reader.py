@@ -5,11 +5,12 @@ Pairs are asked in bulk where the policy can answer so:
     rows(t, state (Q,), total (Q, M)) -> ptr (Q+1,), row (E,), probability (E,)
 
 with states by index, totals in whole `tracker.units` and joint actions as rows of what
-`joint_actions(t)` gives, which must be those of the game; else one by one (`distribution`). It must say what `distribution` says: some pairs of each time are
-asked both ways. A pair for which `rows` has no proper answer is asked by `distribution`; where
-`rows` fails altogether, it is first asked for each pair alone. So answers and sentences do not
-depend on what is asked together. Under Nash the players must draw independently: every joint action
-is as probable as the players' own probabilities say.
+`joint_actions(t)` gives, which must be those of the game; else one by one (`distribution`). It must
+say what `distribution` says: some pairs of each time are asked both ways. A pair for which `rows`
+has no proper answer is asked by `distribution`; where `rows` fails altogether, it is first asked
+for each pair alone. So answers and sentences do not depend on what is asked together. Under Nash
+the players must draw independently: every joint action is as probable as the players' own
+probabilities say.
 """
 
 from __future__ import annotations
