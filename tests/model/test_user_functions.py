@@ -221,8 +221,8 @@ def test_policies_to_simulate():
 
     with pytest.raises(TypeError, match="unsupported"):
         ace.simulate(described(), Policy(), episodes=1)
-    Policy.lookup = lambda self, t: None
-    with pytest.raises(ace.InvalidOption, match=r"policy\.lookup: takes \(t\), but is called as"):
+    Policy.rows = lambda self, t: None
+    with pytest.raises(ace.InvalidOption, match=r"policy\.rows: takes \(t\), but is called as"):
         ace.simulate(described(), Policy(), episodes=1)
 
 

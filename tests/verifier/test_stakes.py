@@ -19,16 +19,17 @@ from acegames.numerics import VERIFY
 from acegames.verifier import verify
 from games import ByFunction, Table, solo
 from proof_checker import check, claimed
+from ways import INDEX, LIMITS, WINDOWS
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
-@pytest.fixture(params=["hashed", "dense"])
+@pytest.fixture(params=[WINDOWS, INDEX], ids=["windows", "index"])
 def way(request, monkeypatch):
-    """Both ways to look keys up."""
-    if request.param == "hashed":
-        monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
+    """Both ways to look pairs up."""
+    for name, value in request.param.items():
+        monkeypatch.setattr(f"{LIMITS}.{name}", value)
 
 
 def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
