@@ -67,12 +67,12 @@ def evaluate_exactly(
         shared = check.common(exactly, stages, i)
         value, _, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
         values.append(float(value))
-        gains.largest[i], gains.share[i] = (_gain(evaluated, reader, exactly, x) for x in (largest, share))
+        gains.largest[i], gains.share[i] = (_gain(reader, exactly, x) for x in (largest, share))
         reporter.layer(evaluated.pairs)
     return Evaluated(evaluated.pairs, np.array(values), gains, [], 0, evaluated.worst)
 
 
-def _gain(evaluated: Evaluated, reader: Reader, game: Any, extreme: Any) -> Gain:
+def _gain(reader: Reader, game: Any, extreme: Any) -> Gain:
     """Return a gain as floats: no less than it is, of a stake no larger than it is.
 
     What is compared with the stake is what floats cannot explain: policies are found in
