@@ -148,8 +148,8 @@ class Policy(Shown):
     def rows(self, t: int, state: Ints, total: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Return many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
-        They are pointers (Q+1,), rows of `joint_actions(t)` (E,) and probabilities (E,). UnknownPair
-        where a situation is not reachable under feasible play.
+        They are pointers (Q+1,), rows of `joint_actions(t)` (E,) and probabilities (E,).
+        UnknownPair where a situation is not reachable under feasible play.
         """
         return self.layers[t].strategies(state, self.internals.known_pairs(t, state, total))
 

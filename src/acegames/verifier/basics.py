@@ -129,7 +129,7 @@ class LayerValues(NamedTuple):
     fault: Annotated[Bytes, "P"]  # 1: the policy runs into a fault from here
 
 
-class Workspace(NamedTuple):
+class WindowWorkspace(NamedTuple):
     """Room for one window of pairs, that of one thread; at most `lanes` pairs."""
 
     spent: Annotated[Ints, "M"]  # at its first pair

@@ -124,7 +124,7 @@ class Judge:
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
         self.numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
-        self._rooms: dict[str, LayerValues] = {}  # flat
+        self._buffers: dict[str, LayerValues] = {}  # flat
 
     def floors(self, pairs: int) -> Ints | None:
         """Return the floors (H, S, M), counted as in keys, for at most so many pairs of a time.
@@ -165,8 +165,8 @@ class Judge:
             clipped, count = np.unique(clipped, return_inverse=True)[1].reshape(-1), len(keys)
         first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
         number = np.full(count, -1, dtype=np.int32)
-        found = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
-        return None if found < 0 or answers.faults else (first[:found], owner)
+        classes = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
+        return None if classes < 0 or answers.faults else (first[:classes], owner)
 
     def after(
         self, t: int, keys: Ints, following: Ints, known: LayerValues | None, owner: Ints, threads: BlockThreads
@@ -180,7 +180,7 @@ class Judge:
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        result = self._room("next", after.count + LANES)
+        result = self._buffer("next", after.count + LANES)
         if known is not None:
             inside = after.inside(following)
             following, owner = following[inside], owner[inside]
@@ -189,19 +189,19 @@ class Judge:
             threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
         return after, result
 
-    def _room(self, use: str, pairs: int) -> LayerValues:
+    def _buffer(self, use: str, pairs: int) -> LayerValues:
         """Return room for what is known of so many pairs, none of which is there yet.
 
         It is that of the last time that was asked for the same use.
         """
         n, width = len(self.packed.game.players), len(self.packed.low) + len(self.packed.units.stored)
-        if use not in self._rooms or len(self._rooms[use].alive) < pairs:
+        if use not in self._buffers or len(self._buffers[use].alive) < pairs:
             many = pairs + pairs // 4
             marks = np.zeros((2, many), dtype=np.uint8)
-            self._rooms[use] = LayerValues(
+            self._buffers[use] = LayerValues(
                 marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
             )
-        alive, values, ahead, fault = self._rooms[use]
+        alive, values, ahead, fault = self._buffers[use]
         alive[:pairs] = fault[:pairs] = 0
         here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
         return LayerValues(alive[:pairs], *here, fault[:pairs])
@@ -226,7 +226,7 @@ class Judge:
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
         time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
-        result, outside = self._room("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
+        result, outside = self._buffer("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:

@@ -49,12 +49,11 @@ class VerifyContext:
     game: MarkovGame  # as counted
     policy: Any
     concept: Concept
-    digest: str  # of the game as it was given
     rounded: bool
     by_file: bool = False  # of the policy's layers only the name of their file is sent
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self.game, self.policy, self.concept, self.digest, self.rounded, self.by_file)
+        return _received, (self.game, self.policy, self.concept, self.rounded, self.by_file)
 
     def with_names_of_files(self) -> VerifyContext:
         """Return the context to be sent: of a policy with a file, its name in place of layers."""
@@ -69,7 +68,7 @@ class VerifyContext:
         """What judges pairs in this process."""
         units = ExactUnits(self.game)
         options = {"rounded": self.rounded, "product": self.concept.product}
-        reader = Reader(self.game, self.policy, units, self.digest, **options)
+        reader = Reader(self.game, self.policy, units, **options)
         return Judge(PairKeys.of(self.game, units), reader, self.concept)
 
     @cached_property
@@ -78,13 +77,11 @@ class VerifyContext:
         return not self.by_file or bool(self.policy.layers.source.unchanged)
 
 
-def _received(
-    game: MarkovGame, policy: Any, concept: Concept, digest: str, rounded: bool, by_file: bool
-) -> VerifyContext:
+def _received(game: MarkovGame, policy: Any, concept: Concept, rounded: bool, by_file: bool) -> VerifyContext:
     """Return what came from another process; arrays are read-only again, as they were there."""
     arrays: list[dict[str, Any]] = [{name: frozen(getattr(x, name)) for name in LAYER_FIELDS} for x in game.layers]
     layers = tuple(replace(x, **own) for x, own in zip(game.layers, arrays, strict=True))
-    return VerifyContext(with_fields(game, layers=layers), policy, concept, digest, rounded, by_file)
+    return VerifyContext(with_fields(game, layers=layers), policy, concept, rounded, by_file)
 
 
 class JudgeRequest(NamedTuple):
@@ -123,8 +120,8 @@ def judge_block(
     answers = judge.answers(what.t, keys, what.compared, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
-    told = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
-    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *told)
+    summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
+    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -206,8 +203,8 @@ class ClusterVerifier:
         compared = self._reader.drawn(t, len(self._subgames.keys[t])) - begin
         what = JudgeRequest(t, number, self._base[t], compared[(compared >= 0) & (compared < len(keys))])
         laid = self._tasks.put(keys)
-        given = [laid, *(handle for x in led for handle in (x.keys, x.known))]
-        (known,) = self._tasks.run(judge_block, shared, what, given, on_done=note)
+        blocks = [laid, *(handle for x in led for handle in (x.keys, x.known))]
+        (known,) = self._tasks.run(judge_block, shared, what, blocks, on_done=note)
         return PairBlock(low, high, laid, known)
 
     def _verdict(self, results: list[list[JudgeResult]], start: list[LayerValues]) -> Evaluated:
@@ -257,7 +254,7 @@ def evaluate_on_cluster(
         subgames = Subgames.of(counted.game, reader.units, threads)
     if not subgames.keys:
         return None
-    context = VerifyContext(counted.game, reader.policy, concept, reader.digest, not counted.exact)
+    context = VerifyContext(counted.game, reader.policy, concept, not counted.exact)
     with engine.tasks() as tasks:
         evaluated = ClusterVerifier(context, subgames, reader, tasks, block).evaluate(progress)
         log.info(f"acegames: verified on the cluster {tasks.account()}".rstrip())

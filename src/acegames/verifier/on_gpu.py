@@ -33,7 +33,7 @@ from acegames.verifier.basics import (
     Numbers,
     PlayedRows,
     TimeRules,
-    Workspace,
+    WindowWorkspace,
 )
 from acegames.verifier.counting import Counted
 from acegames.verifier.judgement import CHECKING, Evaluated, Faults, Judge, Judgement, Verdict
@@ -88,7 +88,7 @@ class Gaining(NamedTuple):
 
 @inner
 def judge_thread(
-    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: WindowWorkspace, task: Judging
 ) -> None:
     """Judge a pair."""
     p = block * threads + thread
@@ -151,7 +151,7 @@ class VerifyShape:
 
     @property
     def lengths(self) -> dict[str, int]:
-        """Lengths of the axes of a thread's `Workspace`."""
+        """Lengths of the axes of a thread's `WindowWorkspace`."""
         own = {"rows": self.rows, "outcomes": self.outcomes, "lanes": 1, "3gap": 3, "cursors": 0}
         own |= {"M": self.constraints, "M+R": self.constraints + self.reservoirs, "N": self.players}
         return own | {"5N": 5 * self.players, "actions": self.actions, "actions+1": self.actions + 1}
@@ -160,7 +160,7 @@ class VerifyShape:
 @cache
 def kernel_spec(name: str, shape: VerifyShape) -> KernelSpec:
     """Return a kernel; one object for each shape: cards know it by that."""
-    own = allocate(Workspace, shape.lengths) if name == "judge" else None
+    own = allocate(WindowWorkspace, shape.lengths) if name == "judge" else None
     return KernelSpec(f"verify_{name}", (KERNELS[name][0],), THREADS, None, own)
 
 
@@ -188,7 +188,7 @@ def evaluate_on_gpu(
             subgames = Subgames.of(counted.game, reader.units, threads)
             if not subgames.keys:
                 raise FallBack("no policy keeps every budget")
-            own = allocated_bytes(Workspace, shape.lengths)
+            own = allocated_bytes(WindowWorkspace, shape.lengths)
             memory = usable(card, engine.memory, RESIDENT * own)
             compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
             evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
@@ -208,7 +208,7 @@ def _fitting(packed: PairKeys, concept: Concept, smallest: int) -> VerifyShape:
         raise FallBack("cumulative costs do not fit into 64 bits")
     if packed.keys * packed.game.horizon < smallest:
         raise FallBack("a small game")
-    if allocated_bytes(Workspace, shape.lengths) > LIMITS.thread_bytes:
+    if allocated_bytes(WindowWorkspace, shape.lengths) > LIMITS.thread_bytes:
         raise FallBack("large stage games")
     return shape
 

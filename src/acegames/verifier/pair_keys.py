@@ -29,7 +29,7 @@ from acegames.verifier.basics import (
     Ints,
     Small,
     TimeRules,
-    Workspace,
+    WindowWorkspace,
     number_pairs,
     offsets,
     owners,
@@ -306,7 +306,7 @@ class PairKeys:
         )
         return rows, outcomes
 
-    def workspace(self, lanes: int) -> Workspace:
+    def workspace(self, lanes: int) -> WindowWorkspace:
         """Return room for one window of so many lanes, that of this thread."""
         own = get_ident(), lanes
         if own not in self._workspaces:
@@ -315,11 +315,11 @@ class PairKeys:
             lengths = {"lanes": lanes, "3gap": 3 * LANES, "rows": max(rows, 3), "outcomes": outcomes}
             lengths |= {"M": m, "M+R": m + len(self.units.stored), "cursors": cursors if lanes == 1 else 0}
             lengths |= {"N": n, "5N": 5 * n, "actions": actions, "actions+1": actions + 1}
-            self._workspaces[own] = allocate(Workspace, lengths, padded)
+            self._workspaces[own] = allocate(WindowWorkspace, lengths, padded)
         return self._workspaces[own]
 
     @cached_property
-    def _workspaces(self) -> dict[tuple[int, int], Workspace]:
+    def _workspaces(self) -> dict[tuple[int, int], WindowWorkspace]:
         return {}
 
     def windows(self, pairs: int, keys: int) -> bool:
