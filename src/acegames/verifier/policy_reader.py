@@ -175,7 +175,8 @@ class Reader:
             played = prob != 0
             ptr, row, prob = offsets(played)[ptr], row[played], prob[played]
         chance, fine = np.empty(len(prob)), np.empty(len(state), dtype=np.uint8)
-        check_answers(state, self.game.layer(t).row_ptr, ptr, row, prob, chance, fine)
+        row_ptr, *_ = self.units.steps[self.game.layer_at[t]]
+        check_answers(state, row_ptr, ptr, row, prob, chance, fine)
         return PolicyAnswers(ptr, row, chance, {}), fine.view(bool)
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
