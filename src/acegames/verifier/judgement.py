@@ -258,7 +258,7 @@ class Verdict:
 
     def __init__(self, subgames: Subgames, reader: Reader, progress: OnProgress | None) -> None:
         self._subgames = subgames
-        self.base = common_part(reader.game, reader.units, subgames.safe_rows)  # (H, N) taken out of rewards
+        self.base = common_part(reader.game, subgames.safe_rows)  # (H, N) taken out of rewards
         times, pairs = subgames.packed.game.horizon, sum(map(len, subgames.keys))
         self._reporter = ProgressReporter(progress, "checking", times, pairs)
         self._gains, self._faults, self._n_faults = Gains(reader), list[str](), 0
