@@ -119,7 +119,7 @@ class Reader:
 
         At pairs of these numbers `rows` is compared with `distribution`.
         """
-        answers = self._read(t, state, spent)
+        answers, _ = self._read(t, state, spent)
         for p in compared.tolist() if self.lacking is None else []:
             self._compare(t, int(state[p]), tuple(spent[p].tolist()), answers, p)
 
@@ -138,22 +138,21 @@ class Reader:
                 self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
-        """Return the checked answers at pairs, asked in bulk as far as that goes."""
+    def _read(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers, bool]:
+        """Return the checked answers at pairs, and whether `rows` has no proper ones."""
         if self.lacking is not None or not len(state):
-            return self._read_singly(t, state, spent)
-        answers, noted, half = self._bulk(t, state, spent), self.disagreement, len(state) // 2
+            return self._read_singly(t, state, spent), False
+        answers, half = self._bulk(t, state, spent), len(state) // 2
         if answers is not None:
-            return answers
+            return answers, False
         if half:
-            answers = joined_answers(
-                [self._read(t, state[some], spent[some]) for some in (slice(half), slice(half, None))]
-            )
+            one, two = (self._read(t, state[part], spent[part]) for part in (slice(half), slice(half, None)))
+            answers, known = joined_answers([one[0], two[0]]), one[1] or two[1]
         else:
-            answers = self._read_singly(t, state, spent)
-        if not answers.faults and self.disagreement is noted:
+            answers, known = self._read_singly(t, state, spent), False
+        if not answers.faults and not known:  # it says something else, or fails only together
             self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby=" or beside it" if half else "")
-        return answers
+        return answers, True
 
     def _bulk(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers | None:
         """Return what `rows` says at pairs; None where that is not an answer at each of them."""
