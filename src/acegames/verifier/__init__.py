@@ -49,7 +49,6 @@ keeps the true budgets.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -147,8 +146,7 @@ def verify(
             in that situation (the best total that safe play from there can bring, less the worst
             that the policy itself can bring), plus what floating-point errors can explain.
         exact: True for values and gains in rational numbers, found by the standalone checker
-            (`acegames prove`): minutes for 100,000 situations. With `tol=0` nothing is tolerated;
-            else a gain is accepted as ever, because policies are found in floats.
+            (`acegames prove`), without any tolerance for rounding: minutes for 100,000 situations.
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
@@ -185,30 +183,30 @@ def verify(
     if nonsense:
         n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
-        return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
+        return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    remote = _judge_there(engine, counted, reader, concept, progress)
-    if remote is None:
-        with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
-            evaluated, walked = _judge(counted, units, reader, concept, threads, progress)
+    evaluated = _judge(engine, reader, concept, progress)
+    if evaluated.worst is None or not counted.exact:
+        walked = follow(counted, reader, units)
     else:
-        evaluated, walked = remote, _walked(counted, units, reader, remote)
-    if exact and evaluated.gains is not None:
+        walked = Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
+    exact = exact and evaluated.gains is not None
+    if exact:
         evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
-    certificate = _certificate(game, concept, tol, problems, counting, allowance, evaluated, walked)
-    return replace(certificate, exact=exact and evaluated.gains is not None)
+    return _certificate(game, concept, tol, exact, problems, counting, allowance, evaluated, walked)
 
 
 def _certificate(
     game: MarkovGame,
     concept: Concept,
     tol: float | None,
+    exact: bool,
     problems: list[str],
     counting: list[str],
     allowance: Any,
@@ -243,6 +241,7 @@ def _certificate(
         allowance=allowance,
         excess=walked.excess,
         capacities=tuple(None if stored is None else plain(stored.capacity) for stored in game.reservoirs),
+        exact=exact,
     )
 
 
@@ -257,40 +256,20 @@ def _unknown(width: int) -> Any:
     return np.full(width, np.nan)
 
 
-def _judge_there(
-    engine: Any, counted: Counted, reader: Reader, concept: Concept, progress: OnProgress | None
-) -> Evaluated | None:
-    """Judge on the engine's GPU or cluster; None where this process is to do it."""
-    if isinstance(engine, JudgesOnCard):
-        from acegames.verifier.on_gpu import evaluate_on_gpu
+def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:
+    """Judge where the engine says, in this process where that cannot be done there."""
+    evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
+    with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
+        subgames = Subgames.of(reader.game, reader.units, threads)
+        if card is not None:
+            from acegames.verifier.on_gpu import evaluate_on_gpu
 
-        return evaluate_on_gpu(engine, counted, reader, concept, progress)
-    if isinstance(engine, JudgesByTasks):
-        from acegames.verifier.on_cluster import evaluate_on_cluster
+            evaluated = evaluate_on_gpu(engine, card, subgames, reader, concept, threads, progress)
+        elif isinstance(engine, JudgesByTasks):
+            from acegames.verifier.on_cluster import evaluate_on_cluster
 
-        return evaluate_on_cluster(engine, counted, reader, concept, progress)
-    return None
-
-
-def _judge(
-    counted: Counted,
-    units: ExactUnits,
-    reader: Reader,
-    concept: Concept,
-    threads: BlockThreads,
-    progress: OnProgress | None,
-) -> tuple[Evaluated, Walked]:
-    """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    subgames = Subgames.of(counted.game, units, threads)
-    evaluated = evaluate(subgames, reader, concept, threads, progress)
-    return evaluated, _walked(counted, units, reader, evaluated)
-
-
-def _walked(counted: Counted, units: ExactUnits, reader: Reader, evaluated: Evaluated) -> Walked:
-    """Find what the policy realises."""
-    if evaluated.worst is None or not counted.exact:
-        return follow(counted, reader, units)
-    return Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
+            evaluated = evaluate_on_cluster(engine, subgames, reader, concept, progress)
+        return evaluate(subgames, reader, concept, threads, progress) if evaluated is None else evaluated
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
@@ -331,12 +310,8 @@ def _problems(
     if evaluated.n_faults > FAULTS_SHOWN:
         more = evaluated.n_faults - FAULTS_SHOWN
         problems.append(f"The policy is faulty in {more:,} more situation{'s' * (more > 1)}.")
-    gains = (
-        []
-        if evaluated.gains is None
-        else zip(game.players, evaluated.gains.largest, evaluated.gains.share, strict=True)
-    )
-    for player, largest, share in gains:
+    gains = evaluated.gains
+    for player, largest, share in zip(game.players, gains.largest, gains.share, strict=True) if gains else []:
         worst = _refused(largest, share, tol)
         if worst is not None:
             accepted = worst.accepted if tol is None else tol

@@ -337,10 +337,8 @@ def _count(layer: Layer, tables: list[_CellTables]) -> tuple[Layer, Small, TrueC
     columns = (row, layer.next_state[out], *counted.T)
     order = np.lexsort(columns[::-1])
     first = begins(*(column[order] for column in columns))
-    group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    leaders = order[first]
-    highest = np.column_stack([_largest(group, column, len(leaders)) for column in top.T])
+    leaders, last = order[first], np.append(first[1:], len(order)) - 1
+    highest = np.column_stack([np.lexsort((column, *columns[::-1]))[last] for column in top.T])
     merged = replace(
         layer,
         out_ptr=offsets(np.bincount(row[leaders], minlength=len(layer.reward))),
@@ -370,10 +368,3 @@ def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Int
         counted = [*(column[line] for column in counted), table.counted[cell]]
         top = [*(column[line] for column in top), table.top[cell]]
     return out, prob, np.column_stack(counted), np.column_stack(top)
-
-
-def _largest(group: Ints, value: Ints, groups: int) -> Ints:
-    """Return which line of each group has the largest value."""
-    order = np.lexsort((value, group))
-    last = np.searchsorted(group[order], np.arange(groups), "right") - 1
-    return order[last]

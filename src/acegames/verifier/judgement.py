@@ -57,7 +57,6 @@ from acegames.verifier.policy_reader import PolicyAnswers, Reader, joined_answer
 from acegames.verifier.subgames import Positions, Subgames
 from acegames.verifier.tolerance import Extremes, Gains, common_part, normalised
 
-CHECKING = "checking"  # the step that progress is told of
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
 
@@ -98,24 +97,21 @@ def evaluate(
     progress: OnProgress | None = None,
 ) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames."""
-    packed, keys, game = subgames.packed, subgames.keys, subgames.packed.game
+    packed, keys = subgames.packed, subgames.keys
     if not keys:
-        return Evaluated(0, np.full(len(game.players), np.nan), None, [], 0, None)
-    base = common_part(reader.game, reader.units, subgames.safe_rows)
-    judge, verdict = Judge(packed, reader, concept), Verdict(packed, reader, base)
-    reporter = ProgressReporter(progress, CHECKING, game.horizon, sum(map(len, keys)))
+        return Evaluated(0, np.full(len(packed.game.players), np.nan), None, [], 0, None)
+    judge, verdict = Judge(packed, reader, concept), Verdict(subgames, reader, progress)
     floors, here = judge.floors(max(map(len, keys))), None
-    for t in reversed(range(game.horizon)):
+    for t in reversed(range(packed.game.horizon)):
         answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
         known, owner = (None, keys[t]) if here is None else (here.known, here.owner)
         after = judge.after(t, keys[t], keys[t + 1], known, owner, threads)
         classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
         floors = None if classes is None else floors
-        here = judge.judge(t, keys[t], answers, classes, after, base[t], threads)
+        here = judge.judge(t, keys[t], answers, classes, after, verdict.base[t], threads)
         verdict.note(t, here.extremes, [here.faults])
-        reporter.layer(len(keys[t]))
     assert here is not None
-    return verdict.evaluated(sum(map(len, keys)), keys[0], here)
+    return verdict.evaluated(here.known, here.owner)
 
 
 class Judge:
@@ -260,29 +256,33 @@ class Judge:
 class Verdict:
     """Puts together what is found of the times, from the last back."""
 
-    def __init__(self, packed: PairKeys, reader: Reader, base: Floats) -> None:
-        self._packed, self._base = packed, base
+    def __init__(self, subgames: Subgames, reader: Reader, progress: OnProgress | None) -> None:
+        self._subgames = subgames
+        self.base = common_part(reader.game, subgames.safe_rows)  # (H, N) taken out of rewards
+        times, pairs = subgames.packed.game.horizon, sum(map(len, subgames.keys))
+        self._reporter = ProgressReporter(progress, "checking", times, pairs)
         self._gains, self._faults, self._n_faults = Gains(reader), list[str](), 0
 
     def note(self, t: int, extremes: Sequence[Extremes], faults: Sequence[Faults]) -> None:
         """Take note of a time, of which these are the parts."""
-        self._gains.add(self._packed, t, extremes)
+        self._gains.add(self._subgames.packed, t, extremes)
         self._n_faults += sum(part.pairs for part in faults)
         first = sorted(fault for part in faults for fault in part.first)
         self._faults = ([sentence for _, sentence in first] + self._faults)[:FAULTS_SHOWN]
+        self._reporter.layer(len(self._subgames.keys[t]))
 
-    def evaluated(self, pairs: int, keys: Ints, here: Judgement) -> Evaluated:
-        """Return all of it, given what is known of the initial pairs."""
-        packed, known = self._packed, here.known
+    def evaluated(self, known: LayerValues, owner: Ints) -> Evaluated:
+        """Return all of it; pair p of the first time has the numbers of column owner[p]."""
+        packed, keys = self._subgames.packed, self._subgames.keys
         chance = np.array([p for _, p in packed.game.initial])
-        start = here.owner[np.searchsorted(keys, packed.start)]
+        start = owner[np.searchsorted(keys[0], packed.start)]
         with np.errstate(over="ignore", invalid="ignore"):
             own = known.values[: len(packed.game.players), start].T
-            values: Floats = (chance[:, None] * own).sum(axis=0) / chance.sum() + self._base.sum(axis=0)
+            values: Floats = (chance[:, None] * own).sum(axis=0) / chance.sum() + self.base.sum(axis=0)
         self._gains.settle()
         sound = packed.unrolled is None and not known.fault[start].any()
         return Evaluated(
-            pairs=pairs,
+            pairs=sum(map(len, keys)),
             values=values,
             gains=None if self._n_faults else self._gains,
             faults=self._faults,

@@ -23,18 +23,15 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption
-from acegames.model.arrays import frozen
-from acegames.model.game import LAYER_FIELDS, MarkovGame
-from acegames.model.layers import with_fields
-from acegames.system.progress import OnProgress, ProgressReporter
-from acegames.system.tasks import Block, Shared, Tasks
-from acegames.verifier.basics import ALONE, LIMITS, BlockThreads, Floats, Ints, LayerValues
-from acegames.verifier.counting import Counted
-from acegames.verifier.judgement import CHECKING, Evaluated, Faults, Judge, Judgement, Verdict
+from acegames.model.game import MarkovGame
+from acegames.system.progress import OnProgress
+from acegames.system.tasks import Block, OnDone, Shared, Tasks
+from acegames.verifier.basics import ALONE, LIMITS, Floats, Ints, LayerValues
+from acegames.verifier.judgement import Evaluated, Faults, Judge, Verdict
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
-from acegames.verifier.tolerance import Extremes, common_part
+from acegames.verifier.tolerance import Extremes
 
 log = logging.getLogger("acegames")
 
@@ -51,9 +48,6 @@ class VerifyContext:
     concept: Concept
     rounded: bool
     by_file: bool = False  # of the policy's layers only the name of their file is sent
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self.game, self.policy, self.concept, self.rounded, self.by_file)
 
     def with_names_of_files(self) -> VerifyContext:
         """Return the context to be sent: of a policy with a file, its name in place of layers."""
@@ -75,13 +69,6 @@ class VerifyContext:
     def seen(self) -> bool:
         """Whether this process sees the policy's file, if it must."""
         return not self.by_file or bool(self.policy.layers.source.unchanged)
-
-
-def _received(game: MarkovGame, policy: Any, concept: Concept, rounded: bool, by_file: bool) -> VerifyContext:
-    """Return what came from another process; arrays are read-only again, as they were there."""
-    arrays: list[dict[str, Any]] = [{name: frozen(getattr(x, name)) for name in LAYER_FIELDS} for x in game.layers]
-    layers = tuple(replace(x, **own) for x, own in zip(game.layers, arrays, strict=True))
-    return VerifyContext(with_fields(game, layers=layers), policy, concept, rounded, by_file)
 
 
 class JudgeRequest(NamedTuple):
@@ -114,14 +101,17 @@ def judge_block(
     judge, keys = context.judge, np.array(keys)
     reader = judge.reader
     reader.correlation = reader.disagreement = None
-    ahead = np.concatenate([keys[:0], *following[::2]])
-    parts = zip(*following[1::2], strict=True)
-    known = LayerValues(*(np.concatenate(part, axis=-1) for part in parts)) if following else None
+    ahead, known = np.concatenate([keys[:0], *following[::2]]), _joined(following[1::2]) if following else None
     answers = judge.answers(what.t, keys, what.compared, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
     summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
     return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
+
+
+def _joined(parts: Sequence[LayerValues]) -> LayerValues:
+    """Return what is known of the pairs of all parts, one after the other."""
+    return LayerValues(*(np.concatenate(fields, axis=-1) for fields in zip(*parts, strict=True)))
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -136,27 +126,22 @@ class PairBlock(NamedTuple):
     known: Block
 
 
-class _Unseen(Exception):
-    """A process does not see the policy's file."""
-
-
 class ClusterVerifier:
     """Judges the subgames in blocks."""
 
     def __init__(
-        self, context: VerifyContext, subgames: Subgames, reader: Reader, tasks: Tasks, pairs: int | None = None
+        self, context: VerifyContext, subgames: Subgames, reader: Reader, tasks: Tasks, pairs: int | None
     ) -> None:
         self._context, self._subgames, self._reader, self._tasks = context, subgames, reader, tasks
-        self._packed, self._pairs = subgames.packed, LIMITS.task_pairs if pairs is None else pairs
-        self._base = common_part(reader.game, reader.units, subgames.safe_rows)
+        self._pairs = LIMITS.task_pairs if pairs is None else pairs
 
     def evaluate(self, progress: OnProgress | None) -> Evaluated:
         """Judge everything; of a policy with a file its name is sent, where others see it."""
-        try:
-            return self._evaluate(self._share(self._context.with_names_of_files()), progress)
-        except _Unseen:
-            self._tasks.finish()
-            return self._evaluate(self._share(self._context), progress)
+        evaluated = self._evaluate(self._context.with_names_of_files(), progress)
+        if evaluated is None:
+            evaluated = self._evaluate(self._context, progress)
+        assert evaluated is not None
+        return evaluated
 
     def _share(self, context: VerifyContext) -> Shared:
         """Give out what tasks need."""
@@ -168,56 +153,48 @@ class ClusterVerifier:
                 "verify it in this process (engine=LocalEngine())"
             ) from None
 
-    def _evaluate(self, shared: Shared, progress: OnProgress | None) -> Evaluated:
-        keys, horizon = self._subgames.keys, self._packed.game.horizon
-        results: list[list[JudgeResult]] = [[] for _ in range(horizon)]
-        reporter, blocks = ProgressReporter(progress, CHECKING, horizon, sum(map(len, keys))), [0] * horizon
+    def _evaluate(self, context: VerifyContext, progress: OnProgress | None) -> Evaluated | None:
+        """Judge everything; None where some process does not see the policy's file."""
+        shared, keys = self._share(context), self._subgames.keys
+        verdict = Verdict(self._subgames, self._reader, progress)
+        blocks = [-(-len(own) // self._pairs) for own in keys[:-1]]
+        results, unseen = [list[JudgeResult]() for _ in blocks], list[JudgeResult]()
+        left = list(range(len(blocks)))  # times of which not all is told
 
         def note(result: JudgeResult) -> None:
-            results[result.t].append(result)
-            while reporter.layers_done < horizon:
-                t = horizon - 1 - reporter.layers_done
-                if not blocks[t] or len(results[t]) < blocks[t]:
-                    break
-                reporter.layer(len(keys[t]))
+            (unseen if result.unseen else results[result.t]).append(result)
+            while left and len(results[left[-1]]) == blocks[left[-1]]:
+                t = left.pop()
+                several = sorted(results[t], key=lambda x: x.number)
+                for x in several:
+                    self._reader.take(x.correlation, x.disagreement)
+                verdict.note(t, [one for x in several for one in x.extremes], [x.faults for x in several])
 
         after: list[PairBlock] = []
-        for t in reversed(range(horizon)):
-            ends = list(range(0, len(keys[t]), self._pairs))
-            blocks[t] = len(ends)
-            after = [self._block(shared, t, k, begin, after, note) for k, begin in enumerate(ends)]
-            if any(result.unseen for some in results for result in some):
-                raise _Unseen
+        for t in reversed(range(len(blocks))):
+            after = [self._block(shared, verdict.base[t], t, k, after, note) for k in range(blocks[t])]
+            if unseen:
+                break
         self._tasks.finish()
-        if any(result.unseen for some in results for result in some):
-            raise _Unseen
-        return self._verdict(results, [block.known.fetch() for block in after])
+        if unseen:
+            return None
+        known = _joined([block.known.fetch() for block in after])
+        return verdict.evaluated(known, np.arange(len(keys[0])))
 
     def _block(
-        self, shared: Shared, t: int, number: int, begin: int, after: Sequence[PairBlock], note: Any
+        self, shared: Shared, base: Floats, t: int, number: int, after: Sequence[PairBlock], note: OnDone
     ) -> PairBlock:
         """Ask for one block to be judged."""
-        keys = self._subgames.keys[t][begin : begin + self._pairs]
-        low, high, (least, most) = int(keys[0]), int(keys[-1]), self._packed.reach[self._packed.game.layer_at[t]]
+        packed, every, begin = self._subgames.packed, self._subgames.keys[t], number * self._pairs
+        keys = every[begin : begin + self._pairs]
+        low, high, (least, most) = int(keys[0]), int(keys[-1]), packed.reach[packed.game.layer_at[t]]
         led = [x for x in after if x.low <= high + most and low + least <= x.high]
-        compared = self._reader.drawn(t, len(self._subgames.keys[t])) - begin
-        what = JudgeRequest(t, number, self._base[t], compared[(compared >= 0) & (compared < len(keys))])
+        compared = self._reader.drawn(t, len(every)) - begin
+        what = JudgeRequest(t, number, base, compared[(compared >= 0) & (compared < len(keys))])
         laid = self._tasks.put(keys)
         blocks = [laid, *(handle for x in led for handle in (x.keys, x.known))]
         (known,) = self._tasks.run(judge_block, shared, what, blocks, on_done=note)
         return PairBlock(low, high, laid, known)
-
-    def _verdict(self, results: list[list[JudgeResult]], start: list[LayerValues]) -> Evaluated:
-        """Put together what was told."""
-        verdict, keys = Verdict(self._packed, self._reader, self._base), self._subgames.keys
-        for t in reversed(range(len(results))):
-            several = sorted(results[t], key=lambda result: result.number)
-            verdict.note(t, [x for result in several for x in result.extremes], [x.faults for x in several])
-            for result in several:
-                self._reader.take(result.correlation, result.disagreement)
-        known = LayerValues(*(np.concatenate(part, axis=-1) for part in zip(*start, strict=True)))
-        here = Judgement(known, np.arange(len(keys[0])), [], Faults(0, []))
-        return verdict.evaluated(sum(map(len, keys)), keys[0], here)
 
 
 # -- whether a cluster is used, and how the policy gets there -------------------------------------
@@ -228,7 +205,7 @@ class ClusterVerifier:
 
 
 def evaluate_on_cluster(
-    engine: Any, counted: Counted, reader: Reader, concept: Concept, progress: OnProgress | None
+    engine: Any, subgames: Subgames, reader: Reader, concept: Concept, progress: OnProgress | None
 ) -> Evaluated | None:
     """Judge with the tasks of an engine; None where they are not used.
 
@@ -237,7 +214,7 @@ def evaluate_on_cluster(
     Raises:
         InvalidOption: the policy cannot be sent to other processes.
     """
-    packed, block = PairKeys.of(counted.game, reader.units), engine.block
+    packed, block = subgames.packed, engine.block
     places = packed.keys * packed.game.horizon
     if block is None and places <= LIMITS.local:
         log.info(
@@ -250,11 +227,9 @@ def evaluate_on_cluster(
     if reader.alone is not None:
         _say(reader.alone)
         return None
-    with BlockThreads() as threads:
-        subgames = Subgames.of(counted.game, reader.units, threads)
     if not subgames.keys:
         return None
-    context = VerifyContext(counted.game, reader.policy, concept, not counted.exact)
+    context = VerifyContext(reader.game, reader.policy, concept, reader.rounded)
     with engine.tasks() as tasks:
         evaluated = ClusterVerifier(context, subgames, reader, tasks, block).evaluate(progress)
         log.info(f"acegames: verified on the cluster {tasks.account()}".rstrip())

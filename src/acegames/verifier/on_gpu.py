@@ -22,7 +22,7 @@ from acegames.system.axes import allocate, allocated_bytes, example
 from acegames.system.compiled import inner
 from acegames.system.cuda_card import RESIDENT, DeviceBuffers, usable
 from acegames.system.cuda_code import KernelSpec, compile_together
-from acegames.system.progress import OnProgress, ProgressReporter
+from acegames.system.progress import OnProgress
 from acegames.verifier.basics import (
     LIMITS,
     BlockThreads,
@@ -35,13 +35,12 @@ from acegames.verifier.basics import (
     TimeRules,
     WindowWorkspace,
 )
-from acegames.verifier.counting import Counted
-from acegames.verifier.judgement import CHECKING, Evaluated, Faults, Judge, Judgement, Verdict
+from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
 from acegames.verifier.pair_keys import PairKeys
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
-from acegames.verifier.tolerance import Extremes, common_part
+from acegames.verifier.tolerance import Extremes
 
 log = logging.getLogger("acegames")
 THREADS = 128  # of a block
@@ -173,25 +172,24 @@ def example_arguments(name: str) -> Any:
 
 
 def evaluate_on_gpu(
-    engine: Any, counted: Counted, reader: Reader, concept: Concept, progress: OnProgress | None
+    engine: Any,
+    card: Any,
+    subgames: Subgames,
+    reader: Reader,
+    concept: Concept,
+    threads: BlockThreads,
+    progress: OnProgress | None,
 ) -> Evaluated | None:
     """Judge on the card of an engine; None where that is left to the processors.
 
     Raises:
-        MissingExtra: a package, the driver or the card is missing.
         TooLarge: other programs have taken the card's memory meanwhile.
     """
-    card = engine.open_card()
     try:
-        shape = _fitting(PairKeys.of(counted.game, reader.units), concept, int(engine.smallest))
-        with BlockThreads(engine.threads) as threads:
-            subgames = Subgames.of(counted.game, reader.units, threads)
-            if not subgames.keys:
-                raise FallBack("no policy keeps every budget")
-            own = allocated_bytes(WindowWorkspace, shape.lengths)
-            memory = usable(card, engine.memory, RESIDENT * own)
-            compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
-            evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
+        shape = _fitting(subgames, concept, int(engine.smallest))
+        memory = usable(card, engine.memory, RESIDENT * allocated_bytes(WindowWorkspace, shape.lengths))
+        compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
+        evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
     except FallBack as why:
         log.info(f"acegames: verifying on the processors: {why}")
         return None
@@ -199,9 +197,12 @@ def evaluate_on_gpu(
     return evaluated
 
 
-def _fitting(packed: PairKeys, concept: Concept, smallest: int) -> VerifyShape:
+def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> VerifyShape:
     """Return the shape of a game that a card can judge."""
+    packed = subgames.packed
     shape = VerifyShape.of(packed)
+    if not subgames.keys:
+        raise FallBack("no policy keeps every budget")
     if concept.product:
         raise FallBack("players draw independently")
     if packed.unrolled is not None:
@@ -258,21 +259,15 @@ class DeviceVerifier:
 
     def evaluate(self, progress: OnProgress | None) -> Evaluated:
         """Judge the times from the last one back."""
-        packed, keys, horizon = self.packed, self.subgames.keys, self.packed.game.horizon
-        base = common_part(self.reader.game, self.reader.units, self.subgames.safe_rows)
-        self._upload(base)
-        verdict, reporter = Verdict(packed, self.reader, base), ProgressReporter(progress, CHECKING, horizon, 0)
+        verdict, keys = Verdict(self.subgames, self.reader, progress), self.subgames.keys
+        self._upload(verdict.base)
         here, origin = self._known("next", 1), 0
-        for t in reversed(range(horizon)):
+        for t in reversed(range(self.packed.game.horizon)):
             first, count = self._span(t)
             here, extremes = self._layer(t, first, count, here, origin)
             origin = first
             verdict.note(t, extremes, [])
-            reporter.layer(len(keys[t]))
-        known = LayerValues(*(self.card.fetch(x)[..., keys[0] - origin] for x in here))
-        return verdict.evaluated(
-            sum(map(len, keys)), keys[0], Judgement(known, np.arange(len(keys[0])), [], Faults(0, []))
-        )
+        return verdict.evaluated(LayerValues(*map(self.card.fetch, here)), keys[0] - origin)
 
     def _upload(self, base: Floats) -> None:
         """Lay the game down on the card."""

@@ -284,24 +284,22 @@ def ceilings(
 
 
 @kernel
-def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats, chance: Floats, fine: Bytes) -> bool:
-    """Write the probabilities (E,) of rows at each pair, made to sum to one.
+def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats, chance: Floats) -> bool:
+    """Return whether the rows at each pair are legal, with positive probabilities that sum to one.
 
-    Mark the pairs (P,) whose rows are legal, with positive probabilities that sum to one; return
-    whether all are.
+    Write these probabilities, made to sum to one as nearly as can be, to `chance` (E,). Pair p has
+    the state state[p], (P,), and the entries ptr[p] .. ptr[p+1]-1, (P+1,), of row and prob, (E,).
     """
-    every = True
     for p in range(len(state)):
         total, good = 0.0, ptr[p] < ptr[p + 1]
         for e in range(ptr[p], ptr[p + 1]):
             good &= row_ptr[state[p]] <= row[e] < row_ptr[state[p] + 1] and prob[e] > 0.0
             total += prob[e]
-        good &= abs(total - 1.0) <= PROBABILITY_SUM
+        if not (good and abs(total - 1.0) <= PROBABILITY_SUM):
+            return False
         for e in range(ptr[p], ptr[p + 1]):
             chance[e] = prob[e] / total
-        fine[p] = good
-        every &= good
-    return bool(every)
+    return True
 
 
 @kernel
@@ -701,21 +699,3 @@ def extremes(
         largest[i], share[i], off[i] = extremes_of(
             i, n, values, keys, None, states, line, np.int64(begin), np.int64(end)
         )  # fmt: skip
-
-
-@kernel
-def best_rewards(row_ptr: Ints, rows: Ints, reward: Floats, low: Floats, high: Floats) -> None:
-    """Stretch low to high, (N,), to the best rewards of each state over these rows, in order.
-
-    `reward` (P, N) is that of these rows.
-    """
-    for i in range(len(low)):
-        p, state = np.int64(0), np.int64(0)
-        while p < len(rows):
-            while row_ptr[state + 1] <= rows[p]:
-                state += np.int64(1)
-            best = reward[p, i]
-            while p < len(rows) and rows[p] < row_ptr[state + 1]:
-                best = max(best, reward[p, i])
-                p += np.int64(1)
-            low[i], high[i] = min(low[i], best), max(high[i], best)

@@ -6,11 +6,11 @@ Pairs are asked in bulk where the policy can answer so:
 
 with states by index, totals in whole `tracker.units` and joint actions as rows of what
 `joint_actions(t)` gives, which must be those of the game; else one by one (`distribution`). It must
-say what `distribution` says: some pairs of each time are asked both ways. A pair for which `rows`
-has no proper answer is asked by `distribution`; where `rows` fails altogether, it is first asked
-for each pair alone. So answers and sentences do not depend on what is asked together. Under Nash
-the players must draw independently: every joint action is as probable as the players' own
-probabilities say.
+say what `distribution` says: some pairs of each time are asked both ways. Where `rows` has no
+proper answer at some of the pairs that it is asked for, it is asked for each half of them, and
+where it has none at a single pair, `distribution` is asked. So answers do not depend on what is
+asked together. Under Nash the players must draw independently: every joint action is as probable as
+the players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.basics import BELOW, LIMITS, Bools, Floats, Ints, offsets, owners, spans
+from acegames.verifier.basics import BELOW, LIMITS, Floats, Ints, offsets, owners
 from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 
 
@@ -119,7 +119,7 @@ class Reader:
 
         At pairs of these numbers `rows` is compared with `distribution`.
         """
-        answers = self._read(t, state, spent)
+        answers, _ = self._read(t, state, spent)
         for p in compared.tolist() if self.lacking is None else []:
             self._compare(t, int(state[p]), tuple(spent[p].tolist()), answers, p)
 
@@ -138,23 +138,21 @@ class Reader:
                 self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
+    def _read(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers, bool]:
+        """Return the checked answers at pairs, and whether `rows` has no proper ones."""
         if self.lacking is not None or not self._numbers_as_the_game(t) or not len(state):
-            return self._read_singly(t, state, spent)
-        answers, fine = self._bulk(t, state, spent)
-        if answers is None and len(state) > 1:  # so that answers do not depend on what else is asked
-            noted = self.disagreement
-            alone = joined_answers([self._read(t, state[p : p + 1], spent[p : p + 1]) for p in range(len(state))])
-            if not alone.faults and self.disagreement is noted:  # it fails only together
-                self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby=" or beside it")
-            return alone
-        wrong = np.flatnonzero(~fine)
-        if answers is not None and not len(wrong):
-            return answers
-        singly = self._read_singly(t, state[wrong], spent[wrong])
-        for p in sorted(set(range(len(wrong))) - set(singly.faults)):
-            self._note(t, int(state[wrong[p]]), tuple(spent[wrong[p]].tolist()))
-        return singly if answers is None else _with_replaced(answers, wrong, singly)
+            return self._read_singly(t, state, spent), False
+        answers, half = self._bulk(t, state, spent), len(state) // 2
+        if answers is not None:
+            return answers, False
+        if half:
+            one, two = (self._read(t, state[part], spent[part]) for part in (slice(half), slice(half, None)))
+            answers, known = joined_answers([one[0], two[0]]), one[1] or two[1]
+        else:
+            answers, known = self._read_singly(t, state, spent), False
+        if not answers.faults and not known:  # it says something else, or fails only together
+            self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby=" or beside it" if half else "")
+        return answers, True
 
     def _numbers_as_the_game(self, t: int) -> bool:
         """Return whether the rows of the policy's answers are those of the game."""
@@ -168,27 +166,27 @@ class Reader:
             self._same_rows[t] = same
         return self._same_rows[t]
 
-    def _bulk(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers | None, Bools]:
-        """Return what `rows` says, None where that is nothing proper, and where it is an answer."""
+    def _bulk(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers | None:
+        """Return what `rows` says at pairs; None where that is not an answer at each of them."""
         from acegames.verifier.pair_kernels import check_answers
 
-        total, nothing = _in_units(spent, self._ratios), (None, np.zeros(len(state), dtype=bool))
+        total = _in_units(spent, self._ratios)
         if total is None:
-            return nothing
+            return None
         try:  # the policy may write into what it is given
             ptr, row, prob = (np.asarray(x) for x in self.policy.rows(t, state.copy(), total.copy()))
         except Exception:
-            return nothing
+            return None
         if not _well_formed(ptr, row, prob, len(state)):
-            return nothing
+            return None
         ptr, row = (np.ascontiguousarray(x, dtype=np.int64) for x in (ptr, row))
         prob = np.ascontiguousarray(prob, dtype=np.float64)
         if not prob.all():  # what is not played may be said, too
             played = prob != 0
             ptr, row, prob = offsets(played)[ptr], row[played], prob[played]
-        chance, fine = np.empty(len(prob)), np.empty(len(state), dtype=np.uint8)
-        check_answers(state, self.game.layer(t).row_ptr, ptr, row, prob, chance, fine)
-        return PolicyAnswers(ptr, row, chance, {}), fine.view(bool)
+        chance, (row_ptr, *_) = np.empty(len(prob)), self.units.steps[self.game.layer_at[t]]
+        right = check_answers(state, row_ptr, ptr, row, prob, chance)
+        return PolicyAnswers(ptr, row, chance, {}) if right else None
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
         count: list[int] = []
@@ -286,16 +284,6 @@ class Reader:
         if not abs(total - 1) <= PROBABILITY_SUM:
             raise _Fault(f"probabilities sum to {total!r}, must sum to 1")
         return PairAnswer(tuple(rows), tuple(p / total for p in probs))
-
-
-def _with_replaced(answers: PolicyAnswers, wrong: Ints, instead: PolicyAnswers) -> PolicyAnswers:
-    """Return the answers with those of these pairs replaced."""
-    both = joined_answers([answers, instead])
-    which = np.arange(len(answers.ptr) - 1)
-    which[wrong] = len(which) + np.arange(len(wrong))
-    entry = spans(both.ptr[which], both.ptr[which + 1])
-    faults = {int(wrong[p]): fault for p, fault in instead.faults.items()}
-    return PolicyAnswers(offsets(np.diff(both.ptr)[which]), both.row[entry], both.prob[entry], faults)
 
 
 def joined_answers(parts: list[PolicyAnswers]) -> PolicyAnswers:

@@ -24,8 +24,8 @@ import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
-from acegames.verifier.basics import Floats, Ints
-from acegames.verifier.pair_keys import ExactUnits, PairKeys
+from acegames.verifier.basics import Floats, Ints, begins, owners
+from acegames.verifier.pair_keys import PairKeys
 from acegames.verifier.policy_reader import Reader
 
 Place = tuple[int, Any, tuple[Any, ...]]
@@ -137,7 +137,7 @@ def _extremes(packed: PairKeys, keys: Ints, values: Floats, part: slice) -> tupl
     return largest, share, off
 
 
-def common_part(game: MarkovGame, units: ExactUnits, safe_rows: Sequence[Ints]) -> Floats:
+def common_part(game: MarkovGame, safe_rows: Sequence[Ints]) -> Floats:
     """Return what is to be taken out of the rewards of each time and player, (H, N).
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away
@@ -145,13 +145,12 @@ def common_part(game: MarkovGame, units: ExactUnits, safe_rows: Sequence[Ints]) 
     states, and the median of all, differ by far less than that. So penalties do not switch it off,
     and a large number is taken out of small ones only where there is much at stake.
     """
-    from acegames.verifier.pair_kernels import best_rewards
-
     low, high = np.zeros((2, game.horizon, len(game.players)))
     for t, rows in enumerate(safe_rows):
-        reward, (row_ptr, *_) = game.layer(t).reward[rows], units.steps[game.layer_at[t]]
-        low[t] = high[t] = np.sort(reward, axis=0)[len(rows) // 2]
-        best_rewards(row_ptr, rows, reward, low[t], high[t])
+        reward = game.layer(t).reward[rows]
+        best = np.maximum.reduceat(reward, begins(owners(game.layer(t).row_ptr)[rows]))  # of each state
+        some = np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
+        low[t], high[t] = some.min(axis=0), some.max(axis=0)
     with np.errstate(over="ignore"):
         middle = low / 2 + high / 2
         base: Floats = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
