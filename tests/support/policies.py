@@ -52,7 +52,7 @@ class Both:
     thread_safe = True
 
     def __init__(self, game, answer, units=None):
-        self.game, self.answer, self.game_digest = game, answer, game.digest
+        self.game, self.answer, self.states, self.actions = game, answer, game.states, game.actions
         self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in ExactUnits(game).scale])
         self.asked = 0
 
@@ -71,6 +71,9 @@ class Both:
                 prob.append(p)
             ptr.append(len(prob))
         return np.array(ptr), np.array(row, dtype=np.int64), np.array(prob, dtype=float)
+
+    def joint_actions(self, t):
+        return self.game.layer(t).row_ptr, self.game.layer(t).action
 
 
 def drawn(game, seed, *, faults=0.0):
@@ -122,7 +125,7 @@ def wavering(fails, question, answer):
 class Damaged(Alone):
     """The same with another answer in one situation."""
 
-    thread_safe = True
+    thread_safe, joint_actions = True, Alone.joint_actions
 
     def __init__(self, policy, game, place, answer):
         super().__init__(policy)

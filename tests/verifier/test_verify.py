@@ -263,7 +263,7 @@ def test_bad_arguments():
     with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
     for kind in (CE, CCE, Nash):
-        with pytest.raises(InvalidOption, match=rf"{kind.__name__}\(\); write it with parentheses"):
+        with pytest.raises(InvalidOption, match=rf"write it with parentheses: ace\.{kind.__name__}\("):
             verify(game, policy, kind)
     with pytest.raises(InvalidOption, match="distribution"):
         verify(game, {}, CE())
