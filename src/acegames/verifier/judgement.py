@@ -80,6 +80,10 @@ class Faults(NamedTuple):
     first: list[tuple[tuple[int, Spent], str]]  # the first few pairs, and a sentence for each
 
 
+Prepared = tuple[PolicyAnswers, tuple[Ints, Ints] | None]
+"""What the policy plays at the pairs of a time, and `Judge.classes`."""
+
+
 class Judgement(NamedTuple):
     """What is found at some pairs of one time."""
 
@@ -101,13 +105,15 @@ def evaluate(
     if not keys:
         return Evaluated(0, np.full(len(packed.game.players), np.nan), None, [], 0, None)
     judge, verdict = Judge(packed, reader, concept), Verdict(subgames, reader, progress)
-    floors, here = judge.floors(max(map(len, keys))), None
+    floors, here, ready = judge.floors(max(map(len, keys))), None, dict[int, Prepared]()
     for t in reversed(range(packed.game.horizon)):
-        answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
+        if t not in ready:
+            ready = judge.prepared(keys[: t + 1], floors, threads)
+        answers, classes = ready.pop(t)
+        floors = None if classes is None else floors  # from the first time on that has none
+        classes = None if floors is None else classes
         known, owner = (None, keys[t]) if here is None else (here.known, here.owner)
         after = judge.after(t, keys[t], keys[t + 1], known, owner, threads)
-        classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
-        floors = None if classes is None else floors
         here = judge.judge(t, keys[t], answers, classes, after, verdict.base[t], threads)
         verdict.note(t, here.extremes, [here.faults])
     assert here is not None
@@ -133,6 +139,20 @@ class Judge:
         ceilings = Ceilings(packed.game, packed.units, over_all=True)
         floor: Ints = np.minimum(ceilings.at[:-1] - packed.low, packed.size - 1)
         return floor
+
+    def prepared(self, keys: Sequence[Ints], floors: Ints | None, threads: BlockThreads) -> dict[int, Prepared]:
+        """Return answers and classes of the last time; of several where each may have a thread."""
+
+        def work(t: int, threads: BlockThreads = ALONE) -> Prepared:
+            answers = self.answers(t, keys[t], self.reader.drawn(t, len(keys[t])), threads)
+            return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
+
+        last = len(keys) - 1
+        times = [t for t in range(last, max(last - threads.threads, -1), -1) if len(keys[t]) <= LIMITS.task_pairs]
+        worthwhile = sum(len(keys[t]) for t in times) >= LIMITS.least_block * threads.threads
+        if len(times) > 1 and times[0] == last and worthwhile and self.reader.alone is None:
+            return dict(zip(times, threads.each(work, times), strict=True))
+        return {last: work(last, threads)}
 
     def answers(self, t: int, keys: Ints, compared: Ints, threads: BlockThreads) -> PolicyAnswers:
         """Return what the policy plays at pairs; `rows` is compared with `distribution` at some."""
