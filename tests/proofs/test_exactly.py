@@ -83,6 +83,19 @@ def test_a_gain_that_floats_cannot_tell_from_rounding():
     assert Fraction(float(exact.values[0])) == 0
 
 
+def test_values_that_overflow():
+    game = one_state(["p"], [("go",)], lambda t, a: 0, lambda t, a: [1.5e308], horizon=2)
+    certificate = ace.verify(game, Always(), CE(), exact=True)
+    assert not certificate.ok and "The values of the policy overflow" in str(certificate)
+
+
+class Always:
+    """Goes."""
+
+    def distribution(self, t, state, spent):
+        return {("go",): 1.0}
+
+
 def test_what_is_refused(monkeypatch):
     game = ace.catalog.get("intersection")
     policy = ace.solve(game).policy

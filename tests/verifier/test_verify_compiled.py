@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -164,21 +165,74 @@ def test_the_subgames_are_those_of_the_oracle(how, stored, monkeypatch):
     for name, value in WAYS[how].limits.items():
         monkeypatch.setattr(f"acegames.verifier.basics.LIMITS.{name}", value)
     for seed in range(30):
-        game = oracle.random_game(np.random.default_rng([seed, 7]), reservoirs=stored)
-        units = ExactUnits(game)
-        subgames = Subgames.of(game, units)
-        feasible, fs, fa = oracle.feasible_sets(game)
-        assert bool(subgames.keys) == feasible
-        for t, keys in enumerate(subgames.keys[:-1]):
-            pairs = list(zip(*(x.tolist() for x in subgames.pairs(t)), strict=True))
-            assert {(s, tuple(map(exact, units.user(tuple(c))))) for s, c in pairs} == fs[t] and len(pairs) == len(
-                fs[t]
-            )
-            assert (np.diff(keys) > 0).all()
-            layer, rows = game.layer(t), subgames.safe_rows[t].tolist()
-            safe = {(s, a) for (u, s, _), own in fa.items() if u == t for a in own}
-            state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
-            assert {(int(state[r]), tuple(layer.action[r].tolist())) for r in rows} == safe and rows == sorted(rows)
+        are_those_of_the_oracle(oracle.random_game(np.random.default_rng([seed, 7]), reservoirs=stored))
+
+
+def are_those_of_the_oracle(game):
+    """Return whether some policy is feasible."""
+    units = ExactUnits(game)
+    subgames = Subgames.of(game, units)
+    feasible, fs, fa = oracle.feasible_sets(game)
+    assert bool(subgames.keys) == feasible
+    for t, keys in enumerate(subgames.keys[:-1]):
+        pairs = list(zip(*(x.tolist() for x in subgames.pairs(t)), strict=True))
+        assert {(s, tuple(map(exact, units.user(tuple(c))))) for s, c in pairs} == fs[t] and len(pairs) == len(fs[t])
+        assert (np.diff(keys) > 0).all()
+        layer, rows = game.layer(t), subgames.safe_rows[t].tolist()
+        safe = {(s, a) for (u, s, _), own in fa.items() if u == t for a in own}
+        state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
+        assert {(int(state[r]), tuple(layer.action[r].tolist())) for r in rows} == safe and rows == sorted(rows)
+    return feasible
+
+
+def tabled(own, budget):
+    """A game of one player with two states, from {state: {action: outcomes}} of each time."""
+    return ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [tuple(own[t][s])],
+        outcomes=lambda t, s, a: own[t][s][a[0]],
+        reward=lambda t, s, a: [0.0],
+        horizon=len(own),
+        initial="u",
+        budget=budget,
+    )
+
+
+def test_pairs_that_are_dropped_leave_keys_that_nothing_leads_to():
+    """These lie beyond the positions of the pairs that are left."""
+    own = [
+        {
+            "u": {
+                "a": [(0.5, "v", (0, 0)), (0.5, "v", (1, -9))],
+                "b": [(0.5, "v", (9, 0)), (0.5, "u", (9, 9))],
+            },
+            "v": {"a": [(1.0, "v", (5, 1))]},
+        },
+        {"u": {"a": [(1.0, "u", (1, 9))], "b": [(1.0, "u", (5, 0))]}, "v": {"a": [(1.0, "u", (0, 9))]}},
+        {
+            "u": {"a": [(1.0, "v", (1, -9))]},
+            "v": {"a": [(1.0, "u", (5, 9))], "b": [(0.5, "v", (1, 1)), (0.5, "v", (9, 1))]},
+        },
+    ]
+    assert are_those_of_the_oracle(tabled(own, [11, 9]))
+
+
+@pytest.mark.parametrize("seeds", [range(500), pytest.param(range(500, 20000), marks=pytest.mark.slow)], ids=str)
+def test_dead_ends_that_no_single_budget_sees(seeds):
+    """Two budgets, large costs and lines long enough for windows: pairs at the ends of the range are dropped."""
+    seen = Counter()
+    for seed in seeds:
+        rng = np.random.default_rng([seed, 8])
+        horizon = int(rng.integers(3, 5))
+
+        def outcomes(rng):
+            ways = [1.0] if rng.random() < 0.5 else [0.5, 0.5]
+            costs = [(int(rng.choice([0, 1, 5, 9])), int(rng.choice([-9, 0, 1, 9]))) for _ in ways]
+            return [(p, "uv"[int(rng.integers(2))], cost) for p, cost in zip(ways, costs, strict=True)]
+
+        own = [{s: {a: outcomes(rng) for a in "ab"[: int(rng.integers(1, 3))]} for s in "uv"} for _ in range(horizon)]
+        seen[are_those_of_the_oracle(tabled(own, rng.integers(4, 12, 2).tolist()))] += 1
+    assert min(seen.values()) > len(seeds) / 20 and len(seen) == 2
 
 
 FREE = {(0, 0): 1.0}

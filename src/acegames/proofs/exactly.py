@@ -66,7 +66,7 @@ def evaluate_exactly(
     for i in range(len(game.players)):
         shared = check.common(exactly, stages, i)
         value, _, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
-        values.append(float(value))
+        values.append(_up(value))
         gains.largest[i], gains.share[i] = (_gain(reader, exactly, x) for x in (largest, share))
         reporter.layer(evaluated.pairs)
     return Evaluated(evaluated.pairs, np.array(values), gains, [], 0, evaluated.worst)
@@ -88,5 +88,8 @@ def _gain(reader: Reader, game: Any, extreme: Any) -> Gain:
 
 def _up(x: Fraction) -> float:
     """Return the least float that is no less."""
-    near = float(x)
+    try:
+        near = float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
     return near if near >= x else math.nextafter(near, math.inf)

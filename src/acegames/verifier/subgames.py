@@ -157,6 +157,7 @@ def _sweep(
         time = time._replace(last=True)
     alive = np.zeros(0 if following is None else after.count + LANES, dtype=np.uint8)
     if following is not None:
+        following = following[after.inside(following)]
         alive[packed.with_overfull(after.at(following), after)[0]] = 1
     own, used = np.zeros(len(keys), dtype=np.uint8), np.zeros(len(time.ceiling), dtype=np.uint8)
 
