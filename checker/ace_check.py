@@ -265,13 +265,13 @@ def deviation(game, i, plan, worth, told, side, rough):
 def judge(game, stages, plans, i, told, shared):
     """V of player i from below and W from above in the beginning; the largest gain, and the largest share of a stake.
 
-    These two are (amount, gain, stake, (t, situation)). Six bounds are found together: on V and on W from below and above,
-    on the best that safe play can bring from below, on the worst that the policy can from above. The inner ones of V and W are
+    These two are (amount, gain, stake, where, gain beyond rounding, situation). Six bounds are found together: on V and W from below and
+    above, on the best that safe play can bring from below, on the worst that the policy can from above. The inner ones of V and W are
     rough, and rewards are read as far inward as their last digits allow: a gain that is left is not rounding.
     What the rewards of a step share is left out and added in the end. Leaving it out rounds nothing where that matters:
     floats x, y with y/2 <= x <= 2y have an exact difference.
     """
-    bounds, largest, share = dict.fromkeys(stages[-1], (0,) * 6), (0, 0, 0, None), (0, 0, 0, None)
+    bounds, largest, share = dict.fromkeys(stages[-1], (0,) * 6), (0, 0, 0, "", 0, None), (0, 0, 0, "", 0, None)
     for t in reversed(range(len(plans))):
         after, bounds = bounds, {}
         for here, plan in plans[t].items():
@@ -287,7 +287,8 @@ def judge(game, stages, plans, i, told, shared):
             bounds[here] = *own, *best, max(worth[4].values()), min(plausible or [max(worth[4].values())])
             low, own, best, high, most, least = map(Fraction, bounds[here])
             gain, stake, certain = high - low, max(most - least, 0), max(best - own, 0)
-            found = gain, stake, (t, here)
+            amounts = ", ".join(str(Fraction(x, game.unit)) for x in here[1])
+            found = gain, stake, f"t={t}, state {game.states[here[0]]}, spent {amounts}", certain, (t, here)
             largest = max(largest, (gain, *found), key=lambda x: x[0])
             share = max(share, (certain and (certain / stake if stake else math.inf), *found), key=lambda x: x[0])
     start, base = [game.number(game.start[here]) for here in bounds], sum(map(Fraction, shared))
@@ -312,14 +313,6 @@ def figure(x, rounding=ROUND_CEILING):
     if isinstance(x, Fraction) and len(str(x)) < 12:
         return str(x)
     return f"{Context(7, rounding).divide(*map(Decimal, Fraction(x).as_integer_ratio())):g}"
-
-
-def place(game, at):
-    """A situation in words."""
-    if at is None:
-        return ""
-    t, (state, spent) = at
-    return f"t={t}, state {game.states[state]}, spent {', '.join(str(Fraction(x, game.unit)) for x in spent)}"
 
 
 def spending(game, peaks, claims, rounded):
@@ -347,9 +340,7 @@ def gains(game, stages, plans, concept, claims, most_gain):
     for i, (label, largest, (least, most)) in enumerate(claimed):
         low, high, *found = judge(game, stages, plans, i, concept == "CE", common(game, stages, i))
         gain, share = (x[0] for x in found)
-        too_much = [
-            f"{label} may gain {figure(x)} of {figure(y)} by a {which}, at {place(game, at)}" for _, x, y, at in found
-        ]
+        too_much = [f"{label} may gain {figure(x)} of {figure(y)} by a {which}, at {at}" for _, x, y, at, *_ in found]
         need(gain <= largest, f"{too_much[0]}; that is more than claimed", Refuted)
         if most_gain is None:
             need(

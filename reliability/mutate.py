@@ -48,7 +48,7 @@ MEMORY = 8 * 2**30
 FEASIBLE = ("feasible_properties", "feasibility", "reduction", "almost_sure", "curve", "local")
 POLICY = ("solution", "policy", "records_of_players", "random_play", "changing_games", "simulation", "checkpoint")
 VERIFY = (
-    *("verify", "verify_compiled", "verify_rounded", "stakes", "random_play"),
+    *("verify", "verify_compiled", "verify_rows", "verify_rounded", "stakes", "random_play"),
     *("verify_nash", "nash_games", "changing_games", "proof", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")

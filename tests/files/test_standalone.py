@@ -215,8 +215,8 @@ def compiled(folder, source, *flags):
 def expected(policy, t, state, total, uniform):
     """What a look-up must print for each question."""
     known = policy.internals.pairs(t, state, total) >= 0
-    ptr, action, prob = policy.lookup(t, state[known], total[known])
-    played = ["".join(f"{a}," for a in own) for own in action.tolist()]
+    ptr, row, prob = policy.rows(t, state[known], total[known])
+    played = ["".join(f"{a}," for a in own) for own in policy.layers[t].action[row].tolist()]
     words = [f"{own}{bits} " for own, bits in zip(played, prob.view(np.int64).tolist(), strict=True)]
     drawn = [
         b + min(int(np.searchsorted(np.cumsum(prob[b:e]), u, "right")), e - b - 1)

@@ -222,16 +222,14 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verifier.pair_keys import PairKeys
-    from acegames.verifier.subgames import within_budget
+    from acegames.verifier.subgames import Subgames
 
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60
     )
-    packed = PairKeys.of(game, ExactUnits(game))
-    listed = sum(map(len, within_budget(packed)))
-    assert listed <= 4 * ace.feasibility(game).pairs
-    assert packed.size[0] <= 200
+    subgames = Subgames.of(game, ExactUnits(game))
+    assert sum(map(len, subgames.keys)) == ace.feasibility(game).pairs
+    assert subgames.packed.size[0] <= 200
 
 
 # -- the command line ---------------------------------------------------------------------------------------------

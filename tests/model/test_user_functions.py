@@ -221,8 +221,9 @@ def test_policies_to_simulate():
 
     with pytest.raises(TypeError, match="unsupported"):
         ace.simulate(described(), Policy(), episodes=1)
-    Policy.lookup = lambda self, t: None
-    with pytest.raises(ace.InvalidOption, match=r"policy\.lookup: takes \(t\), but is called as"):
+    Policy.states = Policy.actions = ()
+    Policy.rows = Policy.joint_actions = lambda self, t: None
+    with pytest.raises(ace.InvalidOption, match=r"policy\.rows: takes \(t\), but is called as"):
         ace.simulate(described(), Policy(), episodes=1)
 
 

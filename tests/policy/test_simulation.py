@@ -16,6 +16,7 @@ from acegames import CE
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import simulate
 from games import ByFunction, Singly, solo
+from policies import Spoiled
 
 
 def coin(t, s, a):
@@ -183,21 +184,7 @@ def test_an_undefined_pair_propagates():
         simulate(solo(coin, horizon=2, budget=5), ByFunction(only_start), episodes=10, rng=0)
 
 
-# -- policies with `lookup` ----------------------------------------------------
-
-
-class Spoiled(Singly):
-    """A policy whose `lookup` is spoiled."""
-
-    def __init__(self, policy, spoil):
-        super().__init__(policy)
-        self.states, self.actions, self.spoil = policy.states, policy.actions, spoil
-
-    def distribution(self, t, state, spent):
-        return super().distribution(t, state, spent)
-
-    def lookup(self, t, state, total):
-        return self.spoil(*self.policy.lookup(t, state, total))
+# -- policies with `rows` ----------------------------------------------------
 
 
 def assert_same_episodes(one, two):
@@ -206,7 +193,7 @@ def assert_same_episodes(one, two):
     assert one.violations == two.violations
 
 
-def test_lookup_changes_nothing_but_the_time():
+def test_rows_change_nothing_but_the_time():
     played = 0
     for seed in range(60):
         game = oracle.random_game(np.random.default_rng([seed, 8]))
@@ -224,19 +211,42 @@ def test_lookup_changes_nothing_but_the_time():
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda ptr, action, prob: (ptr, action, prob / 2),
-        lambda ptr, action, prob: (ptr, action, -prob),
-        lambda ptr, action, prob: (ptr, action + 99, prob),
-        lambda ptr, action, prob: (ptr, action - 99, prob),
-        lambda ptr, action, prob: (ptr[:-1], action, prob),
-        lambda ptr, action, prob: (ptr, action[:, :0], prob),
+        lambda ptr, row, prob: (ptr, row, prob / 2),
+        lambda ptr, row, prob: (ptr, row, -prob),
+        lambda ptr, row, prob: (ptr, row + 99, prob),
+        lambda ptr, row, prob: (ptr, row - 99, prob),
+        lambda ptr, row, prob: (ptr[:-1], row, prob),
+        lambda ptr, row, prob: (ptr, row[:0], prob),
+        lambda ptr, row, prob: (ptr, row, prob[:0]),
     ],
 )
-def test_a_lookup_that_is_not_in_order_is_not_used(spoil):
+def test_an_answer_that_is_not_in_order_is_not_used(spoil):
     game = solo(coin, horizon=6, budget=3)
     policy = ace.solve(game).policy
     honest = simulate(game, policy, episodes=100, rng=0)
-    assert_same_episodes(honest, simulate(game, Spoiled(policy, spoil), episodes=100, rng=0))
+    spoiled = Spoiled(policy, lambda _, answer: spoil(*answer))
+    assert_same_episodes(honest, simulate(game, spoiled, episodes=100, rng=0))
+
+
+def test_rows_that_are_other_joint_actions_than_those_of_the_game_are_not_asked():
+    game = solo(coin, horizon=6, budget=3)
+    policy = ace.solve(game).policy
+    asked = []
+
+    class Turned(Spoiled):
+        distribution, rows = Spoiled.distribution, Spoiled.rows
+
+        def joint_actions(self, t):
+            row_ptr, action = super().joint_actions(t)
+            return row_ptr, action[::-1]
+
+    for kind, number in ((Spoiled, 6), (Turned, 0)):
+        found = simulate(
+            game, kind(policy, lambda question, answer: asked.append(question) or answer), episodes=50, rng=0
+        )
+        assert_same_episodes(found, simulate(game, Singly(policy), episodes=50, rng=0))
+        assert len(asked) == number
+        asked.clear()
 
 
 def test_a_replaced_distribution_is_what_is_played():
@@ -251,7 +261,7 @@ def test_a_replaced_distribution_is_what_is_played():
     assert_same_episodes(simulate(game, always, episodes=50, rng=1), simulate(game, ALWAYS, episodes=50, rng=1))
 
 
-def test_lookup_raises_where_no_feasible_play_comes():
+def test_rows_raise_where_no_feasible_play_comes():
     tight, loose = solo(coin, horizon=4, budget=0), solo(coin, horizon=4, budget=4)
     policy = ace.solve(tight).policy
     free = ace.solve(solo(lambda t, s, a: [(1.0, s, 0)], horizon=4, budget=0, initial="heads")).policy

@@ -1,4 +1,4 @@
-"""Policies to be judged: solved ones that show less of themselves, damaged ones, and drawn ones with `distribution` and `lookup`."""
+"""Policies to be judged: solved ones that show less of themselves, damaged ones, and drawn ones with `distribution` and `rows`."""
 
 from __future__ import annotations
 
@@ -47,124 +47,105 @@ class Singly:
 
 
 class Both:
-    """The same with `lookup`, which counts in its own units."""
+    """The same with `rows`, which counts in its own units; several may ask it at once, and it can be sent."""
+
+    thread_safe = True
 
     def __init__(self, game, answer, units=None):
-        self.game, self.answer = game, answer
-        self.states, self.actions = game.states, game.actions
+        self.game, self.answer, self.states, self.actions = game, answer, game.states, game.actions
         self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in ExactUnits(game).scale])
         self.asked = 0
 
     def distribution(self, t, state, spent):
         return self.answer(t, state, tuple(exact(c) for c in spent))
 
-    def lookup(self, t, state, total):
+    def rows(self, t, state, total):
         self.asked += len(state)
-        ptr, action, prob = [0], [], []
-        for s, row in zip(state.tolist(), total.tolist(), strict=True):
-            spent = tuple(c * u for c, u in zip(row, self.tracker.units, strict=True))
-            for a, p in self.answer(t, self.states[s], spent).items():
-                action.append(self.game.action_indices(a))
+        ptr, row, prob, layer = [0], [], [], self.game.layer(t)
+        for s, spent in zip(state.tolist(), total.tolist(), strict=True):
+            legal = {self.game.joint_action(layer.action[r]): r for r in layer.rows(s)}
+            for a, p in self.answer(
+                t, self.game.states[s], tuple(c * u for c, u in zip(spent, self.tracker.units, strict=True))
+            ).items():
+                row.append(legal[a])
                 prob.append(p)
             ptr.append(len(prob))
-        return np.array(ptr), np.array(action, dtype=np.int32).reshape(len(prob), len(self.actions)), np.array(prob)
+        return np.array(ptr), np.array(row, dtype=np.int64), np.array(prob, dtype=float)
+
+    def joint_actions(self, t):
+        return self.game.layer(t).row_ptr, self.game.layer(t).action
 
 
-class Drawn(Both):
-    """Random answers, some of them wrong; it can be sent, and asked by several at once."""
-
-    thread_safe = True
-    distribution, lookup = Both.distribution, Both.lookup
-
-    def __init__(self, game, seed, *, faults=0.0):
-        super().__init__(game, RandomAnswers(game, seed, faults))
+def drawn(game, seed, *, faults=0.0):
+    """Random answers, some of them wrong."""
+    return Both(game, RandomAnswers(game, seed, faults))
 
 
-class Declares:
-    """A policy that says what a solved one says, and declares as asked to which spendings make no difference."""
+class Alone:
+    """A policy that says what a solved one says, and that only one may ask at a time."""
 
-    def __init__(self, policy, flat_below=None):
-        self.policy, self._flat_below = policy, flat_below
-        self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
+    def __init__(self, policy):
+        self.policy, self.tracker, self.states, self.actions = policy, policy.tracker, policy.states, policy.actions
         self.concept, self.game_digest = policy.concept, policy.game_digest
 
     def distribution(self, t, state, spent):
         return self.policy.distribution(t, state, spent)
 
-    def lookup(self, t, state, total):
-        return self.policy.lookup(t, state, total)
+    def rows(self, t, state, total):
+        return self.policy.rows(t, state, total)
 
-    @property
-    def internals(self):
-        return SimpleNamespace(flat_below=self._flat_below or self.policy.internals.flat_below)
+    def joint_actions(self, t):
+        return self.policy.joint_actions(t)
 
 
-class Shows(Declares):
-    """The same with tables, of which some parts are others: `numbering`, `answers` or `flat_below`."""
+class Spoiled(Alone):
+    """The same with what `rows` answers changed: spoil(question (t, state, total), answer)."""
 
     thread_safe = True
-    distribution, lookup = Declares.distribution, Declares.lookup
+    distribution, joint_actions = Alone.distribution, Alone.joint_actions
 
-    def __init__(self, policy, **parts):
+    def __init__(self, policy, spoil):
         super().__init__(policy)
-        self.parts = parts
+        self.spoil = spoil
 
-    @property
-    def internals(self):
-        true = {name: getattr(self.policy.internals, name) for name in ("flat_below", "numbering", "answers")}
-        return SimpleNamespace(**{**true, **self.parts})
+    def rows(self, t, state, total):
+        return self.spoil((t, state, total), super().rows(t, state, total))
 
 
-class Safe(Declares):
-    """A solved policy without its tables, which several may ask at once."""
+def wavering(fails, question, answer):
+    """For `Spoiled`: now and then no answer, or another than that of `distribution`."""
+    odd, (ptr, row, prob) = question[2].sum(axis=1) % 5 == 3, answer
+    if fails and odd.any():
+        raise KeyError("odd")
+    row = row.copy()
+    row[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
+    return ptr, row, prob
 
-    thread_safe = True
-    distribution, lookup = Declares.distribution, Declares.lookup
 
-
-class Damaged(Declares):
+class Damaged(Alone):
     """The same with another answer in one situation."""
 
-    thread_safe = True
+    thread_safe, joint_actions = True, Alone.joint_actions
 
-    def __init__(self, policy, place, answer):
+    def __init__(self, policy, game, place, answer):
         super().__init__(policy)
-        self.place, self.answer = place, answer
+        self.game, self.place, self.answer = game, place, answer
 
     def distribution(self, t, state, spent):
         return dict(self.answer) if (t, state, tuple(spent)) == self.place else super().distribution(t, state, spent)
 
-    def lookup(self, t, state, total):
-        ptr, action, prob = super().lookup(t, state, total)
-        wrong = [
-            (t, self.states[s], tuple(c)) == self.place for s, c in zip(state.tolist(), total.tolist(), strict=True)
-        ]
+    def rows(self, t, state, total):
+        ptr, row, prob = super().rows(t, state, total)
+        layer, states = self.game.layer(t), self.game.states
+        wrong = [(t, states[s], tuple(c)) == self.place for s, c in zip(state.tolist(), total.tolist(), strict=True)]
         for q in np.flatnonzero(wrong).tolist():
-            new = [[labels.index(a) for labels, a in zip(self.actions, x, strict=True)] for x in self.answer]
+            legal = {self.game.joint_action(layer.action[r]): r for r in layer.rows(state[q])}
+            new = [legal[x] for x in self.answer]
             first, end = ptr[q : q + 2]
-            action = np.concatenate([action[:first], np.array(new, dtype=np.int32), action[end:]])
+            row = np.concatenate([row[:first], new, row[end:]])
             prob = np.concatenate([prob[:first], list(self.answer.values()), prob[end:]])
             ptr = np.concatenate([ptr[: q + 1], ptr[q + 1 :] + len(new) - (end - first)])
-        return ptr, action, prob
-
-
-class Wavering(Declares):
-    """A solved policy whose `lookup` now and then has no answer, or another one than `distribution`."""
-
-    thread_safe = True
-    distribution = Declares.distribution
-
-    def __init__(self, policy, fails):
-        super().__init__(policy)
-        self.fails = fails
-
-    def lookup(self, t, state, total):
-        ptr, action, prob = super().lookup(t, state, total)
-        odd = total.sum(axis=1) % 5 == 3
-        if self.fails and odd.any():
-            raise KeyError("odd")
-        action[ptr[:-1][odd & (np.diff(ptr) == 1)]] = 0
-        return ptr, action, prob
+        return ptr, row, prob
 
 
 class Reckless:

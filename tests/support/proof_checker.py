@@ -42,10 +42,9 @@ def claimed(game, policy, concept, path):
     """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
     from acegames import proofs
 
-    solution = SimpleNamespace(game=game, policy=policy, concept=concept)
-    listed = proofs._Situations.of(solution)
+    listed = proofs.Situations.of(game, policy)
     n, m = len(game.players), len(game.constraints)
     wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
-    header = {"name": game.name, **proofs._header(solution, listed.rules), "claims": wide}
+    header = {"name": game.name, **proofs.header_of(game, concept, listed.rules), "claims": wide}
     with path.open("wb") as file:
         proofs._write(file, header, listed, None)

@@ -159,7 +159,7 @@ def answer(x):
 
 
 FAR = """
-from acegames.verifier.window_kernels import judge_windows
+from acegames.verifier.pair_kernels import clip
 from acegames.system.compiled import kernel
 
 @kernel
@@ -175,8 +175,7 @@ def answer(x):
         ("boxes.py", CALLING),
         ("records.py", CALLING),
         ("simplex.py", CALLING),
-        ("window_kernels.py", FAR),
-        ("pair_kernels.py", FAR),  # which `window_kernels` calls
+        ("pair_kernels.py", FAR),
     ],
 )
 def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name, source):

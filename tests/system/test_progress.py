@@ -88,7 +88,7 @@ def test_a_proof_that_is_too_large_is_refused_before_it_is_checked(solution, tmp
 
 
 def test_a_bad_tolerance_is_refused_before_situations_are_listed(solution, tmp_path, monkeypatch):
-    monkeypatch.setattr("acegames.proofs._Situations.of", never)
+    monkeypatch.setattr("acegames.proofs.Situations.of", never)
     with pytest.raises(ace.InvalidOption, match="tol"):
         ace.prove(solution, tmp_path / "a.proof", tol=-1)
 

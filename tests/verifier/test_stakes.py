@@ -15,20 +15,21 @@ import oracle
 from acegames import CCE, CE, Nash
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
-from acegames.numerics import VERIFY
+from acegames.numerics import UNIT_ROUNDOFF, VERIFY
 from acegames.verifier import verify
 from games import ByFunction, Table, solo
 from proof_checker import check, claimed
+from ways import INDEX, LIMITS, WINDOWS
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
 
 
-@pytest.fixture(params=["hashed", "dense"])
+@pytest.fixture(params=[WINDOWS, INDEX], ids=["windows", "index"])
 def way(request, monkeypatch):
-    """Both ways to look keys up."""
-    if request.param == "hashed":
-        monkeypatch.setattr("acegames.verifier.basics.LIMITS.dense", 0)
+    """Both ways to look pairs up."""
+    for name, value in request.param.items():
+        monkeypatch.setattr(f"{LIMITS}.{name}", value)
 
 
 def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
@@ -287,6 +288,47 @@ def test_what_is_far_below_the_best_does_not_widen_rounding(penalty, tmp_path):
     table = {(t, "s"): mixed for t in range(3)}
     certificate, _ = judged(game_of(pay, "s", ("p",)), table, CCE(), tmp_path / "a.proof", ok=False)
     assert certificate.rounding[0] < 1e-12 and certificate.share == pytest.approx([0.001], rel=1e-9)
+
+
+def rounding_by_hand(pay, played, i, *, told):
+    """What a player's V and W of one stage can be off by, together: the bound of spec 7, term by term."""
+
+    def of(terms):
+        return UNIT_ROUNDOFF * max(16, 2 * terms + 6)
+
+    off = {a: (2 * UNIT_ROUNDOFF + of(0)) * abs(x[i]) for a, x in pay.items()}
+    total = sum(p * off[a] for a, p in played.items()) + of(len(played)) * sum(
+        p * abs(pay[a][i]) for a, p in played.items()
+    )
+    groups = [
+        [a for a in played if not told or a[i] == own] for own in (sorted({a[i] for a in played}) if told else [None])
+    ]
+    size = 0.0
+    for group in groups:
+        choices = [{a: (*a[:i], b, *a[i + 1 :]) for a in group} for b in sorted({a[i] for a in pay})]
+        choices += [] if told else [{a: a for a in group}]
+        worth, spare = [], []
+        for switch in choices:
+            worth.append(sum(played[a] * pay[b][i] for a, b in switch.items()))
+            spare.append(sum(played[a] * (off[b] + of(len(group)) * abs(pay[b][i])) for a, b in switch.items()))
+        total += max(0.0, *(w - max(worth) + x for w, x in zip(worth, spare, strict=True)))
+        size += abs(max(worth))
+    return total + of(len(groups)) * size * (len(groups) > 1)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("cells", [1, 2, 5, 9])
+@pytest.mark.usefixtures("way")
+def test_the_rounding_is_no_more_and_no_less_than_the_bound_says(cells, told):
+    rng = np.random.default_rng(cells)
+    pay = {a: tuple(rng.normal(size=2)) for a in itertools.product("abc", "xyz")}
+    pay["a", "x"] = pay["c", "z"] = (-1e7, -1e9)  # far below the best
+    for _ in range(20):
+        chosen = rng.permutation(9)[:cells]
+        played = dict(zip([sorted(pay)[k] for k in chosen], rng.dirichlet(np.ones(cells)).tolist(), strict=True))
+        found = verify(game_of([{"s": pay}], "s"), Table({(0, "s"): played}), CE() if told else CCE())
+        wanted = [rounding_by_hand(pay, played, i, told=told) for i in range(2)]
+        assert found.rounding == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("chance", [1e-300, 1e-30, 9e-9])

@@ -16,11 +16,9 @@ import pytest
 import oracle
 from acegames.concepts import CCE, CE, Nash
 from acegames.errors import InvalidOption
-from acegames.model.numbers import exact, plain
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
 from games import ByFunction, Table, one_stage, solo
-from policies import Reckless
 
 BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 
@@ -86,27 +84,13 @@ def risky(t, s, a):
 
 
 @pytest.mark.parametrize("tiny", [1.0, 0.5, 1e-300, 5e-324, Fraction(1, 10**400)])
-def test_broken_budget_has_a_true_history(tiny):
+def test_a_budget_may_not_be_broken_however_small_the_probability(tiny):
     game = solo(risky, horizon=4, budget={"risk": 1})
-    mixed = {("x",): tiny, ("y",): 1.0 - float(tiny)}
-    certificate = verify(game, ByFunction(lambda t, s, c: mixed), CCE())
-    assert not certificate.ok
+    certificate = verify(game, ByFunction(lambda t, s, c: {("x",): tiny, ("y",): 1.0 - float(tiny)}), CCE())
+    assert not certificate.ok and np.isnan(certificate.regret).all()
     assert certificate.max_spent.tolist() == [4.0]
-    history = certificate.witness.history
-    assert [step.t for step in history] == list(range(len(history)))
-    spent = 0
-    for step, following in itertools.zip_longest(history, history[1:]):
-        assert step.spent == (spent,)
-        assert step.action[0] in mixed or step.action in mixed
-        spent += step.cost[0]
-        if following is None:
-            assert spent > 1
-        else:
-            assert spent <= 1
-            assert following.state == step.next_state
-    assert "over its budget of 1" in certificate.witness.reason
-    assert "Not safe" in str(certificate)
-    assert np.isnan(certificate.regret).all()
+    assert sum(step.cost[0] for step in certificate.witness.history) == 2
+    assert "over its budget of 1" in certificate.witness.reason and "Not safe" in str(certificate)
 
 
 def test_unsafe_only_in_an_unreached_subgame_is_caught():
@@ -148,17 +132,6 @@ def test_thirds_reach_the_policy_as_fractions():
     certificate = verify(game, ByFunction(lambda t, s, c: asked.append(c) or {("x",): 1.0}), CE())
     assert sorted(asked) == [(0,), (Fraction(1, 3),)]
     assert certificate.max_spent.tolist() == [Fraction(2, 3)]
-
-
-@pytest.mark.parametrize("huge", [2**62 - 10, 10**30])
-def test_costs_beyond_64_bits_alone_or_in_sum(huge):
-    game = solo(lambda t, s, a: [(1.0, s, huge if a == "x" else 1)], horizon=3, budget=2 * huge + 1)
-    fine = ByFunction(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
-    certificate = verify(game, fine, CCE())
-    assert certificate.ok, str(certificate)
-    assert certificate.max_spent.tolist() == [2 * huge + 1]
-    assert certificate.pairs == 1 + 2 + 3
-    assert not verify(game, ByFunction(lambda t, s, c: {("x",): 1.0}), CCE()).ok
 
 
 @pytest.mark.parametrize("bound", [-(10**30), 0, math.inf])
@@ -284,22 +257,14 @@ def test_policy_of_another_game():
     assert certificate.regret.tolist() == [0.0]
 
 
-def test_a_policy_without_a_concept_is_judged_as_cce():
-    game, policy = one_stage(CHICKEN), Table({(0, "s"): ("dare", "yield")})
-    certificate = verify(game, policy)
-    assert certificate.concept == CCE() and "coarse correlated" in str(certificate)
-    assert certificate.regret.tolist() == verify(game, policy, CCE()).regret.tolist()
-
-
 def test_bad_arguments():
     game = one_stage(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
     with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
-    with pytest.raises(InvalidOption, match="parentheses"):
-        verify(game, policy, CE)
-    with pytest.raises(InvalidOption, match="parentheses"):
-        verify(game, policy, CCE)
+    for kind in (CE, CCE, Nash):
+        with pytest.raises(InvalidOption, match=rf"write it with parentheses: ace\.{kind.__name__}\("):
+            verify(game, policy, kind)
     with pytest.raises(InvalidOption, match="distribution"):
         verify(game, {}, CE())
     for tol in (-1, math.nan, math.inf, "1"):
@@ -311,6 +276,7 @@ def test_the_concept_is_the_policys_own_by_default():
     game = one_stage(CHICKEN)
     policy = Table({(0, "s"): {("dare", "dare"): 0.5, ("yield", "yield"): 0.5}})
     assert [verify(game, policy, x).regret.tolist() for x in (CCE(), CE())] == [[1.0, 1.0], [1.5, 1.5]]
+    assert verify(game, policy).concept == CCE() and "coarse correlated" in str(verify(game, policy))
     for concept in (CE("fair"), CCE(), Nash()):
         policy.concept = concept
         certificate = verify(game, policy)
@@ -529,78 +495,3 @@ def _by_user(game, plans):
         (t, game.states[s], plans.g.cost(c)): {game.joint_action(a): p for a, p in played.items()}
         for (t, s, c), played in plans.pi.items()
     }
-
-
-def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise():
-    """In games of every kind: that change with time, with several starts, with joint actions that are not legal."""
-    seen = {"broken": 0, "silent": 0, "kept": 0, "starts": 0, "times": 0}
-    for seed in range(70):
-        game = oracle.random_game(np.random.default_rng([seed, 21]), horizon=1 + seed % 4)
-        answer, g = Reckless(game, seed, silent=0.02).distribution, oracle.spell_out(game)
-        certificate = verify(game, ByFunction(answer), CCE())
-        totals, silent = [], []
-
-        def asked(t, s, c, game=game, answer=answer, g=g, silent=silent):
-            try:
-                return oracle.by_indices(game, ByFunction(answer), t, s, g.cost(c))
-            except KeyError:
-                silent.append(t)
-                return {}
-
-        for t, (_, after) in enumerate(oracle.realised(g, asked)):
-            totals += [(t, g.cost(c)) for _, c in after]
-        bounds = [[b if b != math.inf else Fraction(10**9) for b in row] for row in game.budgets]
-        for m in range(len(game.constraints) if totals else 0):
-            assert exact(certificate.max_spent[m]) == max(c[m] for _, c in totals)
-            assert exact(certificate.excess[m]) == max(0, *(c[m] - bounds[t][m] for t, c in totals))
-        over = [t for t, c in totals if any(x > b for x, b in zip(c, bounds[t], strict=True))]
-        if not over and not silent:
-            assert certificate.witness is None
-            seen["kept"] += 1
-            continue
-        history, reason = certificate.witness.history, certificate.witness.reason
-        assert oracle.is_history(game, answer, history)
-        assert str(certificate.witness).count("\n") == len(history) and reason in certificate.problems
-        if "over its budget" in reason:
-            assert len(history) - 1 == min(over) <= min([*silent, min(over)])
-            last = (tuple(map(exact, x)) for x in (history[-1].spent, history[-1].cost))
-            found = g.after(*last)
-            for m, label in enumerate(game.constraints):
-                sentence = f"{label!r} to {plain(found[m])}, over its budget of {plain(game.budgets[min(over)][m])}"
-                assert (sentence in reason) == (found[m] > bounds[min(over)][m])
-            seen["broken"] += 1
-        else:
-            assert "the policy has no answer there" in reason and len(history) == min(silent) <= min(
-                [*over, min(silent)]
-            )
-            seen["silent"] += 1
-        seen["starts"] += len(game.initial) > 1
-        seen["times"] += len(game.layers) > 1
-    assert min(seen.values()) >= 3, seen
-
-
-def always(action):
-    return ByFunction(lambda t, state, spent: {action: 1.0})
-
-
-def test_large_numbers_elsewhere_do_not_blur_the_verdict():
-    penalties = {a: (-1e8, -1e8) for a in itertools.product("cdx", repeat=2) if "x" in a}
-    breaking = one_stage(PRISONERS | penalties, cost={a: 5 * ("x" in a) for a in PRISONERS | penalties}, budget=1)
-    for concept in (CE(), CCE()):
-        certificate = verify(breaking, always(("c", "c")), concept)
-        assert not certificate.ok
-        assert certificate.regret.tolist() == [2, 2]
-        assert verify(breaking, always(("d", "d")), concept).ok
-
-
-def test_each_player_is_judged_on_its_own_scale():
-    pay = {(a, b): (-1e9 * (a == "y"), float(b == "d")) for a in "xy" for b in "cd"}
-    assert not verify(one_stage(pay), always(("x", "c")), CE()).ok
-    assert verify(one_stage(pay), always(("x", "d")), CE()).ok
-
-
-def test_small_rewards_are_judged_on_their_own_scale():
-    for unit in (1, 1e-9):
-        game = one_stage({a: (unit * u, unit * v) for a, (u, v) in PRISONERS.items()})
-        assert not verify(game, always(("c", "c")), CE()).ok
-        assert verify(game, always(("d", "d")), CE()).ok

@@ -84,8 +84,3 @@ def test_correlated_equilibria_are_not_nash():
     assert not certificate.ok
     assert (certificate.share <= certificate.accepted_share).all()
     assert "do not draw independently" in certificate.problems[0]
-
-
-def test_nash_needs_its_brackets():
-    with pytest.raises(ace.InvalidOption, match=r"Nash\(\); write it with parentheses"):
-        ace.verify(ace.catalog.get("six_cycle"), Changed(None, None, {}), ace.Nash)

@@ -148,11 +148,17 @@ class Policy(Shown):
     def rows(self, t: int, state: Ints, total: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Return many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
-        They are pointers (Q+1,), rows of the game's layer at time t (E,), which are its legal joint
-        actions, and probabilities (E,). UnknownPair where a situation is not reachable under
-        feasible play.
+        They are pointers (Q+1,), rows of `joint_actions(t)` (E,) and probabilities (E,).
+        UnknownPair where a situation is not reachable under feasible play.
         """
         return self.layers[t].strategies(state, self.internals.known_pairs(t, state, total))
+
+    def joint_actions(self, t: int) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the legal joint actions at time t, one row each, as action indices (R, N).
+
+        Those of state s are the rows row_ptr[s] to row_ptr[s+1] - 1; `row_ptr` (S+1,) comes first.
+        """
+        return self.layers[t].row_ptr, self.layers[t].action
 
     @public("Policy.start", instead=SEED)
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:

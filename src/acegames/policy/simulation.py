@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -234,8 +235,14 @@ class _PolicyQuestions:
 
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
         self.game, self.policy, self.costs = game, policy, costs
-        own = getattr(policy, "game_digest", None) == game.digest  # else its rows are those of another game
-        self.together = own and _has_rows(policy)
+        self.together = _has_rows(policy) and policy.states == game.states and policy.actions == game.actions
+        self._same_rows = cache(self._numbers_as_the_game)
+
+    def _numbers_as_the_game(self, t: int) -> bool:
+        """Return whether the policy's rows of time t are those of the game."""
+        layer = self.game.layer(t)
+        row_ptr, action = self.policy.joint_actions(t)
+        return np.array_equal(row_ptr, layer.row_ptr) and np.array_equal(action, layer.action)
 
     def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
         """Return the row that each episode plays at time t, (E,)."""
@@ -258,7 +265,8 @@ class _PolicyQuestions:
         """Return the answer of `rows`; None if it counts otherwise than the game or is not in
         order.
         """
-        whole = self.costs.in_units(total, self.policy.tracker.units) if self.together else None
+        together = self.together and self._same_rows(t)
+        whole = self.costs.in_units(total, self.policy.tracker.units) if together else None
         if whole is None:
             return None
         ptr, row, prob = (np.asarray(x) for x in self.policy.rows(t, state, whole))
@@ -272,10 +280,10 @@ class _PolicyQuestions:
 
 
 def _has_rows(policy: Any) -> bool:
-    """Return whether one class gives both `distribution` and `rows`: one replaced alone would
-    differ.
+    """Return whether one class gives `distribution`, `rows` and `joint_actions`: one replaced alone
+    would differ.
     """
-    methods = {"distribution", "rows"}
+    methods = {"distribution", "rows", "joint_actions"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False
     owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)

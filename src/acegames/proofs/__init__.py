@@ -219,7 +219,7 @@ class Situations(NamedTuple):
     def probabilities(self, progress: OnProgress | None) -> Iterator[Floats]:
         """Yield the probabilities of all joint actions, one time after another."""
         game, keys = self.game, self.subgames.keys
-        reader = Reader(self.counted.game, self.policy, self.units, game.digest, rounded=not self.counted.exact)
+        reader = Reader(self.counted.game, self.policy, self.units, rounded=not self.counted.exact)
         reporter = ProgressReporter(progress, "writing the proof", game.horizon, sum(map(len, keys)))
         for t in range(game.horizon):
             yield _probabilities(game, t, *self.subgames.pairs(t), reader)

@@ -1,7 +1,7 @@
 """What a policy is worth and what deviations gain in rational numbers (spec 7), by the checker.
 
 `verify(..., exact=True)` finds the situations, asks the policy and checks its answers as ever. Then
-the values and the best deviations are found by `checker/ace_check.py`, from what a proof would
+the values and the best deviations are evaluated by `checker/ace_check.py`, from what a proof would
 hold: the same recursion, in fractions, without a tolerance for rounding. The checker shares no code
 with the verifier, and derives the situations itself.
 """
@@ -40,7 +40,7 @@ def checker() -> Any:
 
 
 def evaluate_exactly(
-    game: MarkovGame, policy: Any, concept: Concept, reader: Reader, found: Evaluated, progress: OnProgress | None
+    game: MarkovGame, policy: Any, concept: Concept, reader: Reader, evaluated: Evaluated, progress: OnProgress | None
 ) -> Evaluated:
     """Return what was found, with values and gains as they are in exact arithmetic.
 
@@ -49,9 +49,9 @@ def evaluate_exactly(
         TooLarge: there are too many situations.
     """
     check_costs("exact", game)
-    if found.pairs > MOST_PAIRS:
+    if evaluated.pairs > MOST_PAIRS:
         raise TooLarge(
-            f"exact=True: there are {found.pairs:,} situations, at most {MOST_PAIRS:,} are judged in rational numbers; "
+            f"exact=True: there are {evaluated.pairs:,} situations, at most {MOST_PAIRS:,} are judged in rational numbers; "
             "verify without it, with a tolerance for rounding"
         )
     check, situations = checker(), Situations.of(game, policy)
@@ -62,24 +62,28 @@ def evaluate_exactly(
     stages = check.feasible(exactly)
     plans, _ = check.follow(exactly, stages, played, header["concept"])
     gains, values = Gains(reader), []
-    reporter = ProgressReporter(progress, "checking exactly", len(game.players), found.pairs * len(game.players))
+    reporter = ProgressReporter(progress, "checking exactly", len(game.players), evaluated.pairs * len(game.players))
     for i in range(len(game.players)):
         shared = check.common(exactly, stages, i)
-        low, high, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
-        values.append(float((low + high) / 2))
-        gains.largest[i], gains.share[i] = (_gain(found, reader, exactly, x) for x in (largest, share))
-        reporter.layer(found.pairs)
-    return Evaluated(found.pairs, np.array(values), gains, [], 0, found.worst)
+        value, _, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
+        values.append(float(value))
+        gains.largest[i], gains.share[i] = (_gain(reader, exactly, x) for x in (largest, share))
+        reporter.layer(evaluated.pairs)
+    return Evaluated(evaluated.pairs, np.array(values), gains, [], 0, evaluated.worst)
 
 
-def _gain(found: Evaluated, reader: Reader, game: Any, told: Any) -> Gain:
-    """Return a gain as floats: no less than it is, of a stake no larger than it is."""
-    _, gain, stake, place = told
+def _gain(reader: Reader, game: Any, extreme: Any) -> Gain:
+    """Return a gain as floats: no less than it is, of a stake no larger than it is.
+
+    What is compared with the stake is what floats cannot explain: policies are found in
+    floats, in which 0.1 + 0.2 and 0.3 tie.
+    """
+    _, gain, stake, _, certain, place = extreme
     if place is None or not gain:
         return Gain(0.0, 0.0, 0.0, None)
     t, (state, spent) = place
     units = tuple(int(Fraction(x * k, game.unit)) for x, k in zip(spent, reader.units.scale, strict=True))
-    return Gain(_up(gain), -_up(-stake), 0.0, reader.user(t, state, units))
+    return Gain(_up(gain), -_up(-stake), -_up(certain - gain), reader.user(t, state, units))
 
 
 def _up(x: Fraction) -> float:

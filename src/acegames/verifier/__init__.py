@@ -134,11 +134,10 @@ def verify(
         game: the game.
         policy: a solution, or any object with `distribution(t, state, spent) -> {joint action:
             probability}`, in the user's labels and units. It must answer in every situation (t,
-            state, spent) that is reachable under feasible play. Its `rows`, as in
-            `acegames.Policy` and of the same class, are asked, and compared with `distribution` in
-            some situations, if its `game_digest` is that of the game. If the
-            policy has a `tracker.rounding` as in `acegames.CostTracker`, `spent` is the sum of the
-            costs that are rounded by it.
+            state, spent) that is reachable under feasible play. `rows` and `joint_actions` as in
+            `acegames.Policy`, of the same class, are used, and compared with `distribution` in some
+            situations. If the policy has a `tracker.rounding` as in `acegames.CostTracker`, `spent`
+            is the sum of the costs that are rounded by it.
         concept: `CCE()`, `CE()` or `Nash()`: which deviations are checked; by default the policy's
             own `concept`, and `CCE()` where it has none. The certificate says which. Its objective
             plays no part.
@@ -151,9 +150,10 @@ def verify(
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
-            from several threads, and sent to the processes of a cluster, if one class has both its
-            `distribution` and its `rows` and says `thread_safe = True`, and it has the game's
-            `game_digest` and `tracker.units`, the units in which `rows` is given totals; each
+            from several threads, and sent to the processes of a cluster, if one class has its
+            `distribution`, `rows` and `joint_actions` and says `thread_safe = True`, and it has
+            `states` and `actions` equal to those of the game and `tracker.units`, the units in
+            which `rows` is given totals; each
             process has its own copy. A live object is sent, as Ray sends it from
             your process to yours, or the name of the file that it was read from. Any other policy
             is asked in this process, and the cluster is not used; a warning in the log says what is
@@ -187,7 +187,7 @@ def verify(
     compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
-    reader = Reader(counted.game, policy, units, game.digest, rounded=not counted.exact, product=concept.product)
+    reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     evaluated = _judge(engine, reader, concept, progress)
     if evaluated.worst is None or not counted.exact:
         walked = follow(counted, reader, units)
@@ -195,9 +195,7 @@ def verify(
         walked = Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
     exact = exact and evaluated.gains is not None
     if exact:
-        from acegames.proofs.exactly import evaluate_exactly
-
-        evaluated = evaluate_exactly(game, policy, concept, reader, evaluated, progress)
+        evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, evaluated, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -245,6 +243,13 @@ def _certificate(
         capacities=tuple(None if stored is None else plain(stored.capacity) for stored in game.reservoirs),
         exact=exact,
     )
+
+
+def _exactly(*judged: Any) -> Evaluated:
+    """Return what was found, in exact arithmetic."""
+    from acegames.proofs.exactly import evaluate_exactly
+
+    return evaluate_exactly(*judged)
 
 
 def _unknown(width: int) -> Any:

@@ -129,7 +129,7 @@ class LayerValues(NamedTuple):
     fault: Annotated[Bytes, "P"]  # 1: the policy runs into a fault from here
 
 
-class Workspace(NamedTuple):
+class WindowWorkspace(NamedTuple):
     """Room for one window of pairs, that of one thread; at most `lanes` pairs."""
 
     spent: Annotated[Ints, "M"]  # at its first pair
@@ -159,7 +159,7 @@ class Sizes(NamedTuple):
     actions: int  # most actions of a player
 
     def lengths(self, lanes: int = 1, cursors: int = 0, gap: int = 1) -> dict[str, int]:
-        """Return the lengths of the axes of a `Workspace`, and of what is known of pairs."""
+        """Return the lengths of the axes of a `WindowWorkspace`, and of what is known of pairs."""
         n, m, most = self.players, self.constraints, self.constraints + self.reservoirs
         axes = {"N": n, "5N": 5 * n, "6N": 6 * n, "M": m, "M+R": most, "rows": self.rows, "outcomes": self.outcomes}
         axes |= {"actions": self.actions, "actions+1": self.actions + 1}

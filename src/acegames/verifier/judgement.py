@@ -79,6 +79,10 @@ class Faults(NamedTuple):
     first: list[tuple[tuple[int, Spent], str]]  # the first few pairs, and a sentence for each
 
 
+Prepared = tuple[PolicyAnswers, tuple[Ints, Ints] | None]
+"""What the policy plays at the pairs of a time, and `Judge.classes`."""
+
+
 class Judgement(NamedTuple):
     """What is found at some pairs of one time."""
 
@@ -100,13 +104,15 @@ def evaluate(
     if not keys:
         return Evaluated(0, np.full(len(packed.game.players), np.nan), None, [], 0, None)
     judge, verdict = Judge(packed, reader, concept), Verdict(subgames, reader, progress)
-    floors, here = judge.floors(max(map(len, keys))), None
+    floors, here, ready = judge.floors(max(map(len, keys))), None, dict[int, Prepared]()
     for t in reversed(range(packed.game.horizon)):
-        answers = judge.answers(t, keys[t], reader.drawn(t, len(keys[t])), threads)
+        if t not in ready:
+            ready = judge.prepared(keys[: t + 1], floors, threads)
+        answers, classes = ready.pop(t)
+        floors = None if classes is None else floors  # from the first time on that has none
+        classes = None if floors is None else classes
         known, owner = (None, keys[t]) if here is None else (here.known, here.owner)
         after = judge.after(t, keys[t], keys[t + 1], known, owner, threads)
-        classes = None if floors is None else judge.classes(t, keys[t], floors[t], answers)
-        floors = None if classes is None else floors
         here = judge.judge(t, keys[t], answers, classes, after, verdict.base[t], threads)
         verdict.note(t, here.extremes, [here.faults])
     assert here is not None
@@ -119,7 +125,7 @@ class Judge:
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
         self.numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
-        self._rooms: dict[str, LayerValues] = {}  # flat
+        self._buffers: dict[str, LayerValues] = {}  # flat
 
     def floors(self, pairs: int) -> Ints | None:
         """Return the floors (H, S, M), counted as in keys, for at most so many pairs of a time.
@@ -132,6 +138,20 @@ class Judge:
         ceilings = Ceilings(packed.game, packed.units, over_all=True)
         floor: Ints = np.minimum(ceilings.at[:-1] - packed.low, packed.size - 1)
         return floor
+
+    def prepared(self, keys: Sequence[Ints], floors: Ints | None, threads: BlockThreads) -> dict[int, Prepared]:
+        """Return answers and classes of the last time; of several where each may have a thread."""
+
+        def work(t: int, threads: BlockThreads = ALONE) -> Prepared:
+            answers = self.answers(t, keys[t], self.reader.drawn(t, len(keys[t])), threads)
+            return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
+
+        last = len(keys) - 1
+        times = [t for t in range(last, max(last - threads.threads, -1), -1) if len(keys[t]) <= LIMITS.task_pairs]
+        worthwhile = sum(len(keys[t]) for t in times) >= LIMITS.least_block * threads.threads
+        if len(times) > 1 and times[0] == last and worthwhile and self.reader.alone is None:
+            return dict(zip(times, threads.each(work, times), strict=True))
+        return {last: work(last, threads)}
 
     def answers(self, t: int, keys: Ints, compared: Ints, threads: BlockThreads) -> PolicyAnswers:
         """Return what the policy plays at pairs; `rows` is compared with `distribution` at some."""
@@ -160,8 +180,8 @@ class Judge:
             clipped, count = np.unique(clipped, return_inverse=True)[1].reshape(-1), len(keys)
         first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
         number = np.full(count, -1, dtype=np.int32)
-        found = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
-        return None if found < 0 or answers.faults else (first[:found], owner)
+        classes = merge(clipped, number, PlayedRows(answers.ptr, answers.row, answers.prob), first, owner)
+        return None if classes < 0 or answers.faults else (first[:classes], owner)
 
     def after(
         self, t: int, keys: Ints, following: Ints, known: LayerValues | None, owner: Ints, threads: BlockThreads
@@ -175,7 +195,7 @@ class Judge:
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        result = self._room("next", after.count + LANES)
+        result = self._buffer("next", after.count + LANES)
         if known is not None:
             inside = after.inside(following)
             following, owner = following[inside], owner[inside]
@@ -184,19 +204,19 @@ class Judge:
             threads.each(lambda part: spread(positions[part], own[part], known, result), threads.shares(len(positions)))
         return after, result
 
-    def _room(self, use: str, pairs: int) -> LayerValues:
+    def _buffer(self, use: str, pairs: int) -> LayerValues:
         """Return room for what is known of so many pairs, none of which is there yet.
 
         It is that of the last time that was asked for the same use.
         """
         n, width = len(self.packed.game.players), len(self.packed.low) + len(self.packed.units.stored)
-        if use not in self._rooms or len(self._rooms[use].alive) < pairs:
+        if use not in self._buffers or len(self._buffers[use].alive) < pairs:
             many = pairs + pairs // 4
             marks = np.zeros((2, many), dtype=np.uint8)
-            self._rooms[use] = LayerValues(
+            self._buffers[use] = LayerValues(
                 marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
             )
-        alive, values, ahead, fault = self._rooms[use]
+        alive, values, ahead, fault = self._buffers[use]
         alive[:pairs] = fault[:pairs] = 0
         here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
         return LayerValues(alive[:pairs], *here, fault[:pairs])
@@ -221,7 +241,7 @@ class Judge:
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
         time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
-        result, outside = self._room("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
+        result, outside = self._buffer("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:

@@ -46,7 +46,6 @@ class VerifyContext:
     game: MarkovGame  # as counted
     policy: Any
     concept: Concept
-    digest: str  # of the game as it was given
     rounded: bool
     by_file: bool = False  # of the policy's layers only the name of their file is sent
 
@@ -63,7 +62,7 @@ class VerifyContext:
         """What judges pairs in this process."""
         units = ExactUnits(self.game)
         options = {"rounded": self.rounded, "product": self.concept.product}
-        reader = Reader(self.game, self.policy, units, self.digest, **options)
+        reader = Reader(self.game, self.policy, units, **options)
         return Judge(PairKeys.of(self.game, units), reader, self.concept)
 
     @cached_property
@@ -106,8 +105,8 @@ def judge_block(
     answers = judge.answers(what.t, keys, what.compared, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
-    told = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
-    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *told)
+    summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
+    return LayerValues(*map(np.array, here.known)), JudgeResult(what.t, what.number, False, *summary)
 
 
 def _joined(parts: Sequence[LayerValues]) -> LayerValues:
@@ -138,11 +137,11 @@ class ClusterVerifier:
 
     def evaluate(self, progress: OnProgress | None) -> Evaluated:
         """Judge everything; of a policy with a file its name is sent, where others see it."""
-        found = self._evaluate(self._context.with_names_of_files(), progress)
-        if found is None:
-            found = self._evaluate(self._context, progress)
-        assert found is not None
-        return found
+        evaluated = self._evaluate(self._context.with_names_of_files(), progress)
+        if evaluated is None:
+            evaluated = self._evaluate(self._context, progress)
+        assert evaluated is not None
+        return evaluated
 
     def _share(self, context: VerifyContext) -> Shared:
         """Give out what tasks need."""
@@ -230,7 +229,7 @@ def evaluate_on_cluster(
         return None
     if not subgames.keys:
         return None
-    context = VerifyContext(reader.game, reader.policy, concept, reader.digest, reader.rounded)
+    context = VerifyContext(reader.game, reader.policy, concept, reader.rounded)
     with engine.tasks() as tasks:
         evaluated = ClusterVerifier(context, subgames, reader, tasks, block).evaluate(progress)
         log.info(f"acegames: verified on the cluster {tasks.account()}".rstrip())

@@ -33,7 +33,7 @@ from acegames.verifier.basics import (
     PlayedRows,
     Sizes,
     TimeRules,
-    Workspace,
+    WindowWorkspace,
 )
 from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
@@ -86,7 +86,7 @@ class Gaining(NamedTuple):
 
 @inner
 def judge_thread(
-    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: Workspace, task: Judging
+    thread: Int, block: Int, threads: Int, blocks: Int, shared: Any, own: WindowWorkspace, task: Judging
 ) -> None:
     """Judge a pair."""
     p = block * threads + thread
@@ -131,7 +131,7 @@ KERNELS = {"judge": (judge_thread, Judging), "gain": (gain_thread, Gaining)}  # 
 @cache
 def kernel_spec(name: str, shape: Sizes) -> KernelSpec:
     """Return a kernel; one object for each shape: cards know it by that."""
-    own = allocate(Workspace, shape.lengths()) if name == "judge" else None
+    own = allocate(WindowWorkspace, shape.lengths()) if name == "judge" else None
     return KernelSpec(f"verify_{name}", (KERNELS[name][0],), THREADS, None, own)
 
 
@@ -159,7 +159,7 @@ def evaluate_on_gpu(
     """
     try:
         shape = _fitting(subgames, concept, int(engine.smallest))
-        memory = usable(card, engine.memory, RESIDENT * allocated_bytes(Workspace, shape.lengths()))
+        memory = usable(card, engine.memory, RESIDENT * allocated_bytes(WindowWorkspace, shape.lengths()))
         compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
         evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
     except FallBack as why:
@@ -182,7 +182,7 @@ def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> Sizes:
         raise FallBack("cumulative costs do not fit into 64 bits")
     if packed.keys * packed.game.horizon < smallest:
         raise FallBack("a small game")
-    if allocated_bytes(Workspace, shape.lengths()) > LIMITS.thread_bytes:
+    if allocated_bytes(WindowWorkspace, shape.lengths()) > LIMITS.thread_bytes:
         raise FallBack("large stage games")
     return shape
 

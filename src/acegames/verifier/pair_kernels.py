@@ -37,7 +37,7 @@ from acegames.verifier.basics import (
     PlayedRows,
     Small,
     TimeRules,
-    Workspace,
+    WindowWorkspace,
 )
 
 _WHOLE = 32
@@ -120,7 +120,7 @@ def _place_of(index: Ints, key: Int, hint: Int) -> Int:
 @inlined
 def _safe(
     row: Int, at: Int, key: Int, lanes: Int, time: TimeRules, index: Ints | None, origin: Int, alive: Bytes, sure: bool,
-    workspace: Workspace,
+    workspace: WindowWorkspace,
 ) -> bool:  # fmt: skip
     """Write to safe[at] in which lanes a row is in FA, and where it leads; return whether in any.
 
@@ -156,7 +156,7 @@ def _safe(
 @kernel
 def sweep(
     keys: Ints, time: TimeRules, index: Ints | None, origin: Int, alive: Bytes, sure: bool, forward: bool,
-    workspace: Workspace, own: Bytes, used: Bytes, led: Bytes,
+    workspace: WindowWorkspace, own: Bytes, used: Bytes, led: Bytes,
 ) -> None:  # fmt: skip
     """Mark the pairs that have a safe row; forward also the safe rows, and where they lead.
 
@@ -473,7 +473,7 @@ def _deviation(
 def judge_window(
     p: Int, many: Int, lanes: Int, key: Int, time: TimeRules, index: Ints | None, origin: Int, numbers: Numbers,
     base: Floats, played: PlayedRows, interim: bool, following: LayerValues, sound: bool, result: LayerValues,
-    place: Int, outside: Ints, workspace: Workspace, gap: Int,
+    place: Int, outside: Ints, workspace: WindowWorkspace, gap: Int,
 ) -> None:  # fmt: skip
     """Evaluate the policy and the best deviations at the pairs p .. p+many-1, as `judge` does.
 
@@ -591,7 +591,7 @@ def judge(
     result: LayerValues,
     place: Int,
     outside: Ints,
-    workspace: Workspace,
+    workspace: WindowWorkspace,
 ) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time (`judgement`).
 

@@ -30,7 +30,7 @@ from acegames.verifier.basics import (
     Sizes,
     Small,
     TimeRules,
-    Workspace,
+    WindowWorkspace,
     number_pairs,
     offsets,
     owners,
@@ -165,7 +165,7 @@ class PairKeys:
     costs: list[Ints]  # (K, M) in units, of each distinct layer; no charge is larger than what it fills
     unrolled: Unrolled | None = None  # what `game` stands for, if it is not the game itself
     _times: dict[int, TimeRules] = field(default_factory=dict)
-    _workspaces: dict[tuple[int, int], Workspace] = field(default_factory=dict)  # of threads, by lanes
+    _workspaces: dict[tuple[int, int], WindowWorkspace] = field(default_factory=dict)  # of threads, by lanes
 
     @staticmethod
     def of(game: MarkovGame, units: ExactUnits, unrolled: Unrolled | None = None) -> PairKeys:
@@ -299,14 +299,14 @@ class PairKeys:
         actions, stored = max(map(len, self.game.actions)), len(self.units.stored)
         return Sizes(len(self.game.players), len(self.size), stored, rows, outcomes, actions)
 
-    def workspace(self, lanes: int) -> Workspace:
+    def workspace(self, lanes: int) -> WindowWorkspace:
         """Return room for one window of so many lanes, that of this thread."""
         own = get_ident(), lanes
         if own not in self._workspaces:
             rows = max(self.sizes.rows, 3)  # `sweep` writes three of them
             cursors = max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0
             lengths = self.sizes._replace(rows=rows).lengths(lanes, cursors, LANES)
-            self._workspaces[own] = allocate(Workspace, lengths, padded)
+            self._workspaces[own] = allocate(WindowWorkspace, lengths, padded)
         return self._workspaces[own]
 
     def windows(self, pairs: int, keys: int) -> bool:

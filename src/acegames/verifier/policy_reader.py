@@ -4,12 +4,13 @@ Pairs are asked in bulk where the policy can answer so:
 
     rows(t, state (Q,), total (Q, M)) -> ptr (Q+1,), row (E,), probability (E,)
 
-with states by index, totals in whole `tracker.units` and joint actions as rows of the game's layer,
-else one by one (`distribution`). It must say what `distribution` says: some pairs of each time are
-asked both ways. Where `rows` has no proper answer at some of the pairs that it is asked for, it is
-asked for each half of them, and where it has none at a single pair, `distribution` is asked. So
-answers do not depend on what is asked together. Under Nash the players must draw independently:
-every joint action is as probable as the players' own probabilities say.
+with states by index, totals in whole `tracker.units` and joint actions as rows of what
+`joint_actions(t)` gives, which must be those of the game; else one by one (`distribution`). It must
+say what `distribution` says: some pairs of each time are asked both ways. Where `rows` has no
+proper answer at some of the pairs that it is asked for, it is asked for each half of them, and
+where it has none at a single pair, `distribution` is asked. So answers do not depend on what is
+asked together. Under Nash the players must draw independently: every joint action is as probable as
+the players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -64,7 +65,6 @@ class Reader:
         game: MarkovGame,
         policy: Any,
         units: ExactUnits,
-        digest: str,
         *,
         rounded: bool = False,
         product: bool = False,
@@ -77,9 +77,9 @@ class Reader:
         self._lock = threading.Lock()
         self._answers: dict[tuple[int, int, Spent], PairAnswer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
-        self.digest = digest
-        self.lacking = _lacking(policy, units, digest)  # why it is not asked in bulk, in words
+        self.lacking = _lacking(game, policy, units)  # why it is not asked in bulk, in words
         self._ratios = _ratios(policy, units) if self.lacking is None else []
+        self._same_rows: dict[int, bool] = {}  # by time
 
     def ask(self, t: int, state: int, spent: Spent) -> PairAnswer:
         """Return the policy's checked answer; never raises."""
@@ -140,7 +140,7 @@ class Reader:
 
     def _read(self, t: int, state: Ints, spent: Ints) -> tuple[PolicyAnswers, bool]:
         """Return the checked answers at pairs, and whether `rows` has no proper ones."""
-        if self.lacking is not None or not len(state):
+        if self.lacking is not None or not self._numbers_as_the_game(t) or not len(state):
             return self._read_singly(t, state, spent), False
         answers, half = self._bulk(t, state, spent), len(state) // 2
         if answers is not None:
@@ -153,6 +153,18 @@ class Reader:
         if not answers.faults and not known:  # it says something else, or fails only together
             self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby=" or beside it" if half else "")
         return answers, True
+
+    def _numbers_as_the_game(self, t: int) -> bool:
+        """Return whether the rows of the policy's answers are those of the game."""
+        if t not in self._same_rows:
+            layer = self.game.layer(t)
+            try:
+                row_ptr, action = self.policy.joint_actions(t)
+                same = np.array_equal(row_ptr, layer.row_ptr) and np.array_equal(action, layer.action)
+            except Exception:  # a judge must not fall over what it judges
+                same = False
+            self._same_rows[t] = same
+        return self._same_rows[t]
 
     def _bulk(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers | None:
         """Return what `rows` says at pairs; None where that is not an answer at each of them."""
@@ -323,14 +335,15 @@ def _missing(played: NDArray[Any], prob: Floats) -> tuple[tuple[int, ...], float
 # -- whether a policy can be asked in bulk --------------------------------------------------------
 
 
-def _lacking(policy: Any, units: ExactUnits, digest: str) -> str | None:
+def _lacking(game: MarkovGame, policy: Any, units: ExactUnits) -> str | None:
     """Return why the `rows` of a policy are not used, in words; None where they are."""
     if not units.small:
         return "is for costs that do not fit into 64 bits"
     own: dict[str, Callable[[], bool]] = {
         "has no method rows": lambda: hasattr(type(policy), "rows"),
-        "does not have distribution and rows from the same class": lambda: _owner(policy) is not object,
-        "has no game_digest that is that of the game": lambda: policy.game_digest == digest,
+        "does not have distribution, rows and joint_actions from the same class": lambda: _owner(policy) is not object,
+        "has no states that equal those of the game": lambda: tuple(policy.states) == game.states,
+        "has no actions that equal those of the game": lambda: tuple(map(tuple, policy.actions)) == game.actions,
         "has no tracker.units, a number for each constraint": lambda: (
             bool(_ratios(policy, units)) or not len(units.start)
         ),
@@ -366,11 +379,11 @@ def _in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
 
 
 def _owner(policy: Any) -> type:
-    """Return the class that gives both methods, `object` if none does.
+    """Return the class that gives all of these methods, `object` if none does.
 
     A `rows` of another class, or of the object itself, may say otherwise.
     """
-    methods = {"distribution", "rows"}
+    methods = {"distribution", "rows", "joint_actions"}
     if methods & set(getattr(policy, "__dict__", ())):
         return object
     owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)

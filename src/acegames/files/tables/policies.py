@@ -69,7 +69,7 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
     for t, space in enumerate(spaces):
         for state, total in _listed(policy, space, dims):
             ptr, row, prob = policy.rows(t, state, total)
-            pair, action = owners(ptr), policy.layers[t].action[row]
+            pair, action = owners(ptr), policy.joint_actions(t)[1][row]
             spent = [own(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]

@@ -1,0 +1,101 @@
+"""Certificates in exact arithmetic: what floats find is theirs up to rounding, and nothing is left to rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import acegames as ace
+import oracle
+from acegames import CCE, CE, Nash
+from command_line import answer
+from games import Changed, one_state
+from random_games import pairs
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE(), Nash()], ids=repr)
+def test_floats_find_the_same_up_to_rounding(concept):
+    """Of solved policies and of damaged ones, with reservoirs and schedules."""
+    seen = set()
+    for seed in range(14):
+        rng = np.random.default_rng(seed)
+        game = oracle.random_game(rng, players=2, reservoirs=seed % 2 == 0)
+        try:
+            policy = ace.solve(game, concept).policy
+        except ace.AceError:
+            continue
+        t, state, spent = list(pairs(game, policy))[int(rng.integers(len(list(pairs(game, policy)))))]
+        legal = list(game.legal(t, state))
+        other = {legal[int(rng.integers(len(legal)))]: 1.0}
+        for judged in (policy, Changed(policy, (t, state, tuple(map(oracle.exact, spent))), other)):
+            floats, exact = (ace.verify(game, judged, concept, exact=how) for how in (False, True))
+            assert floats.ok == exact.ok and floats.pairs == exact.pairs and not floats.exact
+            seen.add((exact.ok, exact.exact))
+            if not exact.exact:  # the policy is at fault
+                assert exact.problems == floats.problems
+                continue
+            room = floats.rounding + 1e-300
+            assert (np.abs(floats.regret - exact.regret) <= room).all()
+            assert (np.abs(floats.values - exact.values) <= room + 1e-15 * np.abs(exact.values)).all()
+            assert (exact.rounding == 0).all()
+    assert {(True, True), (False, True)} <= seen
+
+
+def test_nothing_is_tolerated_where_that_is_asked_for():
+    """Pure play of whole numbers gains exactly nothing; mixed play a billionth of a billionth."""
+    pure = one_state(["a", "b"], [("x", "y")] * 2, lambda t, a: 0, lambda t, a: (int(a[0] == "x"), int(a[1] == "y")))
+    assert ace.verify(pure, ace.solve(pure, CE()).policy, exact=True, tol=0).ok
+    game = ace.catalog.get("intersection")
+    policy = ace.solve(game, CE()).policy
+    certificate = ace.verify(game, policy, exact=True, tol=0)
+    assert not certificate.ok and 0 < certificate.regret.max() < 1e-14
+    assert "NOT CERTIFIED in exact arithmetic" in str(certificate)
+
+
+def test_a_gain_that_floats_cannot_tell_from_rounding():
+    """Rewards of 1e17 that depend on the state swallow a gain of one."""
+
+    def reward(t, s, a):
+        return [(1e17 if s == "rich" else -1e17) if t == 0 else float(a[0] == "one")]
+
+    def outcomes(t, s, a):
+        return [(0.5, "rich", 0), (0.5, "poor", 0)]
+
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial={"rich": 0.5, "poor": 0.5},
+        budget=[0],
+        actions=lambda t, s: [("nothing", "one")],
+        outcomes=outcomes,
+        reward=reward,
+    )
+
+    class Idle:
+        def distribution(self, t, state, spent):
+            return {("nothing",): 1.0}
+
+    exact = ace.verify(game, Idle(), CE(), exact=True)
+    assert not exact.ok and exact.regret.tolist() == [1.0]
+    assert Fraction(float(exact.values[0])) == 0
+
+
+def test_what_is_refused(monkeypatch):
+    game = ace.catalog.get("intersection")
+    policy = ace.solve(game).policy
+    monkeypatch.setattr("acegames.proofs.exactly.MOST_PAIRS", 52)
+    with pytest.raises(ace.TooLarge, match="there are 53 situations, at most 52 are judged in rational numbers"):
+        ace.verify(game, policy, exact=True)
+    drawn = one_state(["p"], [("go",)], lambda t, a: ace.random_cost(stats.uniform()), lambda t, a: [1], budget=2)
+    with pytest.raises(ace.InvalidOption, match="exact: costs of 0 are drawn from a distribution"):
+        ace.verify(drawn, ace.solve(drawn, epsilon=0.5).policy, exact=True)
+
+
+def test_the_program_says_so(tmp_path):
+    ace.solve(ace.catalog.get("intersection"), CE()).save(tmp_path / "a.ace")
+    reply = answer("verify", tmp_path / "a.ace", "--exact")
+    assert reply["ok"] and reply["certificate"]["exact"] and set(reply["certificate"]["rounding"].values()) == {0.0}
+    assert not answer("verify", tmp_path / "a.ace")["certificate"]["exact"]
