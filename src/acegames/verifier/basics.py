@@ -148,6 +148,24 @@ class WindowWorkspace(NamedTuple):
     most: Annotated[Ints, "rows M+R lanes"]  # as `max_future_cost`, if a row is played
 
 
+class Sizes(NamedTuple):
+    """What the room that a window needs depends on."""
+
+    players: int
+    constraints: int
+    reservoirs: int
+    rows: int  # most joint actions of a state
+    outcomes: int  # most outcomes of a row
+    actions: int  # most actions of a player
+
+    def lengths(self, lanes: int = 1, cursors: int = 0, gap: int = 1) -> dict[str, int]:
+        """Return the lengths of the axes of a `WindowWorkspace`, and of what is known of pairs."""
+        n, m, most = self.players, self.constraints, self.constraints + self.reservoirs
+        axes = {"N": n, "5N": 5 * n, "6N": 6 * n, "M": m, "M+R": most, "rows": self.rows, "outcomes": self.outcomes}
+        axes |= {"actions": self.actions, "actions+1": self.actions + 1}
+        return axes | {"lanes": lanes, "cursors": cursors, "3gap": 3 * gap}
+
+
 # -- thresholds and threads -----------------------------------------------------------------------
 
 
@@ -163,7 +181,6 @@ class Limits:
     keys_per_pair: int = 8  # ... keys per pair at most ...
     few_keys: int = 2**15  # ... or in all, for windows of neighbours
     kept_rows: int = 2**17  # rows of all times up to which the rules of each time are worked out once
-    groups: int = 2**12  # actions of the others in all states that may have a line each, however few occur
     walked: int = 2**16  # situations of the policy whose outcomes are held together
     merged: int = 2**10  # pairs of a time from which on those that are alike are judged as one
     # questions to the policy

@@ -27,7 +27,6 @@ from the last, at which it has not, every pair is judged.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -39,7 +38,6 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.basics import (
     ALONE,
-    BELOW,
     LANES,
     LIMITS,
     BlockThreads,
@@ -48,6 +46,7 @@ from acegames.verifier.basics import (
     LayerValues,
     Numbers,
     PlayedRows,
+    number_pairs,
     offsets,
     owners,
     spans,
@@ -299,7 +298,6 @@ class Verdict:
         with np.errstate(over="ignore", invalid="ignore"):
             own = known.values[: len(packed.game.players), start].T
             values: Floats = (chance[:, None] * own).sum(axis=0) / chance.sum() + self.base.sum(axis=0)
-        self._gains.settle()
         sound = packed.unrolled is None and not known.fault[start].any()
         return Evaluated(
             pairs=sum(map(len, keys)),
@@ -342,14 +340,9 @@ def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list
 
 
 def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    others = [i for i in range(len(game.players)) if i != player]
-    group, groups = owners(layer.row_ptr), (len(layer.row_ptr) - 1) * math.prod(len(game.actions[i]) for i in others)
-    for i in others if groups < BELOW else ():
-        group = group * len(game.actions[i]) + layer.action[:, i]
-    if groups > max(LIMITS.groups, 4 * len(group)):  # too many to have a line each: those that occur are numbered
-        apart = [layer.action[:, i] for i in others] if groups >= BELOW else []
-        group = np.unique(np.column_stack([group, *apart]), axis=0, return_inverse=True)[1].reshape(-1)
-        groups = int(group.max()) + 1
-    table = np.full((groups, len(game.actions[player])), -1, dtype=np.int64)
+    """Return, for each row and action b, the row where the player plays b instead, or -1."""
+    others = np.delete(layer.action, player, axis=1).astype(np.int64)
+    group, first = number_pairs(owners(layer.row_ptr), others)  # rows of a state where the others play alike
+    table = np.full((len(first), len(game.actions[player])), -1, dtype=np.int64)
     table[group, layer.action[:, player]] = np.arange(len(group))
     return table[group]

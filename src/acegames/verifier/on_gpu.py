@@ -11,7 +11,6 @@ other way than by gains, because then words are to be found.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -32,12 +31,12 @@ from acegames.verifier.basics import (
     LayerValues,
     Numbers,
     PlayedRows,
+    Sizes,
     TimeRules,
     WindowWorkspace,
 )
 from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
-from acegames.verifier.pair_keys import PairKeys
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
 from acegames.verifier.tolerance import Extremes
@@ -129,37 +128,10 @@ def gain_thread(thread: Int, block: Int, threads: Int, blocks: Int, shared: Any,
 KERNELS = {"judge": (judge_thread, Judging), "gain": (gain_thread, Gaining)}  # and what they are given
 
 
-@dataclass(frozen=True)
-class VerifyShape:
-    """What kernels are compiled for; numbers are rounded up, so that games share kernels."""
-
-    players: int
-    constraints: int
-    reservoirs: int
-    rows: int  # most joint actions of a state
-    outcomes: int  # most outcomes of a row
-    actions: int  # most actions of a player
-
-    @staticmethod
-    def of(packed: PairKeys) -> VerifyShape:
-        """Return the shape of a game."""
-        rows, outcomes = packed.widest
-        rows = next((n for n in ROWS if n >= rows), rows)
-        sizes = len(packed.game.players), len(packed.low), len(packed.units.stored)
-        return VerifyShape(*sizes, rows, max(1 << (outcomes - 1).bit_length(), 8), max(map(len, packed.game.actions)))
-
-    @property
-    def lengths(self) -> dict[str, int]:
-        """Lengths of the axes of a thread's `WindowWorkspace`."""
-        own = {"rows": self.rows, "outcomes": self.outcomes, "lanes": 1, "3gap": 3, "cursors": 0}
-        own |= {"M": self.constraints, "M+R": self.constraints + self.reservoirs, "N": self.players}
-        return own | {"5N": 5 * self.players, "actions": self.actions, "actions+1": self.actions + 1}
-
-
 @cache
-def kernel_spec(name: str, shape: VerifyShape) -> KernelSpec:
+def kernel_spec(name: str, shape: Sizes) -> KernelSpec:
     """Return a kernel; one object for each shape: cards know it by that."""
-    own = allocate(WindowWorkspace, shape.lengths) if name == "judge" else None
+    own = allocate(WindowWorkspace, shape.lengths()) if name == "judge" else None
     return KernelSpec(f"verify_{name}", (KERNELS[name][0],), THREADS, None, own)
 
 
@@ -187,7 +159,7 @@ def evaluate_on_gpu(
     """
     try:
         shape = _fitting(subgames, concept, int(engine.smallest))
-        memory = usable(card, engine.memory, RESIDENT * allocated_bytes(WindowWorkspace, shape.lengths))
+        memory = usable(card, engine.memory, RESIDENT * allocated_bytes(WindowWorkspace, shape.lengths()))
         compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
         evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
     except FallBack as why:
@@ -197,10 +169,11 @@ def evaluate_on_gpu(
     return evaluated
 
 
-def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> VerifyShape:
-    """Return the shape of a game that a card can judge."""
-    packed = subgames.packed
-    shape = VerifyShape.of(packed)
+def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> Sizes:
+    """Return the sizes of a game that a card can judge, rounded up, so that games share kernels."""
+    packed, rows = subgames.packed, subgames.packed.sizes.rows
+    outcomes = max(1 << (packed.sizes.outcomes - 1).bit_length(), 8)
+    shape = packed.sizes._replace(rows=next((n for n in ROWS if n >= rows), rows), outcomes=outcomes)
     if not subgames.keys:
         raise FallBack("no policy keeps every budget")
     if concept.product:
@@ -209,7 +182,7 @@ def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> VerifyShape
         raise FallBack("cumulative costs do not fit into 64 bits")
     if packed.keys * packed.game.horizon < smallest:
         raise FallBack("a small game")
-    if allocated_bytes(WindowWorkspace, shape.lengths) > LIMITS.thread_bytes:
+    if allocated_bytes(WindowWorkspace, shape.lengths()) > LIMITS.thread_bytes:
         raise FallBack("large stage games")
     return shape
 
@@ -224,13 +197,12 @@ class DeviceVerifier:
         reader: Reader,
         concept: Concept,
         threads: BlockThreads,
-        shape: VerifyShape,
+        shape: Sizes,
         memory: int,
     ) -> None:
         self.card, self.subgames, self.packed, self.reader = card, subgames, subgames.packed, reader
         self.threads, self.shape, self.n = threads, shape, len(subgames.packed.game.players)
         self.judge, self.rooms = Judge(subgames.packed, reader, concept), DeviceBuffers(card)
-        self._lengths = {"6N": 6 * self.n, "M+R": shape.constraints + shape.reservoirs}
         self._chunk = self._fit(memory)
 
     def _fit(self, memory: int) -> int:
@@ -240,7 +212,7 @@ class DeviceVerifier:
         rows = sum(len(self.packed.game.layer(t).reward) for t in times)
         game = sum(x.nbytes for own in self.judge.numbers for x in own) + 8 * rows * self.shape.constraints
         game += sum(8 * (len(x.row_ptr) + len(x.out_ptr) + (2 + self.shape.constraints) * len(x.prob)) for x in layers)
-        fixed = game + 5 * allocated_bytes(LayerValues, self._lengths | {"P": most + 1}) // 2
+        fixed = game + 5 * allocated_bytes(LayerValues, self.shape.lengths() | {"P": most + 1}) // 2
         each = 5 * (24 + 16 * self.shape.rows + 8 * self.n * (3 + 12 * self.n) // STRIP) // 4  # of a pair, at most
         if memory - fixed < each * LIMITS.least_chunk:
             raise FallBack("the GPU's memory is too small")
@@ -290,7 +262,7 @@ class DeviceVerifier:
             return self.rooms.take(f"{use} {next(numbers)}", shape, dtype)
 
         numbers = iter(range(len(LayerValues._fields)))
-        return allocate(LayerValues, self._lengths | {"P": count}, take)
+        return allocate(LayerValues, self.shape.lengths() | {"P": count}, take)
 
     def _layer(
         self, t: int, first: int, count: int, following: LayerValues, origin: int
@@ -298,11 +270,8 @@ class DeviceVerifier:
         """Return what `judgement.Judge.judge` does, by position, and the extremes of its parts."""
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
         at = packed.game.layer_at[t]
-        result, compared, extremes = (
-            self._known("odd" if t % 2 else "even", count),
-            self.reader.drawn(t, len(every)),
-            [],
-        )
+        result, extremes = self._known("odd" if t % 2 else "even", count), list[Extremes]()
+        compared = self.reader.drawn(t, len(every))
         card.zero(result.alive)
         for begin in range(0, len(every), self._chunk):
             own = every[begin : begin + self._chunk]
@@ -329,10 +298,8 @@ class DeviceVerifier:
         if t == 0:  # of which all count
             values = card.fetch(result.values)[:, own - first]
             return Extremes.of(self.packed, own, np.ascontiguousarray(values), slice(0, len(own)), start=True)
-        numbers, off = (
-            self.rooms.take("numbers", (strips, 2 * n), np.int64),
-            self.rooms.take("off", (strips, n), np.float64),
-        )
+        numbers = self.rooms.take("numbers", (strips, 2 * n), np.int64)
+        off = self.rooms.take("off", (strips, n), np.float64)
         picked = self.rooms.take("gains", (6 * n, strips, 2 * n), np.float64)
         layout = first, self.packed.states, self.packed.line
         self._launch("gain", strips, Gaining(keys, result.values, *layout, numbers, off, picked))

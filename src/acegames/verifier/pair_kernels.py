@@ -97,23 +97,17 @@ def _when_full(key: Int, k: Int, lanes: Int, spent: Ints, cost: Ints, stored: In
 
 @inlined
 def _place_of(index: Ints, key: Int, hint: Int) -> Int:
-    """Return the last place whose key is at most this, -1 where there is none; looked for from a
-    place on.
+    """Return the last place whose key is at most this, -1 where there is none.
+
+    It is looked for from a place on, because keys mostly come in order.
     """
-    step, low = np.int64(1), np.int64(hint)
-    if low < len(index) and index[low] <= key:
-        while low + step < len(index) and index[low + step] <= key:
+    step, low, high = np.int64(1), np.int64(-1), np.int64(len(index))
+    if hint < high and index[hint] <= key:
+        low = np.int64(hint)
+        while low + step < high and index[low + step] <= key:
             low += step
             step += step
-        high = min(low + step, np.int64(len(index)))
-    else:
-        high = min(low, np.int64(len(index)))
-        low = high - step
-        while low >= 0 and index[low] > key:
-            high = low
-            step += step
-            low = high - step
-        low = max(low, np.int64(-1))
+        high = min(low + step, high)
     while high - low > 1:
         middle = (low + high) >> 1
         if index[middle] <= key:
@@ -400,12 +394,9 @@ def _spend(row: Int, j: Int, lanes: Int, time: TimeRules, ahead: Ints, targets: 
             most[j, m, x] = _LEAST
         for k in range(begin, end):
             to, more = np.uint64(targets[k - begin]), cost[k, m]
-            if time.last:
-                for x in range(lanes):
-                    most[j, m, x] = max(most[j, m, x], more)
-            else:
-                for x in range(lanes):
-                    most[j, m, x] = max(most[j, m, x], more + max(np.int64(0), ahead[m, to + np.uint64(x)]))
+            for x in range(lanes):
+                further = np.int64(0) if time.last else max(np.int64(0), ahead[m, to + np.uint64(x)])
+                most[j, m, x] = max(most[j, m, x], more + further)
     for r in range(len(stored)):
         for x in range(lanes):
             most[j, width + r, x] = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from threading import get_ident
@@ -27,6 +27,7 @@ from acegames.verifier.basics import (
     Bools,
     Bytes,
     Ints,
+    Sizes,
     Small,
     TimeRules,
     WindowWorkspace,
@@ -114,20 +115,15 @@ class Ceilings:
     played. Without this cut a budget that holds only at the end would leave every running total to
     be looked at.
 
-    With `over_all`, the least over rows, whoever has spent no more cannot break a budget. `cut`
-    holds bounds on the ceilings of each time, (S, M).
+    With `over_all`, the least over rows, whoever has spent no more cannot break a budget.
     """
 
-    def __init__(
-        self, game: MarkovGame, units: ExactUnits, *, over_all: bool = False, cut: list[Ints] | None = None
-    ) -> None:
+    def __init__(self, game: MarkovGame, units: ExactUnits, *, over_all: bool = False) -> None:
         self._game, self._units, self._over_all = game, units, over_all
         shape = game.horizon + 1, len(game.states), len(game.constraints)
         self.at: Ints = np.full(shape, units.beyond, dtype=units.dtype)  # (H+1, S, M)
         for t in reversed(range(game.horizon)):
             self._find(t, self.at[t])
-            if cut is not None:  # however low that is: differences must stay within 64 bits
-                self.at[t] = np.minimum(self.at[t], np.maximum(cut[t], -units.beyond - 1))
 
     def rows(self, t: int) -> Ints:
         """Return the most that may have been spent before each row at time t, (R, M)."""
@@ -168,6 +164,8 @@ class PairKeys:
     ceilings: Ceilings
     costs: list[Ints]  # (K, M) in units, of each distinct layer; no charge is larger than what it fills
     unrolled: Unrolled | None = None  # what `game` stands for, if it is not the game itself
+    _times: dict[int, TimeRules] = field(default_factory=dict)
+    _workspaces: dict[tuple[int, int], WindowWorkspace] = field(default_factory=dict)  # of threads, by lanes
 
     @staticmethod
     def of(game: MarkovGame, units: ExactUnits, unrolled: Unrolled | None = None) -> PairKeys:
@@ -270,10 +268,6 @@ class PairKeys:
                 self._times[t] = rules
         return rules
 
-    @cached_property
-    def _times(self) -> dict[int, TimeRules]:
-        return {}
-
     def _time(self, t: int) -> TimeRules:
         at, last = self.game.layer_at[t], t == self.game.horizon - 1
         row_ptr, out_ptr, _ = self.units.steps[at]
@@ -299,28 +293,21 @@ class PairKeys:
         return reach
 
     @cached_property
-    def widest(self) -> tuple[int, int]:
-        """The most rows of a state, and the most outcomes of a row."""
-        rows, outcomes = (
-            max(int(np.diff(getattr(layer, ptr)).max()) for layer in self.game.layers) for ptr in ("row_ptr", "out_ptr")
-        )
-        return rows, outcomes
+    def sizes(self) -> Sizes:
+        """What the room that a window needs depends on."""
+        rows, outcomes = (max(int(np.diff(step[k]).max()) for step in self.units.steps) for k in (0, 1))
+        actions, stored = max(map(len, self.game.actions)), len(self.units.stored)
+        return Sizes(len(self.game.players), len(self.size), stored, rows, outcomes, actions)
 
     def workspace(self, lanes: int) -> WindowWorkspace:
         """Return room for one window of so many lanes, that of this thread."""
         own = get_ident(), lanes
         if own not in self._workspaces:
-            (rows, outcomes), n, m = self.widest, len(self.game.players), len(self.size)
-            cursors, actions = max(len(x.prob) for x in self.game.layers), max(map(len, self.game.actions))
-            lengths = {"lanes": lanes, "3gap": 3 * LANES, "rows": max(rows, 3), "outcomes": outcomes}
-            lengths |= {"M": m, "M+R": m + len(self.units.stored), "cursors": cursors if lanes == 1 else 0}
-            lengths |= {"N": n, "5N": 5 * n, "actions": actions, "actions+1": actions + 1}
+            rows = max(self.sizes.rows, 3)  # `sweep` writes three of them
+            cursors = max(len(x.prob) for x in self.game.layers) if lanes == 1 else 0
+            lengths = self.sizes._replace(rows=rows).lengths(lanes, cursors, LANES)
             self._workspaces[own] = allocate(WindowWorkspace, lengths, padded)
         return self._workspaces[own]
-
-    @cached_property
-    def _workspaces(self) -> dict[tuple[int, int], WindowWorkspace]:
-        return {}
 
     def windows(self, pairs: int, keys: int) -> bool:
         """Return whether so many pairs among so many keys are dense enough for windows."""

@@ -189,19 +189,14 @@ class Reader:
         return PolicyAnswers(ptr, row, chance, {}) if right else None
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> PolicyAnswers:
-        count: list[int] = []
-        rows: list[int] = []
-        probs: list[float] = []
-        faults: dict[int, str] = {}
-        for p, (s, c) in enumerate(zip(state.tolist(), map(tuple, spent.tolist()), strict=True)):
-            answer = self.ask(t, s, c)
-            if answer.fault:
-                faults[p] = answer.fault
-            count.append(len(answer.rows))
-            rows += answer.rows
-            probs += answer.probs
-        ptr = offsets(np.array(count, dtype=np.int64))
-        return PolicyAnswers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
+        pairs = zip(state.tolist(), map(tuple, spent.tolist()), strict=True)
+        answers = [self.ask(t, s, c) for s, c in pairs]
+        return PolicyAnswers(
+            offsets(np.array([len(answer.rows) for answer in answers], dtype=np.int64)),
+            np.array([row for answer in answers for row in answer.rows], dtype=np.int64),
+            np.array([prob for answer in answers for prob in answer.probs], dtype=np.float64),
+            {p: answer.fault for p, answer in enumerate(answers) if answer.fault},
+        )
 
     def _compare(self, t: int, state: int, spent: Spent, answers: PolicyAnswers, p: int) -> None:
         """Ask again, singly, at one pair."""

@@ -124,10 +124,8 @@ def _forward(
     """
     after = Positions.of(packed, t, keys, following)
     if after is None:
-        own, used, led = _list(packed, t, keys, threads)
-        return own, np.flatnonzero(used.view(bool)), led
-    own, used, marks = _sweep(packed, t, keys, after, following, threads)
-    return own, np.flatnonzero(used.view(bool)), after.keys(marks)
+        return _list(packed, t, keys, threads)
+    return _sweep(packed, t, keys, after, following, threads)
 
 
 def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockThreads) -> int:
@@ -148,8 +146,8 @@ def _drop_dead(packed: PairKeys, layers: list[Ints], last: int, threads: BlockTh
 def _sweep(
     packed: PairKeys, t: int, keys: Ints, after: Positions, following: Ints | None, threads: BlockThreads, *,
     forward: bool = True,
-) -> tuple[Bytes, Bytes, Bytes]:  # fmt: skip
-    """Return marks of pairs that have a safe row, of safe rows, and of the positions led to."""
+) -> tuple[Bytes, Ints, Ints]:  # fmt: skip
+    """Do what `_forward` does, by position; backward find no more than the pairs."""
     from acegames.verifier.pair_kernels import sweep
 
     time, sure = packed.time(t), following is None
@@ -171,11 +169,11 @@ def _sweep(
 
     led = _any_marked(threads.each(work, threads.shares(len(keys))), threads)
     packed.fold(led, after)
-    return own, used, led
+    return own, np.flatnonzero(used), after.keys(led)
 
 
-def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[Bytes, Bytes, Ints]:
-    """Do what `_sweep` does, of all rows that keep the budgets, where pairs lie sparsely."""
+def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[Bytes, Ints, Ints]:
+    """Do what `_forward` does with all rows that keep the budgets, where pairs lie sparsely."""
     from acegames.verifier.pair_kernels import list_successors
 
     time = packed.time(t)
@@ -190,7 +188,7 @@ def _list(packed: PairKeys, t: int, keys: Ints, threads: BlockThreads) -> tuple[
         return _distinct(led[: list_successors(keys[part], time, spent, own[part], used, led)])
 
     every = threads.each(work, parts)
-    return own, used, _distinct(np.concatenate([keys[:0], *every]))
+    return own, np.flatnonzero(used), _distinct(np.concatenate([keys[:0], *every]))
 
 
 def _distinct(keys: Ints) -> Ints:

@@ -76,14 +76,15 @@ class Gains:
     """The gains of each player that are largest, and largest as a share of the stake.
 
     Times are taken in from the last back: of equal gains the earliest in time counts, there that of
-    the first pair.
+    the first pair. Where nothing is to be gained anywhere, the largest gain says the least that is
+    accepted at the start.
     """
 
     def __init__(self, reader: Reader) -> None:
         n = len(reader.game.players)
         self.reader = reader
         self.largest = [Gain(0.0, 0.0, 0.0, None)] * n
-        self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
+        self.share = list(self.largest)
         self.off: Floats = np.zeros(n)  # the largest
 
     def add(self, packed: PairKeys, t: int, parts: Sequence[Extremes]) -> None:
@@ -111,14 +112,8 @@ class Gains:
                     its, mine = gain_at(i, int(share[i])), self.share[i]
                     if not (np.isnan(mine.share) or its.share < mine.share):
                         self.share[i] = its
-                if t == 0:
-                    self.start[i] = gain_at(i, _least_accepted(values[i::n]))._replace(gain=0.0)
-
-    def settle(self) -> None:
-        """Show what is accepted at the start where nothing is to be gained anywhere."""
-        for i, start in enumerate(self.start):
-            if self.largest[i].place is None:
-                self.largest[i] = start._replace(place=None)
+                if t == 0 and self.largest[i].place is None:
+                    self.largest[i] = gain_at(i, _least_accepted(values[i::n]))._replace(gain=0.0, place=None)
 
 
 def _least_accepted(values: Floats) -> int:

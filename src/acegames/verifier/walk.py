@@ -25,7 +25,7 @@ from acegames.model.game import JointAction, Label
 from acegames.model.numbers import exact, plain, plain_array
 from acegames.verifier.basics import LIMITS, Ints, number_pairs, owners, spans
 from acegames.verifier.counting import Counted
-from acegames.verifier.pair_keys import ExactUnits, Number
+from acegames.verifier.pair_keys import ExactUnits, Number, Spent
 from acegames.verifier.policy_reader import Reader
 
 
@@ -65,20 +65,13 @@ class Walked(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Where play can be at one time."""
+    """Where play can be at one time, and how it came there."""
 
     state: Ints  # (P,)
     counted: Ints  # (P, M) in units of the counted costs
     worst: Ints  # (P, M) the largest true total, in units of the true costs
-
-
-class _Edges(NamedTuple):
-    """Where a block of nodes can lead, and where the policy is at fault."""
-
-    node: Ints  # (L,)
-    out: Ints  # (L,)
-    after: _Nodes  # L of them, not yet distinct
-    faults: dict[int, str]
+    before: Ints  # (P,) the node of the time before, and ...
+    out: Ints  # (P,) ... the outcome there that leads here, with the largest total of one constraint
 
 
 class _Trouble(NamedTuple):
@@ -86,6 +79,7 @@ class _Trouble(NamedTuple):
 
     t: int
     node: int
+    pair: tuple[int, Spent]  # the state there, and what was spent as counted
     out: int  # -1 where the answer is wrong
     m: int  # the constraint whose budget is broken
     sentence: str
@@ -127,42 +121,46 @@ class _PolicyWalk:
         self.true = units if counted.exact else ExactUnits(counted.promised)
 
     def start(self) -> _Nodes:
-        game = self.counted.game
-        state = np.array([s for s, _ in game.initial], dtype=np.int64)
-        return _Nodes(state, *(np.tile(units.start, (len(state), 1)) for units in (self.units, self.true)))
+        """Return the nodes of the first time."""
+        state = np.array([s for s, _ in self.counted.game.initial], dtype=np.int64)
+        counted, worst = (np.tile(units.start, (len(state), 1)) for units in (self.units, self.true))
+        return _Nodes(state, counted, worst, state, state)
 
-    def edges(self, t: int, nodes: _Nodes) -> Iterator[_Edges]:
-        """Follow the policy from every node, block by block."""
+    def edges(self, t: int, nodes: _Nodes) -> Iterator[tuple[_Nodes, dict[int, str]]]:
+        """Follow the policy from every node, block by block.
+
+        Return what is reached, not yet distinct, and the nodes at which the policy is at fault.
+        """
         layer, at = self.counted.game.layer(t), self.counted.game.layer_at[t]
         for begin in range(0, len(nodes.state), LIMITS.walked):
-            state, spent, worst = (array[begin : begin + LIMITS.walked] for array in nodes)
+            state, spent, worst, *_ = (array[begin : begin + LIMITS.walked] for array in nodes)
             answers = self.reader.read(t, state, spent, self.reader.drawn(t, len(state)))
             first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
-            out, count = spans(first, end), end - first
-            node = np.repeat(owners(answers.ptr), count)
-            after = _Nodes(
-                layer.next_state[out].astype(np.int64),
-                self.units.add(spent[node], self.units.costs[at][out]),
-                self.true.add(worst[node], self.true.costs[at][out]),
-            )
-            yield _Edges(node + begin, out, after, {begin + p: fault for p, fault in answers.faults.items()})
+            out, node = spans(first, end), np.repeat(owners(answers.ptr), end - first)
+            counted = self.units.add(spent[node], self.units.costs[at][out])
+            true = self.true.add(worst[node], self.true.costs[at][out])
+            after = _Nodes(layer.next_state[out].astype(np.int64), counted, true, node + begin, out)
+            yield after, {begin + p: fault for p, fault in answers.faults.items()}
 
-    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, _Trouble | None]:
-        """Return the nodes of the next time, and the first trouble."""
+    def advance(self, t: int, nodes: _Nodes, m: int = 0) -> tuple[_Nodes, _Trouble | None]:
+        """Return the nodes of the next time, reached with the most of constraint m, and the first
+        trouble.
+        """
         parts: list[_Nodes] = []
         trouble: _Trouble | None = None
-        for edges in self.edges(t, nodes):
-            trouble = trouble or self._trouble(t, edges)
-            parts.append(self._distinct(edges.after))
+        for after, faults in self.edges(t, nodes):
+            trouble = trouble or self._trouble(t, nodes, after, faults)
+            parts.append(self._distinct(after, m))
         if not parts:  # there are no nodes
             return nodes, None
-        return self._distinct(_Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))), trouble
+        return self._distinct(_Nodes(*map(np.concatenate, zip(*parts, strict=True))), m), trouble
 
-    def _distinct(self, nodes: _Nodes) -> _Nodes:
+    def _distinct(self, nodes: _Nodes, m: int) -> _Nodes:
         """Make nodes of equal state and count one, with the largest totals of them.
 
-        Counts that are exact stay in the order in which they were first reached: then the first
-        history that leads to a node is also the first one that is found again.
+        It was reached as the first of them that has the largest total of constraint m. Counts that
+        are exact stay in the order in which they were first reached: then the first history that
+        leads to a node is also the first one that is found again.
         """
         number, chosen = number_pairs(nodes.state, nodes.counted)
         if self.counted.exact:
@@ -170,48 +168,33 @@ class _PolicyWalk:
         worst = nodes.worst[chosen]
         for column, totals in zip(worst.T, nodes.worst.T, strict=True):
             np.maximum.at(column, number, totals)
-        return _Nodes(nodes.state[chosen], nodes.counted[chosen], worst)
+        largest = np.flatnonzero(nodes.worst[:, m] == worst[number, m])
+        chosen = largest[np.unique(number[largest], return_index=True)[1]]
+        return _Nodes(*(array[chosen] for array in nodes))._replace(worst=worst)
 
-    def _trouble(self, t: int, edges: _Edges) -> _Trouble | None:
-        over = np.flatnonzero(~self.true.keeps(edges.after.worst, t))[:1].tolist()
-        faulty = next(iter(edges.faults), None)
-        if over and (faulty is None or edges.node[over[0]] < faulty):
-            m = int(np.argmax(edges.after.worst[over[0]] > self.true.bounds[t]))
-            return _Trouble(t, int(edges.node[over[0]]), int(edges.out[over[0]]), m, "")
-        return None if faulty is None else _Trouble(t, faulty, -1, 0, edges.faults[faulty])
+    def _trouble(self, t: int, nodes: _Nodes, after: _Nodes, faults: dict[int, str]) -> _Trouble | None:
+        over = np.flatnonzero(~self.true.keeps(after.worst, t))[:1].tolist()
+        node, out, m, sentence = next(iter(faults), None), -1, 0, ""
+        if over and (node is None or after.before[over[0]] < node):
+            node, out = int(after.before[over[0]]), int(after.out[over[0]])
+            m = int(np.argmax(after.worst[over[0]] > self.true.bounds[t]))
+        elif node is not None:
+            sentence = faults[node]
+        return None if node is None else _Trouble(t, node, _pair(nodes, node), out, m, sentence)
 
     def witness(self, trouble: _Trouble) -> Witness:
         """Return a history that leads to the trouble, with the largest costs of its constraint."""
-        layers = [self.start()]
+        layers, p = [self.start()], trouble.node
         for t in range(trouble.t):
-            layers.append(self.advance(t, layers[t])[0])
-        way = self._way(layers, trouble.node, trouble.m)
-        if way is None:
+            layers.append(self.advance(t, layers[t], trouble.m)[0])
+        if p >= len(layers[-1].state) or _pair(layers[-1], p) != trouble.pair:
             return Witness((), "The policy gives different answers in the same situation.")
-        if trouble.out < 0:
-            return Witness(self._steps(way, trouble.m), trouble.sentence)
-        steps = self._steps([*way, (int(layers[-1].state[trouble.node]), trouble.out)], trouble.m)
-        return Witness(steps, self._broken(steps[-1], layers[-1].counted[trouble.node].tolist()))
-
-    def _way(self, layers: list[_Nodes], p: int, m: int) -> list[tuple[int, int]] | None:
-        """Return the states and outcomes that bring a last node to its largest total of m."""
-        if p >= len(layers[-1].state):
-            return None
-        way: list[tuple[int, int]] = []
-        for t in range(len(layers) - 2, -1, -1):
-            state, counted, worst = (array[p] for array in layers[t + 1])
-            for edges in self.edges(t, layers[t]):
-                after = edges.after
-                same = (after.state == state) & (after.counted == counted).all(axis=1)
-                same &= (after.worst[:, m : m + 1] == worst[m : m + 1]).all(axis=1)
-                if same.any():
-                    first = int(np.flatnonzero(same)[0])
-                    p = int(edges.node[first])
-                    way.insert(0, (int(layers[t].state[p]), int(edges.out[first])))
-                    break
-            else:
-                return None
-        return way
+        way = [] if trouble.out < 0 else [(trouble.pair[0], trouble.out)]
+        for before, here in zip(layers[-2::-1], layers[:0:-1], strict=True):
+            out, p = int(here.out[p]), int(here.before[p])
+            way.insert(0, (int(before.state[p]), out))
+        steps = self._steps(way, trouble.m)
+        return Witness(steps, trouble.sentence or self._broken(steps[-1], trouble.pair[1]))
 
     def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[Step, ...]:
         game = self.counted.game
@@ -233,7 +216,7 @@ class _PolicyWalk:
             max(a + b, Fraction(0)) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
         )
 
-    def _broken(self, step: Step, counted: list[int]) -> str:
+    def _broken(self, step: Step, counted: Spent) -> str:
         """Return the sentence about a step that breaks budgets."""
         game, over = self.counted.original, []
         totals = self._sum(list(map(exact, step.spent)), list(map(exact, step.cost)))
@@ -246,11 +229,15 @@ class _PolicyWalk:
                 over.append(
                     f"the cumulative cost of {name} to {plain(total)}, over its budget of {plain(bound)}{rounding}"
                 )
-        counting = "" if self.counted.exact else f", which the policy counts as {self.units.user(tuple(counted))!r}"
+        counting = "" if self.counted.exact else f", which the policy counts as {self.units.user(counted)!r}"
         return (
             f"At t={step.t}, state {step.state!r}, spent {step.spent!r}{counting}: the policy may play "
             f"{step.action!r}, which can bring {' and '.join(over)}."
         )
+
+
+def _pair(nodes: _Nodes, p: int) -> tuple[int, Spent]:
+    return int(nodes.state[p]), tuple(nodes.counted[p].tolist())
 
 
 def plain_row(row: list[Fraction]) -> NDArray[Any]:
