@@ -169,7 +169,7 @@ VerifiedKind = Annotated[
     str | None, opt.concept_option("Which deviations are checked, by default those of the policy's own concept")
 ]
 
-EXACTLY = "Find values and gains in rational numbers, with no tolerance for rounding (up to 250,000 situations)."
+EXACTLY = "Find values and gains in rational numbers (up to 250,000 situations); with --tol 0 nothing is tolerated."
 VERIFY_ENGINE = "Where it is checked: local (on this machine), gpu (an NVIDIA GPU) or ray (on a cluster)."
 
 

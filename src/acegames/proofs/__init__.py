@@ -137,7 +137,7 @@ def prove(
             f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"
         )
     game = solution.game
-    check_costs("solution", game)
+    _check_costs(game)
     read_arguments(solution.policy, solution.concept, tol, None)
     check_place(path)
     listed = Situations.of(game, solution.policy)
@@ -164,12 +164,11 @@ def prove(
     )
 
 
-def check_costs(option: str, game: MarkovGame) -> None:
-    """Raise InvalidOption where costs are drawn from distributions."""
+def _check_costs(game: MarkovGame) -> None:
     for label, values in zip(game.constraints, game.cost_values, strict=True):
         if any(isinstance(cost, RandomCost) for cost in values):
             raise InvalidOption(
-                f"{option}: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
+                f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
                 "rounded costs is possible: rounded = round_costs(game, epsilon).game, then prove(solve(rounded), path)"
             )
 

@@ -2,24 +2,27 @@
 
 `verify(..., exact=True)` finds the situations, asks the policy and checks its answers as ever. Then
 the values and the best deviations are evaluated by `checker/ace_check.py`, from what a proof would
-hold: the same recursion, in fractions, without a tolerance for rounding. The checker shares no code
-with the verifier, and derives the situations itself.
+hold: the same recursion, in fractions, so gains and values are not rounded. The checker shares no
+code with the verifier, and derives the situations itself. The policy is asked once more, and all of
+this runs in this process.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from acegames.concepts import Concept
-from acegames.errors import TooLarge
+from acegames.concepts import CCE, CE, Concept, Nash
+from acegames.errors import InvalidOption, TooLarge
 from acegames.model.game import MarkovGame
-from acegames.proofs import Situations, check_costs, checker_file, header_of
+from acegames.model.random_costs import RandomCost
+from acegames.proofs import Situations, checker_file, header_of
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.judgement import Evaluated
 from acegames.verifier.policy_reader import Reader
@@ -44,32 +47,67 @@ def evaluate_exactly(
 ) -> Evaluated:
     """Return what was found, with values and gains as they are in exact arithmetic.
 
+    A policy that answers otherwise than before, when it is asked again, is at fault.
+
     Raises:
-        InvalidOption: costs of the game are drawn from distributions.
+        InvalidOption: costs of the game are drawn from distributions, or the concept is not one of
+            those that the checker knows.
         TooLarge: there are too many situations.
     """
-    check_costs("exact", game)
-    if evaluated.pairs > MOST_PAIRS:
-        raise TooLarge(
-            f"exact=True: there are {evaluated.pairs:,} situations, at most {MOST_PAIRS:,} are judged in rational numbers; "
-            "verify without it, with a tolerance for rounding"
-        )
+    _check(game, concept, evaluated.pairs)
     check, situations = checker(), Situations.of(game, policy)
     arrays = {(name, array.dtype.newbyteorder("<").str): array for name, array in situations.arrays().items()}
     header = header_of(game, concept, situations.rules)
     exactly = check.read_game(header, arrays, exact=True)
     played = np.concatenate(list(situations.probabilities(None)))
     stages = check.feasible(exactly)
-    plans, _ = check.follow(exactly, stages, played, header["concept"])
+    try:
+        plans, _ = check.follow(exactly, stages, played, header["concept"])
+    except check.Refuted as error:
+        return _at_fault(evaluated, f"The policy gives different answers when it is asked again: {error}.")
     gains, values = Gains(reader), []
     reporter = ProgressReporter(progress, "checking exactly", len(game.players), evaluated.pairs * len(game.players))
     for i in range(len(game.players)):
         shared = check.common(exactly, stages, i)
-        value, _, largest, share = check.judge(exactly, stages, plans, i, header["concept"] == "CE", shared)
+        value, _, largest, share = check.judge(exactly, stages, plans, i, concept.interim, shared)
         values.append(_up(value))
         gains.largest[i], gains.share[i] = (_gain(reader, exactly, x) for x in (largest, share))
+        gains.off[i] = max(gains.largest[i].off, gains.share[i].off)
         reporter.layer(evaluated.pairs)
+    floats = evaluated.gains
+    assert floats is not None
+    margin = floats.off + np.finfo(float).eps * np.abs(values)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(np.array(values) - evaluated.values) <= margin
+    same_gains = [
+        abs(x.gain - y.gain) <= z for x, y, z in zip(gains.largest, floats.largest, margin.tolist(), strict=True)
+    ]
+    if np.isfinite(evaluated.values).all() and not (near.all() and all(same_gains)):
+        return _at_fault(evaluated, "The policy gives different answers when it is asked again.")
     return Evaluated(evaluated.pairs, np.array(values), gains, [], 0, evaluated.worst)
+
+
+def _check(game: MarkovGame, concept: Concept, pairs: int) -> None:
+    """Raise where nothing can be judged in fractions."""
+    if type(concept) not in (CE, CCE, Nash):
+        raise InvalidOption(
+            f"exact: {type(concept).__name__} is no concept that the checker knows, must be CE, CCE or Nash"
+        )
+    for label, values in zip(game.constraints, game.cost_values, strict=True):
+        if any(isinstance(cost, RandomCost) for cost in values):
+            raise InvalidOption(
+                f"exact: costs of {label!r} are drawn from a distribution, which the checker does not know; verify without it"
+            )
+    if pairs > MOST_PAIRS:
+        raise TooLarge(
+            f"exact=True: there are {pairs:,} situations, at most {MOST_PAIRS:,} are judged in rational numbers; "
+            "verify without it, with a tolerance for rounding"
+        )
+
+
+def _at_fault(evaluated: Evaluated, sentence: str) -> Evaluated:
+    """Return that no gains are known."""
+    return replace(evaluated, gains=None, faults=[sentence], n_faults=1)
 
 
 def _gain(reader: Reader, game: Any, extreme: Any) -> Gain:

@@ -76,15 +76,20 @@ class Solution(Shown):
         return f"{self.concept.words.title}. The expected total reward is {each}.\n{self.guarantee}"
 
     def verify(
-        self, *, tol: float | None = None, engine: Any = None, progress: OnProgress | bool | None = None
+        self,
+        *,
+        tol: float | None = None,
+        exact: bool = False,
+        engine: Any = None,
+        progress: OnProgress | bool | None = None,
     ) -> Certificate:
         """Check the policy against the game, independently of how it was found: `acegames.verify`.
 
-        The concept is the solution's own; `tol`, `engine` and `progress` are as there.
+        The concept is the solution's own; the options are as there.
         """
         from acegames.verifier import verify
 
-        return verify(self.game, self.policy, self.concept, tol=tol, engine=engine, progress=progress)
+        return verify(self.game, self.policy, self.concept, tol=tol, exact=exact, engine=engine, progress=progress)
 
     @public("Solution.simulate", instead=SEED)
     def simulate(self, episodes: int = 1000, *, rng: np.random.Generator | int | None = None) -> Rollouts:

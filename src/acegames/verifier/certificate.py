@@ -88,8 +88,9 @@ class Certificate(Shown):
     capacities: tuple[int | float | Fraction | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets; empty if there is no reservoir."""
     exact: bool = False
-    """Whether gains and values were found in exact arithmetic; nothing is then put down to
-    rounding."""
+    """Whether gains and values were found in exact arithmetic. Then `rounding` is what the last
+    digits of rewards can explain of a gain, which the verdict allows for unless a `tol` was given.
+    """
 
     def __post_init__(self) -> None:
         seal(self)
