@@ -65,7 +65,7 @@ from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counting import Counted, read_rules, unsound
-from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, Judge, evaluate
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -261,15 +261,16 @@ def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress |
     evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
     with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
         subgames = Subgames.of(reader.game, reader.units, threads)
+        judge = Judge(subgames.packed, reader, concept)
         if card is not None:
             from acegames.verifier.on_gpu import evaluate_on_gpu
 
-            evaluated = evaluate_on_gpu(engine, card, subgames, reader, concept, threads, progress)
+            evaluated = evaluate_on_gpu(engine, card, subgames, judge, threads, progress)
         elif isinstance(engine, JudgesByTasks):
             from acegames.verifier.on_cluster import evaluate_on_cluster
 
             evaluated = evaluate_on_cluster(engine, subgames, reader, concept, progress)
-        return evaluate(subgames, reader, concept, threads, progress) if evaluated is None else evaluated
+        return evaluate(subgames, judge, threads, progress) if evaluated is None else evaluated
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
@@ -297,10 +298,7 @@ def _problems(
         problems.append(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
-    if reader.disagreement is not None:
-        problems.append(reader.disagreement[1])
-    if reader.correlation is not None:
-        problems.append(reader.correlation[1])
+    problems += [noted[1] for noted in (reader.disagreement, reader.correlation) if noted is not None]
     if not evaluated.pairs:
         counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")

@@ -352,9 +352,7 @@ def _count(layer: Layer, tables: list[_CellTables]) -> tuple[Layer, Small, TrueC
 
 def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Ints, Ints]:
     """Return each outcome once per combination of cells: number, probability, two codes."""
-    out, prob = np.arange(len(layer.prob)), layer.prob
-    counted: list[Ints] = []
-    top: list[Ints] = []
+    out, prob, cells_of = np.arange(len(layer.prob)), layer.prob, list[Ints]()  # of each constraint
     for m, table in enumerate(tables):
         code = layer.cost[out, m]
         count = table.ptr[code + 1] - table.ptr[code]
@@ -365,6 +363,7 @@ def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Int
             )
         cell, line = spans(table.ptr[code], table.ptr[code + 1]), np.repeat(np.arange(len(out)), count)
         out, prob = out[line], prob[line] * table.prob[cell]
-        counted = [*(column[line] for column in counted), table.counted[cell]]
-        top = [*(column[line] for column in top), table.top[cell]]
+        cells_of = [*(column[line] for column in cells_of), cell]
+    counted = [table.counted[cell] for table, cell in zip(tables, cells_of, strict=True)]
+    top = [table.top[cell] for table, cell in zip(tables, cells_of, strict=True)]
     return out, prob, np.column_stack(counted), np.column_stack(top)

@@ -29,12 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.system.axes import allocate
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.basics import (
     ALONE,
@@ -92,18 +93,12 @@ class Judgement(NamedTuple):
     faults: Faults
 
 
-def evaluate(
-    subgames: Subgames,
-    reader: Reader,
-    concept: Concept,
-    threads: BlockThreads = ALONE,
-    progress: OnProgress | None = None,
-) -> Evaluated:
+def evaluate(subgames: Subgames, judge: Judge, threads: BlockThreads, progress: OnProgress | None) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames."""
     packed, keys = subgames.packed, subgames.keys
     if not keys:
         return Evaluated(0, np.full(len(packed.game.players), np.nan), None, [], 0, None)
-    judge, verdict = Judge(packed, reader, concept), Verdict(subgames, reader, progress)
+    verdict = Verdict(subgames, judge.reader, progress)
     floors, here, ready = judge.floors(max(map(len, keys))), None, dict[int, Prepared]()
     for t in reversed(range(packed.game.horizon)):
         if t not in ready:
@@ -125,7 +120,7 @@ class Judge:
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
         self.numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
-        self._buffers: dict[str, LayerValues] = {}  # flat
+        self._buffers: dict[str, LayerValues] = {}
 
     def floors(self, pairs: int) -> Ints | None:
         """Return the floors (H, S, M), counted as in keys, for at most so many pairs of a time.
@@ -209,17 +204,13 @@ class Judge:
 
         It is that of the last time that was asked for the same use.
         """
-        n, width = len(self.packed.game.players), len(self.packed.low) + len(self.packed.units.stored)
         if use not in self._buffers or len(self._buffers[use].alive) < pairs:
-            many = pairs + pairs // 4
-            marks = np.zeros((2, many), dtype=np.uint8)
-            self._buffers[use] = LayerValues(
-                marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
-            )
+            lengths = self.packed.sizes.lengths() | {"P": pairs + pairs // 4}
+            self._buffers[use] = allocate(LayerValues, lengths, np.zeros)
         alive, values, ahead, fault = self._buffers[use]
         alive[:pairs] = fault[:pairs] = 0
-        here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
-        return LayerValues(alive[:pairs], *here, fault[:pairs])
+        wide: Any = (x.reshape(-1)[: len(x) * pairs].reshape(len(x), pairs) for x in (values, ahead))
+        return LayerValues(alive[:pairs], *wide, fault[:pairs])
 
     def judge(
         self,

@@ -61,8 +61,7 @@ class VerifyContext:
     def judge(self) -> Judge:
         """What judges pairs in this process."""
         units = ExactUnits(self.game)
-        options = {"rounded": self.rounded, "product": self.concept.product}
-        reader = Reader(self.game, self.policy, units, **options)
+        reader = Reader(self.game, self.policy, units, rounded=self.rounded, product=self.concept.product)
         return Judge(PairKeys.of(self.game, units), reader, self.concept)
 
     @cached_property

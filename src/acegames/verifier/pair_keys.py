@@ -263,16 +263,13 @@ class PairKeys:
         """Return what can happen at time t, without the numbers."""
         rules = self._times.get(t)
         if rules is None:
-            rules = self._time(t)
+            at, last = self.game.layer_at[t], t == self.game.horizon - 1
+            row_ptr, out_ptr, _ = self.units.steps[at]
+            layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
+            rules = TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
             if len(rules.ceiling) * self.game.horizon <= LIMITS.kept_rows:
                 self._times[t] = rules
         return rules
-
-    def _time(self, t: int) -> TimeRules:
-        at, last = self.game.layer_at[t], t == self.game.horizon - 1
-        row_ptr, out_ptr, _ = self.units.steps[at]
-        layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
-        return TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
 
     @cached_property
     def _jumps(self) -> list[Ints]:
