@@ -231,10 +231,9 @@ def cells(cost: Cost, rule: CountingRule) -> list[CostCell]:
 # The game as a policy that rounds costs sees it (spec 5, 7).
 #
 # Each cost is replaced by what it counts as. Outcomes that lead to the same state and count alike
-# are
-# one outcome here. What they can truly cost is kept beside it, as the largest cost per constraint:
-# totals add up along histories, so the largest total is found constraint by constraint. Where every
-# cost counts as it is, the game stays as it is.
+# are one outcome here. What they can truly cost is kept beside it, as the largest cost per
+# constraint: totals add up along histories, so the largest total is found constraint by constraint.
+# Where every cost counts as it is, the game stays as it is.
 
 
 class _CellTables(NamedTuple):

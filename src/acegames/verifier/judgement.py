@@ -209,8 +209,8 @@ class Judge:
             self._buffers[use] = allocate(LayerValues, lengths, np.zeros)
         alive, values, ahead, fault = self._buffers[use]
         alive[:pairs] = fault[:pairs] = 0
-        wide: Any = (x.reshape(-1)[: len(x) * pairs].reshape(len(x), pairs) for x in (values, ahead))
-        return LayerValues(alive[:pairs], *wide, fault[:pairs])
+        wide: list[Any] = [x.reshape(-1)[: len(x) * pairs].reshape(len(x), pairs) for x in (values, ahead)]
+        return LayerValues(alive[:pairs], wide[0], wide[1], fault[:pairs])
 
     def judge(
         self,
@@ -313,27 +313,22 @@ def _most_spent(units: ExactUnits, ahead: Ints) -> Spent:
 
 def numbers_of(game: MarkovGame, layer: Layer, concept: Concept) -> Numbers:
     """Return the numbers of a layer."""
-    move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
+    deviates = concept.deviators(game.players)
+    move = np.column_stack([switches(game, layer, i, free) for i, free in enumerate(deviates)])
     offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
-    return Numbers(normalised(layer), layer.reward.copy(), layer.action.copy(), move, offset)
+    return Numbers(
+        normalised(layer), layer.reward.copy(), layer.action.copy(), move.astype(np.int32, order="C"), offset
+    )
 
 
-def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:
-    """For each player, row and action b the row where the player plays b instead, (R, A_i).
+def switches(game: MarkovGame, layer: Layer, player: int, free: bool) -> Ints:
+    """Return for each row and action b the row where a player plays b instead, (R, A_i).
 
     -1 where that is not legal; for a player who may not deviate, everywhere but at its own action.
     """
-    moves = [_replaced(game, layer, i) for i in range(len(deviates))]
-    for i in np.flatnonzero(~np.array(deviates)).tolist():
-        own = np.arange(len(game.actions[i])) == layer.action[:, [i]]
-        moves[i] = np.where(own, moves[i], -1)
-    return moves
-
-
-def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    """Return, for each row and action b, the row where the player plays b instead, or -1."""
-    others = np.delete(layer.action, player, axis=1).astype(np.int64)
+    own, others = layer.action[:, player], np.delete(layer.action, player, axis=1).astype(np.int64)
     group, first = number_pairs(owners(layer.row_ptr), others)  # rows of a state where the others play alike
     table = np.full((len(first), len(game.actions[player])), -1, dtype=np.int64)
-    table[group, layer.action[:, player]] = np.arange(len(group))
-    return table[group]
+    table[group, own] = np.arange(len(group))
+    move = table[group]
+    return move if free else np.where(own[:, None] == np.arange(move.shape[1]), move, -1)

@@ -1,7 +1,9 @@
-"""Cumulative costs as integers: units of one over the common denominator of the costs.
+"""Cumulative costs as exact integers, and pairs (state, cumulative cost) as 64-bit keys.
 
-A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most
-floor(B / unit).
+Costs are counted in units of one over their common denominator (`ExactUnits`). A sum of costs is a
+whole number of units, and it keeps a budget B exactly when it is at most floor(B / unit). What may
+have been spent at all (`Ceilings`) says how many keys there are (`PairKeys`); a game with too many
+of them becomes one whose states are its pairs (`unroll`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from acegames.verifier.basics import (
     BELOW,
     LANES,
     LIMITS,
-    Bools,
     Bytes,
     Ints,
     Sizes,
@@ -90,11 +91,6 @@ class ExactUnits:
         total = spent + cost
         total[:, self.stored] = np.maximum(total[:, self.stored], 0)
         return total
-
-    def keeps(self, spent: Ints, t: int) -> Bools:
-        """Return whether each row of `spent` (L, M) keeps the budgets after acting at time t."""
-        fine: Bools = np.all(spent <= self.bounds[t], axis=1)
-        return fine
 
     def _cut(self, budget: Bound, scale: int) -> int:
         whole = self.beyond if isinstance(budget, float) else budget.numerator * scale // budget.denominator
@@ -344,7 +340,7 @@ def _ranges(game: MarkovGame, units: ExactUnits, costs: list[Ints], ceilings: Ce
 
 
 # -- games whose pairs do not fit -----------------------------------------------------------------
-# A game whose pairs cannot be numbered well, made one whose states are its pairs.
+# A game with more pairs than 64-bit keys becomes a game whose states are its pairs.
 #
 # Each pair (state, spent) that play can reach while every budget is kept is a state, with the rows
 # of its old state. A row that breaks a budget costs 1, and nothing may be spent. So it can be

@@ -173,7 +173,7 @@ class _PolicyWalk:
         return _Nodes(*(array[chosen] for array in nodes))._replace(worst=worst)
 
     def _trouble(self, t: int, nodes: _Nodes, after: _Nodes, faults: dict[int, str]) -> _Trouble | None:
-        over = np.flatnonzero(~self.true.keeps(after.worst, t))[:1].tolist()
+        over = np.flatnonzero((after.worst > self.true.bounds[t]).any(axis=1))[:1].tolist()
         node, out, m, sentence = next(iter(faults), None), -1, 0, ""
         if over and (node is None or after.before[over[0]] < node):
             node, out = int(after.before[over[0]]), int(after.out[over[0]])
