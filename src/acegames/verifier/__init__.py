@@ -181,7 +181,7 @@ def verify(
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
-        n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
+        n, m = (np.full(len(labels), np.nan) for labels in (game.players, game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
@@ -230,7 +230,7 @@ def _certificate(
         problems=tuple(dict.fromkeys(problems)),
         tol=np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
         accepted_share=VERIFY if tol is None else None,
-        rounding=_unknown(n) if evaluated.gains is None else evaluated.gains.off,
+        rounding=np.full(n, np.nan) if evaluated.gains is None else evaluated.gains.off,
         pairs=evaluated.pairs,
         concept=concept,
         game_digest=game.digest,
@@ -250,10 +250,6 @@ def _exactly(*judged: Any) -> Evaluated:
     from acegames.proofs.exactly import evaluate_exactly
 
     return evaluate_exactly(*judged)
-
-
-def _unknown(width: int) -> Any:
-    return np.full(width, np.nan)
 
 
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:

@@ -138,7 +138,7 @@ class Judge:
         """Return answers and classes of the last time; of several where each may have a thread."""
 
         def work(t: int, threads: BlockThreads = ALONE) -> Prepared:
-            answers = self.answers(t, keys[t], self.reader.drawn(t, len(keys[t])), threads)
+            answers = self.answers(t, keys[t], 0, len(keys[t]), threads)
             return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
 
         last = len(keys) - 1
@@ -148,8 +148,9 @@ class Judge:
             return dict(zip(times, threads.each(work, times), strict=True))
         return {last: work(last, threads)}
 
-    def answers(self, t: int, keys: Ints, compared: Ints, threads: BlockThreads) -> PolicyAnswers:
-        """Return what the policy plays at pairs; `rows` is compared with `distribution` at some."""
+    def answers(self, t: int, keys: Ints, begin: int, pairs: int, threads: BlockThreads) -> PolicyAnswers:
+        """Return what the policy plays at pairs, from number `begin` on of so many of the time."""
+        compared = self.reader.drawn(t, pairs) - begin
 
         def work(block: slice) -> PolicyAnswers:
             mine = compared[(block.start <= compared) & (compared < block.stop)] - block.start

@@ -184,7 +184,7 @@ class DeviceVerifier:
     """Judges a policy."""
 
     def __init__(self, card: Any, subgames: Subgames, judge: Judge, threads: BlockThreads, shape: Sizes) -> None:
-        self.card, self.subgames, self.packed, self.reader = card, subgames, subgames.packed, judge.reader
+        self.card, self.subgames, self.packed = card, subgames, subgames.packed
         self.judge, self.threads, self.shape, self.rooms = judge, threads, shape, DeviceBuffers(card)
         self.n = shape.players
 
@@ -215,7 +215,7 @@ class DeviceVerifier:
     def evaluate(self, memory: int, progress: OnProgress | None) -> Evaluated:
         """Judge the times from the last one back, within so much memory."""
         chunk = self._fit(memory)
-        verdict, keys = Verdict(self.subgames, self.reader, progress), self.subgames.keys
+        verdict, keys = Verdict(self.subgames, self.judge.reader, progress), self.subgames.keys
         self._upload(verdict.base)
         here, origin = self._known("next", 1), 0
         for t in reversed(range(self.packed.game.horizon)):
@@ -255,12 +255,10 @@ class DeviceVerifier:
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
         at = packed.game.layer_at[t]
         result, extremes = self._known("odd" if t % 2 else "even", count), list[Extremes]()
-        compared = self.reader.drawn(t, len(every))
         card.zero(result.alive)
         for begin in range(0, len(every), chunk):
             own = every[begin : begin + chunk]
-            mine = compared[(begin <= compared) & (compared < begin + len(own))] - begin
-            answers = self.judge.answers(t, own, mine, self.threads)
+            answers = self.judge.answers(t, own, begin, len(every), self.threads)
             if answers.faults:
                 raise FallBack("the policy is at fault")
             keys = self._laid("keys", own)

@@ -203,8 +203,6 @@ class Reader:
         single = self.ask(t, state, spent)
         begin, end = answers.ptr[p : p + 2].tolist()
         rows, probs = answers.row[begin:end].tolist(), answers.prob[begin:end].tolist()
-        if single.rows == tuple(rows) and single.probs == tuple(probs):
-            return
         bulk = dict(zip(rows, probs, strict=True))
         same_support = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
         if not same_support or any(
