@@ -66,7 +66,7 @@ from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counting import Counted, read_rules, unsound
-from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, Judge, evaluate
 from acegames.verifier.pair_keys import ExactUnits
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.subgames import Subgames
@@ -185,7 +185,7 @@ def verify(
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
-        n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
+        n, m = (np.full(len(labels), np.nan) for labels in (game.players, game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
@@ -234,7 +234,7 @@ def _certificate(
         problems=tuple(dict.fromkeys(problems)),
         tol=np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
         accepted_share=VERIFY if tol is None else None,
-        rounding=_unknown(n) if evaluated.gains is None else evaluated.gains.off,
+        rounding=np.full(n, np.nan) if evaluated.gains is None else evaluated.gains.off,
         pairs=evaluated.pairs,
         concept=concept,
         game_digest=game.digest,
@@ -256,24 +256,21 @@ def _exactly(*judged: Any) -> Evaluated:
     return evaluate_exactly(*judged)
 
 
-def _unknown(width: int) -> Any:
-    return np.full(width, np.nan)
-
-
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:
     """Judge where the engine says, in this process where that cannot be done there."""
     evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
     with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
         subgames = Subgames.of(reader.game, reader.units, threads)
+        judge = Judge(subgames.packed, reader, concept)
         if card is not None:
             from acegames.verifier.on_gpu import evaluate_on_gpu
 
-            evaluated = evaluate_on_gpu(engine, card, subgames, reader, concept, threads, progress)
+            evaluated = evaluate_on_gpu(engine, card, subgames, judge, threads, progress)
         elif isinstance(engine, JudgesByTasks):
             from acegames.verifier.on_cluster import evaluate_on_cluster
 
             evaluated = evaluate_on_cluster(engine, subgames, reader, concept, progress)
-        return evaluate(subgames, reader, concept, threads, progress) if evaluated is None else evaluated
+        return evaluate(subgames, judge, threads, progress) if evaluated is None else evaluated
 
 
 def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
@@ -301,10 +298,7 @@ def _problems(
         problems.append(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
-    if reader.disagreement is not None:
-        problems.append(reader.disagreement[1])
-    if reader.correlation is not None:
-        problems.append(reader.correlation[1])
+    problems += [noted[1] for noted in (reader.disagreement, reader.correlation) if noted is not None]
     if not evaluated.pairs:
         counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")

@@ -16,7 +16,6 @@ from acegames.system.tasks import Team
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Int = int | np.int64
 T = TypeVar("T")

@@ -231,10 +231,9 @@ def cells(cost: Cost, rule: CountingRule) -> list[CostCell]:
 # The game as a policy that rounds costs sees it (spec 5, 7).
 #
 # Each cost is replaced by what it counts as. Outcomes that lead to the same state and count alike
-# are
-# one outcome here. What they can truly cost is kept beside it, as the largest cost per constraint:
-# totals add up along histories, so the largest total is found constraint by constraint. Where every
-# cost counts as it is, the game stays as it is.
+# are one outcome here. What they can truly cost is kept beside it, as the largest cost per
+# constraint: totals add up along histories, so the largest total is found constraint by constraint.
+# Where every cost counts as it is, the game stays as it is.
 
 
 class _CellTables(NamedTuple):
@@ -352,9 +351,7 @@ def _count(layer: Layer, tables: list[_CellTables]) -> tuple[Layer, Small, TrueC
 
 def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Ints, Ints]:
     """Return each outcome once per combination of cells: number, probability, two codes."""
-    out, prob = np.arange(len(layer.prob)), layer.prob
-    counted: list[Ints] = []
-    top: list[Ints] = []
+    out, prob, cells_of = np.arange(len(layer.prob)), layer.prob, list[Ints]()  # of each constraint
     for m, table in enumerate(tables):
         code = layer.cost[out, m]
         count = table.ptr[code + 1] - table.ptr[code]
@@ -365,6 +362,7 @@ def _by_cell(layer: Layer, tables: list[_CellTables]) -> tuple[Ints, Floats, Int
             )
         cell, line = spans(table.ptr[code], table.ptr[code + 1]), np.repeat(np.arange(len(out)), count)
         out, prob = out[line], prob[line] * table.prob[cell]
-        counted = [*(column[line] for column in counted), table.counted[cell]]
-        top = [*(column[line] for column in top), table.top[cell]]
+        cells_of = [*(column[line] for column in cells_of), cell]
+    counted = [table.counted[cell] for table, cell in zip(tables, cells_of, strict=True)]
+    top = [table.top[cell] for table, cell in zip(tables, cells_of, strict=True)]
     return out, prob, np.column_stack(counted), np.column_stack(top)

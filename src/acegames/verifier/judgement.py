@@ -29,12 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.system.axes import allocate
 from acegames.system.progress import OnProgress, ProgressReporter
 from acegames.verifier.basics import (
     ALONE,
@@ -92,18 +93,12 @@ class Judgement(NamedTuple):
     faults: Faults
 
 
-def evaluate(
-    subgames: Subgames,
-    reader: Reader,
-    concept: Concept,
-    threads: BlockThreads = ALONE,
-    progress: OnProgress | None = None,
-) -> Evaluated:
+def evaluate(subgames: Subgames, judge: Judge, threads: BlockThreads, progress: OnProgress | None) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames."""
     packed, keys = subgames.packed, subgames.keys
     if not keys:
         return Evaluated(0, np.full(len(packed.game.players), np.nan), None, [], 0, None)
-    judge, verdict = Judge(packed, reader, concept), Verdict(subgames, reader, progress)
+    verdict = Verdict(subgames, judge.reader, progress)
     floors, here, ready = judge.floors(max(map(len, keys))), None, dict[int, Prepared]()
     for t in reversed(range(packed.game.horizon)):
         if t not in ready:
@@ -125,7 +120,7 @@ class Judge:
     def __init__(self, packed: PairKeys, reader: Reader, concept: Concept) -> None:
         self.packed, self.reader, self.interim = packed, reader, concept.interim
         self.numbers = [numbers_of(packed.game, layer, concept) for layer in packed.game.layers]
-        self._buffers: dict[str, LayerValues] = {}  # flat
+        self._buffers: dict[str, LayerValues] = {}
 
     def floors(self, pairs: int) -> Ints | None:
         """Return the floors (H, S, M), counted as in keys, for at most so many pairs of a time.
@@ -143,7 +138,7 @@ class Judge:
         """Return answers and classes of the last time; of several where each may have a thread."""
 
         def work(t: int, threads: BlockThreads = ALONE) -> Prepared:
-            answers = self.answers(t, keys[t], self.reader.drawn(t, len(keys[t])), threads)
+            answers = self.answers(t, keys[t], 0, len(keys[t]), threads)
             return answers, None if floors is None else self.classes(t, keys[t], floors[t], answers)
 
         last = len(keys) - 1
@@ -153,8 +148,9 @@ class Judge:
             return dict(zip(times, threads.each(work, times), strict=True))
         return {last: work(last, threads)}
 
-    def answers(self, t: int, keys: Ints, compared: Ints, threads: BlockThreads) -> PolicyAnswers:
-        """Return what the policy plays at pairs; `rows` is compared with `distribution` at some."""
+    def answers(self, t: int, keys: Ints, begin: int, pairs: int, threads: BlockThreads) -> PolicyAnswers:
+        """Return what the policy plays at pairs, from number `begin` on of so many of the time."""
+        compared = self.reader.drawn(t, pairs) - begin
 
         def work(block: slice) -> PolicyAnswers:
             mine = compared[(block.start <= compared) & (compared < block.stop)] - block.start
@@ -209,17 +205,13 @@ class Judge:
 
         It is that of the last time that was asked for the same use.
         """
-        n, width = len(self.packed.game.players), len(self.packed.low) + len(self.packed.units.stored)
         if use not in self._buffers or len(self._buffers[use].alive) < pairs:
-            many = pairs + pairs // 4
-            marks = np.zeros((2, many), dtype=np.uint8)
-            self._buffers[use] = LayerValues(
-                marks[0], np.zeros(6 * n * many), np.zeros(width * many, dtype=np.int64), marks[1]
-            )
+            lengths = self.packed.sizes.lengths() | {"P": pairs + pairs // 4}
+            self._buffers[use] = allocate(LayerValues, lengths, np.zeros)
         alive, values, ahead, fault = self._buffers[use]
         alive[:pairs] = fault[:pairs] = 0
-        here = values[: 6 * n * pairs].reshape(6 * n, pairs), ahead[: width * pairs].reshape(width, pairs)
-        return LayerValues(alive[:pairs], *here, fault[:pairs])
+        wide: list[Any] = [x.reshape(-1)[: len(x) * pairs].reshape(len(x), pairs) for x in (values, ahead)]
+        return LayerValues(alive[:pairs], wide[0], wide[1], fault[:pairs])
 
     def judge(
         self,
@@ -322,27 +314,22 @@ def _most_spent(units: ExactUnits, ahead: Ints) -> Spent:
 
 def numbers_of(game: MarkovGame, layer: Layer, concept: Concept) -> Numbers:
     """Return the numbers of a layer."""
-    move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
+    deviates = concept.deviators(game.players)
+    move = np.column_stack([switches(game, layer, i, free) for i, free in enumerate(deviates)])
     offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
-    return Numbers(normalised(layer), layer.reward.copy(), layer.action.copy(), move, offset)
+    return Numbers(
+        normalised(layer), layer.reward.copy(), layer.action.copy(), move.astype(np.int32, order="C"), offset
+    )
 
 
-def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:
-    """For each player, row and action b the row where the player plays b instead, (R, A_i).
+def switches(game: MarkovGame, layer: Layer, player: int, free: bool) -> Ints:
+    """Return for each row and action b the row where a player plays b instead, (R, A_i).
 
     -1 where that is not legal; for a player who may not deviate, everywhere but at its own action.
     """
-    moves = [_replaced(game, layer, i) for i in range(len(deviates))]
-    for i in np.flatnonzero(~np.array(deviates)).tolist():
-        own = np.arange(len(game.actions[i])) == layer.action[:, [i]]
-        moves[i] = np.where(own, moves[i], -1)
-    return moves
-
-
-def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    """Return, for each row and action b, the row where the player plays b instead, or -1."""
-    others = np.delete(layer.action, player, axis=1).astype(np.int64)
+    own, others = layer.action[:, player], np.delete(layer.action, player, axis=1).astype(np.int64)
     group, first = number_pairs(owners(layer.row_ptr), others)  # rows of a state where the others play alike
     table = np.full((len(first), len(game.actions[player])), -1, dtype=np.int64)
-    table[group, layer.action[:, player]] = np.arange(len(group))
-    return table[group]
+    table[group, own] = np.arange(len(group))
+    move = table[group]
+    return move if free else np.where(own[:, None] == np.arange(move.shape[1]), move, -1)

@@ -61,8 +61,7 @@ class VerifyContext:
     def judge(self) -> Judge:
         """What judges pairs in this process."""
         units = ExactUnits(self.game)
-        options = {"rounded": self.rounded, "product": self.concept.product}
-        reader = Reader(self.game, self.policy, units, **options)
+        reader = Reader(self.game, self.policy, units, rounded=self.rounded, product=self.concept.product)
         return Judge(PairKeys.of(self.game, units), reader, self.concept)
 
     @cached_property
@@ -77,7 +76,8 @@ class JudgeRequest(NamedTuple):
     t: int
     number: int  # of the block among those of its time
     base: Floats  # (N,) taken out of the rewards of this time
-    compared: Ints  # pairs, by number in the block, at which `rows` is compared with `distribution`
+    begin: int  # the number of its first pair among those of its time ...
+    pairs: int  # ... which are so many
 
 
 class JudgeResult(NamedTuple):
@@ -102,7 +102,7 @@ def judge_block(
     reader = judge.reader
     reader.correlation = reader.disagreement = None
     ahead, known = np.concatenate([keys[:0], *following[::2]]), _joined(following[1::2]) if following else None
-    answers = judge.answers(what.t, keys, what.compared, ALONE)
+    answers = judge.answers(what.t, keys, what.begin, what.pairs, ALONE)
     after = judge.after(what.t, keys, ahead, known, np.arange(len(ahead)), ALONE)
     here = judge.judge(what.t, keys, answers, None, after, what.base, ALONE)
     summary = tuple(here.extremes), here.faults, reader.correlation, reader.disagreement
@@ -189,9 +189,7 @@ class ClusterVerifier:
         keys = every[begin : begin + self._pairs]
         low, high, (least, most) = int(keys[0]), int(keys[-1]), packed.reach[packed.game.layer_at[t]]
         led = [x for x in after if x.low <= high + most and low + least <= x.high]
-        compared = self._reader.drawn(t, len(every)) - begin
-        what = JudgeRequest(t, number, base, compared[(compared >= 0) & (compared < len(keys))])
-        laid = self._tasks.put(keys)
+        laid, what = self._tasks.put(keys), JudgeRequest(t, number, base, begin, len(every))
         blocks = [laid, *(handle for x in led for handle in (x.keys, x.known))]
         (known,) = self._tasks.run(judge_block, shared, what, blocks, on_done=note)
         return PairBlock(low, high, laid, known)

@@ -16,7 +16,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from acegames.concepts import Concept
 from acegames.system.axes import allocate, allocated_bytes, example
 from acegames.system.compiled import inner
 from acegames.system.cuda_card import RESIDENT, DeviceBuffers, usable
@@ -144,13 +143,7 @@ def example_arguments(name: str) -> Any:
 
 
 def evaluate_on_gpu(
-    engine: Any,
-    card: Any,
-    subgames: Subgames,
-    reader: Reader,
-    concept: Concept,
-    threads: BlockThreads,
-    progress: OnProgress | None,
+    engine: Any, card: Any, subgames: Subgames, judge: Judge, threads: BlockThreads, progress: OnProgress | None
 ) -> Evaluated | None:
     """Judge on the card of an engine; None where that is left to the processors.
 
@@ -158,10 +151,10 @@ def evaluate_on_gpu(
         TooLarge: other programs have taken the card's memory meanwhile.
     """
     try:
-        shape = _fitting(subgames, concept, int(engine.smallest))
+        shape = _fitting(subgames, judge.reader, int(engine.smallest))
         memory = usable(card, engine.memory, RESIDENT * allocated_bytes(WindowWorkspace, shape.lengths()))
         compile_together(kernel_spec, example_arguments, (*KERNELS,), shape, card.capability)
-        evaluated = DeviceVerifier(card, subgames, reader, concept, threads, shape, memory).evaluate(progress)
+        evaluated = DeviceVerifier(card, subgames, judge, threads, shape).evaluate(memory, progress)
     except FallBack as why:
         log.info(f"acegames: verifying on the processors: {why}")
         return None
@@ -169,14 +162,14 @@ def evaluate_on_gpu(
     return evaluated
 
 
-def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> Sizes:
+def _fitting(subgames: Subgames, reader: Reader, smallest: int) -> Sizes:
     """Return the sizes of a game that a card can judge, rounded up, so that games share kernels."""
     packed, rows = subgames.packed, subgames.packed.sizes.rows
     outcomes = max(1 << (packed.sizes.outcomes - 1).bit_length(), 8)
     shape = packed.sizes._replace(rows=next((n for n in ROWS if n >= rows), rows), outcomes=outcomes)
     if not subgames.keys:
         raise FallBack("no policy keeps every budget")
-    if concept.product:
+    if reader.product:
         raise FallBack("players draw independently")
     if packed.unrolled is not None:
         raise FallBack("cumulative costs do not fit into 64 bits")
@@ -190,20 +183,10 @@ def _fitting(subgames: Subgames, concept: Concept, smallest: int) -> Sizes:
 class DeviceVerifier:
     """Judges a policy."""
 
-    def __init__(
-        self,
-        card: Any,
-        subgames: Subgames,
-        reader: Reader,
-        concept: Concept,
-        threads: BlockThreads,
-        shape: Sizes,
-        memory: int,
-    ) -> None:
-        self.card, self.subgames, self.packed, self.reader = card, subgames, subgames.packed, reader
-        self.threads, self.shape, self.n = threads, shape, len(subgames.packed.game.players)
-        self.judge, self.rooms = Judge(subgames.packed, reader, concept), DeviceBuffers(card)
-        self._chunk = self._fit(memory)
+    def __init__(self, card: Any, subgames: Subgames, judge: Judge, threads: BlockThreads, shape: Sizes) -> None:
+        self.card, self.subgames, self.packed = card, subgames, subgames.packed
+        self.judge, self.threads, self.shape, self.rooms = judge, threads, shape, DeviceBuffers(card)
+        self.n = shape.players
 
     def _fit(self, memory: int) -> int:
         """Return how many pairs may be judged together, as far as memory goes."""
@@ -229,14 +212,15 @@ class DeviceVerifier:
             low, high = max(int(before[0]) + least, 0), min(int(before[-1]) + most, self.packed.keys - 1)
         return low, high - low + 1
 
-    def evaluate(self, progress: OnProgress | None) -> Evaluated:
-        """Judge the times from the last one back."""
-        verdict, keys = Verdict(self.subgames, self.reader, progress), self.subgames.keys
+    def evaluate(self, memory: int, progress: OnProgress | None) -> Evaluated:
+        """Judge the times from the last one back, within so much memory."""
+        chunk = self._fit(memory)
+        verdict, keys = Verdict(self.subgames, self.judge.reader, progress), self.subgames.keys
         self._upload(verdict.base)
         here, origin = self._known("next", 1), 0
         for t in reversed(range(self.packed.game.horizon)):
             first, count = self._span(t)
-            here, extremes = self._layer(t, first, count, here, origin)
+            here, extremes = self._layer(t, first, count, here, origin, chunk)
             origin = first
             verdict.note(t, extremes, [])
         return verdict.evaluated(LayerValues(*map(self.card.fetch, here)), keys[0] - origin)
@@ -265,18 +249,16 @@ class DeviceVerifier:
         return allocate(LayerValues, self.shape.lengths() | {"P": count}, take)
 
     def _layer(
-        self, t: int, first: int, count: int, following: LayerValues, origin: int
+        self, t: int, first: int, count: int, following: LayerValues, origin: int, chunk: int
     ) -> tuple[LayerValues, list[Extremes]]:
         """Return what `judgement.Judge.judge` does, by position, and the extremes of its parts."""
         packed, card, every = self.packed, self.card, self.subgames.keys[t]
         at = packed.game.layer_at[t]
         result, extremes = self._known("odd" if t % 2 else "even", count), list[Extremes]()
-        compared = self.reader.drawn(t, len(every))
         card.zero(result.alive)
-        for begin in range(0, len(every), self._chunk):
-            own = every[begin : begin + self._chunk]
-            mine = compared[(begin <= compared) & (compared < begin + len(own))] - begin
-            answers = self.judge.answers(t, own, mine, self.threads)
+        for begin in range(0, len(every), chunk):
+            own = every[begin : begin + chunk]
+            answers = self.judge.answers(t, own, begin, len(every), self.threads)
             if answers.faults:
                 raise FallBack("the policy is at fault")
             keys = self._laid("keys", own)

@@ -165,8 +165,9 @@ def sweep(
         time, index, origin: what can happen, and where the next time lies.
         alive: by position, the pairs of the next time from which play can go on.
         sure: every row that keeps the budgets is safe; nothing is looked up in `alive`.
+        workspace: room for one window.
         own, used: (P,), (R,) marks of pairs and of rows.
-        led: marks by position.
+        led: marks by position, of the next time; as long as `alive` would be.
     """
     row_ptr, out_ptr, last = time.row_ptr, time.out_ptr, time.last
     lane, safe, targets = workspace.lane, workspace.safe, workspace.targets
@@ -210,9 +211,14 @@ def sweep(
 
 @kernel
 def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: Bytes, led: Ints) -> int:
-    """Write the keys that rows lead to which keep the budgets; return how many these are.
+    """Write where the rows lead that keep the budgets; return how many keys these are.
 
-    Mark the pairs that have such a row, and the rows.
+    Args:
+        keys: (P,) pairs of one time, in any order.
+        time: what can happen.
+        spent: (M,) room.
+        own, used: (P,), (R,) marks of the pairs that have such a row, and of the rows.
+        led: room for the keys, one for each outcome of the rows of each pair; some may be equal.
     """
     row_ptr, out_ptr, jump, cost, stored, stride = (
         time.row_ptr, time.out_ptr, time.jump, time.cost, time.stored, time.stride,
@@ -253,8 +259,10 @@ def ceilings(
 ) -> None:  # fmt: skip
     """Write the ceilings of rows (R, M) and of states (S, M), see `Ceilings`.
 
-    They are of all rows of a state, or else of the best. `bound` (M,) and `following` (S, M) hold
-    after acting; `stored` are the reservoirs. Also run as plain Python, on integers of any size.
+    Those of a state are the least of its rows (`over_all`), or else the largest. `bound` (M,) and
+    `following` (S, M) hold after acting, the outcomes cost `cost` (K, M), and `stored` (R,) are the
+    constraints that are reservoirs. Nobody can have spent more than `beyond`. Also run as plain
+    Python, on integers of any size.
     """
     for s in range(len(row_ptr) - 1):
         here[s, :] = -beyond - 1
@@ -298,7 +306,7 @@ def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats
 
 @kernel
 def clip(keys: Ints, states: Int, time: TimeRules, floor: Ints, clipped: Ints) -> None:
-    """Write keys (P,) with what was spent raised to the floor of the state, (S, M)."""
+    """Write keys (P,), in order, with what was spent raised to the floor of the state, (S, M)."""
     stride, size, line = time.stride, time.size, time.line
     final, ending = len(stride) - 1, np.int64(-1)
     begin = base = least = np.int64(0)
@@ -316,8 +324,9 @@ def clip(keys: Ints, states: Int, time: TimeRules, floor: Ints, clipped: Ints) -
 def merge(clipped: Ints, number: Small, played: PlayedRows, first: Ints, owner: Ints) -> int:
     """Number equal entries alike, in order; -1 where the policy does not play alike at them.
 
-    Write the first of each number, and the number of each entry (P,); return how many there are.
-    `number` has -1 for every value of `clipped`.
+    Entry p of `clipped` (P,) is what counts of pair p, and `played` what the policy plays there.
+    `number` has a place for each value of `clipped`, with -1. Write the first entry of each number,
+    (P,) at most, and the number of each entry, (P,); return how many numbers there are.
     """
     ptr, row, prob = played
     count = np.int64(0)
@@ -622,7 +631,7 @@ def judge(
 
 @kernel
 def spread(positions: Ints, owner: Ints, known: LayerValues, result: LayerValues) -> None:
-    """Write to every position what is known of the pair that stands for it."""
+    """Write to positions (P,) of the result what is known in the columns `owner` (P,)."""
     _, values, ahead, fault = known
     alive, at_values, at_ahead, at_fault = result
     for p in range(len(positions)):

@@ -1,7 +1,9 @@
-"""Cumulative costs as integers: units of one over the common denominator of the costs.
+"""Cumulative costs as exact integers, and pairs (state, cumulative cost) as 64-bit keys.
 
-A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most
-floor(B / unit).
+Costs are counted in units of one over their common denominator (`ExactUnits`). A sum of costs is a
+whole number of units, and it keeps a budget B exactly when it is at most floor(B / unit). What may
+have been spent at all (`Ceilings`) says how many keys there are (`PairKeys`); a game with too many
+of them becomes one whose states are its pairs (`unroll`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from acegames.verifier.basics import (
     BELOW,
     LANES,
     LIMITS,
-    Bools,
     Bytes,
     Ints,
     Sizes,
@@ -90,11 +91,6 @@ class ExactUnits:
         total = spent + cost
         total[:, self.stored] = np.maximum(total[:, self.stored], 0)
         return total
-
-    def keeps(self, spent: Ints, t: int) -> Bools:
-        """Return whether each row of `spent` (L, M) keeps the budgets after acting at time t."""
-        fine: Bools = np.all(spent <= self.bounds[t], axis=1)
-        return fine
 
     def _cut(self, budget: Bound, scale: int) -> int:
         whole = self.beyond if isinstance(budget, float) else budget.numerator * scale // budget.denominator
@@ -263,16 +259,13 @@ class PairKeys:
         """Return what can happen at time t, without the numbers."""
         rules = self._times.get(t)
         if rules is None:
-            rules = self._time(t)
+            at, last = self.game.layer_at[t], t == self.game.horizon - 1
+            row_ptr, out_ptr, _ = self.units.steps[at]
+            layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
+            rules = TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
             if len(rules.ceiling) * self.game.horizon <= LIMITS.kept_rows:
                 self._times[t] = rules
         return rules
-
-    def _time(self, t: int) -> TimeRules:
-        at, last = self.game.layer_at[t], t == self.game.horizon - 1
-        row_ptr, out_ptr, _ = self.units.steps[at]
-        layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
-        return TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
 
     @cached_property
     def _jumps(self) -> list[Ints]:
@@ -347,7 +340,7 @@ def _ranges(game: MarkovGame, units: ExactUnits, costs: list[Ints], ceilings: Ce
 
 
 # -- games whose pairs do not fit -----------------------------------------------------------------
-# A game whose pairs cannot be numbered well, made one whose states are its pairs.
+# A game with more pairs than 64-bit keys becomes a game whose states are its pairs.
 #
 # Each pair (state, spent) that play can reach while every budget is kept is a state, with the rows
 # of its old state. A row that breaks a budget costs 1, and nothing may be spent. So it can be

@@ -203,8 +203,6 @@ class Reader:
         single = self.ask(t, state, spent)
         begin, end = answers.ptr[p : p + 2].tolist()
         rows, probs = answers.row[begin:end].tolist(), answers.prob[begin:end].tolist()
-        if single.rows == tuple(rows) and single.probs == tuple(probs):
-            return
         bulk = dict(zip(rows, probs, strict=True))
         same_support = bulk.keys() == set(single.rows) and len(bulk) == len(rows)
         if not same_support or any(
@@ -344,9 +342,7 @@ def _lacking(game: MarkovGame, policy: Any, units: ExactUnits) -> str | None:
         "does not have distribution, rows and joint_actions from the same class": lambda: _owner(policy) is not object,
         "has no states that equal those of the game": lambda: tuple(policy.states) == game.states,
         "has no actions that equal those of the game": lambda: tuple(map(tuple, policy.actions)) == game.actions,
-        "has no tracker.units, a number for each constraint": lambda: (
-            bool(_ratios(policy, units)) or not len(units.start)
-        ),
+        "has no tracker.units, a number for each constraint": lambda: len(_ratios(policy, units)) == len(units.start),
     }
     for lacking, fine in own.items():
         try:

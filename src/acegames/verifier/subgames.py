@@ -208,13 +208,10 @@ def _distinct(keys: Ints) -> Ints:
 def _any_marked(several: Sequence[Bytes], threads: BlockThreads) -> Bytes:
     """Return what is marked in any of these, the first of which is written to."""
     first, *others = several
-    if others:
-        size = -(-len(first) // threads.threads)
-        parts = [slice(begin, begin + size) for begin in range(0, len(first), max(size, 1))]
 
-        def work(part: slice) -> None:
-            for marks in others:
-                np.bitwise_or(first[part], marks[part], out=first[part])
+    def work(part: slice) -> None:
+        for marks in others:
+            np.bitwise_or(first[part], marks[part], out=first[part])
 
-        threads.each(work, parts)
+    threads.each(work, threads.shares(len(first)))
     return first

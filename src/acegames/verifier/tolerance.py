@@ -89,10 +89,8 @@ class Gains:
 
     def add(self, packed: PairKeys, t: int, parts: Sequence[Extremes]) -> None:
         """Take in a time, from the extremes of its parts."""
-        keys, values, _ = parts[0]
-        if len(parts) > 1:
-            keys = np.concatenate([part.keys for part in parts])
-            values = np.concatenate([part.values for part in parts], axis=1)
+        keys = np.concatenate([part.keys for part in parts])
+        values = np.concatenate([part.values for part in parts], axis=1)
         self.off = np.maximum.reduce([self.off, *(part.off for part in parts)])
         n = len(self.largest)
 

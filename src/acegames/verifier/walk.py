@@ -13,7 +13,7 @@ something is wrong is the walk repeated, and remembered, to find a history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label
-from acegames.model.numbers import exact, plain, plain_array
+from acegames.model.numbers import plain, plain_array
 from acegames.verifier.basics import LIMITS, Ints, number_pairs, owners, spans
 from acegames.verifier.counting import Counted
 from acegames.verifier.pair_keys import ExactUnits, Number, Spent
@@ -173,7 +173,7 @@ class _PolicyWalk:
         return _Nodes(*(array[chosen] for array in nodes))._replace(worst=worst)
 
     def _trouble(self, t: int, nodes: _Nodes, after: _Nodes, faults: dict[int, str]) -> _Trouble | None:
-        over = np.flatnonzero(~self.true.keeps(after.worst, t))[:1].tolist()
+        over = np.flatnonzero((after.worst > self.true.bounds[t]).any(axis=1))[:1].tolist()
         node, out, m, sentence = next(iter(faults), None), -1, 0, ""
         if over and (node is None or after.before[over[0]] < node):
             node, out = int(after.before[over[0]]), int(after.out[over[0]])
@@ -193,12 +193,13 @@ class _PolicyWalk:
         for before, here in zip(layers[-2::-1], layers[:0:-1], strict=True):
             out, p = int(here.out[p]), int(here.before[p])
             way.insert(0, (int(before.state[p]), out))
-        steps = self._steps(way, trouble.m)
-        return Witness(steps, trouble.sentence or self._broken(steps[-1], trouble.pair[1]))
+        steps, total = self._steps(way, trouble.m)
+        return Witness(steps, trouble.sentence or self._broken(steps[-1], total, trouble.pair[1]))
 
-    def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[Step, ...]:
+    def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[tuple[Step, ...], list[Fraction]]:
+        """Return the history of these states and outcomes, and the true totals at its end."""
         game = self.counted.game
-        spent = tuple(self.true.amounts(self.true.start.tolist()))
+        stored, spent = self.true.stored.tolist(), self.true.amounts(self.true.start.tolist())
         steps = []
         for t, (state, out) in enumerate(way):
             layer, cost = game.layer(t), self.counted.true_cost(t, out, m)
@@ -206,23 +207,17 @@ class _PolicyWalk:
             before, paid = tuple(map(plain, spent)), tuple(map(plain, cost))
             action, following = game.joint_action(layer.action[row]), game.states[int(layer.next_state[out])]
             steps.append(Step(t, game.states[state], before, action, paid, following))
-            spent = self._sum(spent, cost)
-        return tuple(steps)
+            spent = [a + b for a, b in zip(spent, cost, strict=True)]
+            for r in stored:
+                spent[r] = max(spent[r], Fraction(0))
+        return tuple(steps), spent
 
-    def _sum(self, spent: Sequence[Fraction], cost: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """Return the true totals after a cost."""
-        stored = self.true.stored.tolist()
-        return tuple(
-            max(a + b, Fraction(0)) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
-        )
-
-    def _broken(self, step: Step, counted: Spent) -> str:
+    def _broken(self, step: Step, totals: list[Fraction], counted: Spent) -> str:
         """Return the sentence about a step that breaks budgets."""
         game, over = self.counted.original, []
-        totals = self._sum(list(map(exact, step.spent)), list(map(exact, step.cost)))
-        for m, (label, rule) in enumerate(zip(game.constraints, self.counted.rules, strict=True)):
-            total, allowed = totals[m], rule.allowance(step.t)
-            bound = game.budgets[step.t][m]
+        each = zip(game.constraints, self.counted.rules, totals, game.budgets[step.t], strict=True)
+        for label, rule, total, bound in each:
+            allowed = rule.allowance(step.t)
             if not isinstance(bound, float) and total > bound + allowed:
                 rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
                 name = repr(label) if isinstance(label, str) else f"constraint {label!r}"
