@@ -82,6 +82,18 @@ def test_a_gain_that_floats_cannot_tell_from_rounding():
     assert Fraction(float(exact.values[0])) == 0
 
 
+def test_what_sums_of_large_wages_lose_is_no_other_answer():
+    """Wages are taken out and added in the end, in floats; exactly they are part of the value."""
+    pays = {"low": 0.1, "high": 0.3}
+    game = one_state(
+        ["p"], [("low", "high")], lambda t, a: 0, lambda t, a: [1e9 / (t + 3) - 1e8 * t + pays[a[0]]], horizon=60
+    )
+    solution = ace.solve(game, CE())
+    exact, floats = solution.verify(exact=True), solution.verify()
+    assert exact.ok and exact.exact and exact.values == pytest.approx(floats.values, rel=1e-12)
+    assert exact.values[0] != floats.values[0]
+
+
 def test_values_that_overflow():
     game = one_state(["p"], [("go",)], lambda t, a: 0, lambda t, a: [1.5e308], horizon=2)
     certificate = ace.verify(game, Always(), CE(), exact=True)

@@ -24,6 +24,7 @@ from acegames.model.game import MarkovGame
 from acegames.model.random_costs import RandomCost
 from acegames.proofs import Situations, checker_file, header_of
 from acegames.system.progress import OnProgress, ProgressReporter
+from acegames.verifier.basics import Floats
 from acegames.verifier.judgement import Evaluated
 from acegames.verifier.policy_reader import Reader
 from acegames.verifier.tolerance import Gain, Gains
@@ -76,7 +77,7 @@ def evaluate_exactly(
         reporter.layer(evaluated.pairs)
     floats = evaluated.gains
     assert floats is not None
-    margin = floats.off + np.finfo(float).eps * np.abs(values)
+    margin = floats.off + _summing(game)
     with np.errstate(invalid="ignore"):
         near = np.abs(np.array(values) - evaluated.values) <= margin
     same_gains = [
@@ -103,6 +104,14 @@ def _check(game: MarkovGame, concept: Concept, pairs: int) -> None:
             f"exact=True: there are {pairs:,} situations, at most {MOST_PAIRS:,} are judged in rational numbers; "
             "verify without it, with a tolerance for rounding"
         )
+
+
+def _summing(game: MarkovGame) -> Floats:
+    """Return how far sums of the rewards of all times can be off in floats, (N,)."""
+    largest = np.array([np.abs(game.layer(t).reward).max(axis=0, initial=0.0) for t in range(game.horizon)])
+    with np.errstate(over="ignore"):
+        summed: Floats = np.finfo(float).eps * (game.horizon + 4) * largest.sum(axis=0)
+    return summed
 
 
 def _at_fault(evaluated: Evaluated, sentence: str) -> Evaluated:

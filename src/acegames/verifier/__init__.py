@@ -157,8 +157,7 @@ def verify(
             from several threads, and sent to the processes of a cluster, if one class has its
             `distribution`, `rows` and `joint_actions` and says `thread_safe = True`, and it has
             `states` and `actions` equal to those of the game and `tracker.units`, the units in
-            which `rows` is given totals; each
-            process has its own copy. A live object is sent, as Ray sends it from
+            which `rows` is given totals; each process has its own copy. A live object is sent, as Ray sends it from
             your process to yours, or the name of the file that it was read from. Any other policy
             is asked in this process, and the cluster is not used; a warning in the log says what is
             missing.
