@@ -37,7 +37,8 @@ GAMES = 64  # threads of a block where each solves any stage game
 THREADS_PER_BLOCK = 256  # of a block where each solves a regular one: a multiprocessor has registers for so many
 FEWEST_THREADS = 64  # if there is shared memory for fewer tables, each is in its thread's own memory
 MOST_UNROLLED = 160  # places of a table up to which code that names each is fast, and
-MOST_BY_THREAD = 256  # up to which a thread is faster than a warp (measured: `benchmarks/gpu.py programs`)
+MOST_BY_THREAD = 320, 256  # with two players, with more: up to which a thread is faster than a warp
+# (`benchmarks/gpu.py programs`: CCE of 5x5 has 312, faster by threads; of 3x3x3 308, by warps)
 WARPS = 32  # blocks per multiprocessor where a warp solves a plain game; else there is one
 MOST_ROWS = 64  # joint actions of a state: a bit for each
 FEW = 16  # joint actions up to which one thread solves any game as fast as a processor
@@ -98,7 +99,7 @@ class Shape:
     @property
     def wants_warp(self) -> bool:
         """Whether a warp solves plain games faster."""
-        return bool(self.group.table.size > MOST_BY_THREAD)
+        return bool(self.group.table.size > MOST_BY_THREAD[self.players > 2])
 
     @cached_property
     def group(self) -> Any:
