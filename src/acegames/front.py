@@ -4,6 +4,7 @@ import acegames.baselines as baselines
 import acegames.catalog as catalog
 import acegames.learn as learn
 import acegames.plot as plot
+from acegames.adapters.gambit.repeating import repeat
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress
@@ -48,6 +49,7 @@ from acegames.verifier import Certificate, verify
 __all__ = [
     "MarkovGame",
     "compose",
+    "repeat",
     "almost_sure",
     "reservoir",
     "between",

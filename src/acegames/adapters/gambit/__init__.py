@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.arrays import Bools, Floats
 from acegames.model.budgets import read_budget
-from acegames.model.checks import check_horizon
+from acegames.model.checks import check_horizon, check_known
 from acegames.model.from_functions import read_vector
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.user_functions import check_function
@@ -42,7 +42,7 @@ __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nf
 TEXT_BEGINS = re.compile(r"\ufeff?\s*NFG\s+[0-9]+\s")  # what no path does
 
 Labels = tuple[Label, ...]
-Costs = Callable[[Labels], Any] | Sequence[Any] | NDArray[Any] | None
+Costs = Callable[[Labels], Any] | Mapping[Labels, Any] | Sequence[Any] | NDArray[Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,9 @@ class StageGame:
         """Make a Markov game with the one state 0, in which this is played `horizon` times.
 
         Args:
-            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of
-                the joint action that gives a number, M numbers or {constraint: number}.
+            cost: what each joint action costs: {joint action: cost}, in which those left out cost
+                nothing, or a function of the joint action, where a cost is a number, M numbers or
+                {constraint: number}; or an array (n1..nN) or (n1..nN, M).
             budget: as in `MarkovGame.from_arrays`.
             horizon: how often it is played.
         """
@@ -155,14 +156,20 @@ class StageGame:
         shape = self.feasible.shape
         if cost is None:
             return None
-        if not callable(cost):
+        joint_actions = list(itertools.product(*self.actions))
+        if isinstance(cost, Mapping):
+            check_known("joint action", cost, joint_actions, "cost: ", InvalidGame)
+            costs = [cost.get(joint, {}) for joint in joint_actions]
+        elif callable(cost):
+            check_function("cost", cost, ("action",))
+            costs = [cost(joint) for joint in joint_actions]
+        else:
             table = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return table.reshape(1, *table.shape, *(1,) * (table.ndim == len(shape)))
-        check_function("cost", cost, ("action",))
         labels, _ = read_budget(budget, None, check_horizon(horizon))
         rows = [
-            read_vector(cost(joint), labels, lambda entry: entry, place(action=joint), "cost", "constraint")
-            for joint in itertools.product(*self.actions)
+            read_vector(entries, labels, lambda entry: entry, place(action=joint), "cost", "constraint")
+            for joint, entries in zip(joint_actions, costs, strict=True)
         ]
         return np.array(rows, dtype=object).reshape(1, *shape, len(labels))
 
