@@ -23,7 +23,7 @@ from acegames.engines.gpu.kernel_specs import LEAST_SHARED, SHARED, Shape, examp
 from acegames.kernels.batches import file_pure, solve_written
 from acegames.kernels.dense import SEGMENT
 from acegames.kernels.device import FALLBACK, WAITING, OwnCell, Solving, Waiting, _answers, _let_wait
-from acegames.kernels.lanes import ALONE
+from acegames.kernels.lanes_llvm import ALONE
 from acegames.kernels.records import Choices, Floats, StageAnswers, StageGames
 from acegames.kernels.stage import is_pure, pure_workspace
 from acegames.model.arrays import pointers

@@ -56,7 +56,8 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled, working_clock
+from acegames.system.compiled import is_large
+from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.tasks import Team
 
@@ -118,15 +119,17 @@ class LocalEngine:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         store, correlated = InMemory() if store is None else store, len(game.players) > 1 and not concept.product
         with Team(self.threads or processors()) as team:
-            if len(game.players) > 1:
+            planned = self.plan(game, lattice)
+            compiled = len(game.players) > 1 and is_large(int(planned.totals.sum()))
+            if compiled:
                 compile_ahead("nash" if concept.product else "plain")
-            if correlated and processors() > 2:
+            if compiled and correlated and processors() > 2:
                 compile_ahead("left")
-            prepared = self._prepared(self.plan(game, lattice), lattice, concept, store, team)
+            prepared = self._prepared(planned, lattice, concept, store, team)
             if prepared is None:
                 return None
             space, predicted = prepared
-            if correlated:
+            if compiled and correlated:
                 compile_ahead("left")  # not before on two processors: each has something to compile
             base = baseline(game, space.played)
             solver = self._solver(space, lattice, concept, base, store, team)
@@ -240,10 +243,6 @@ def solver_of(space: Space, lattice: Lattice, concept: Concept, base: Baseline, 
         return OnePlayer(space, base)
     if len(players) == 1 and space.dense:
         run = RUN_ALONE
-    if len(players) > 1 and concept.product:
-        compile_notice("acegames.kernels.nash_stages", "solve_nash", "kernels for Nash equilibria")
-    elif len(players) > 1 or not space.dense:
-        compile_notice("acegames.kernels.batches", "solve_cells", "kernels for stage games", 10)
     stages = stages_of(space, concept, base)
     return ThreadedSolver(space, lattice, concept, base, stages, team, run)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from threading import Lock
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +27,7 @@ from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
-from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled
+from acegames.system.compiling import NotCompiled, nothing_compiled
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
@@ -142,7 +141,6 @@ def write_out(data: LayerData, cells: Ints) -> tuple[StageGames, int]:
 
 LOT = 16384  # numbers of the stage games that a thread writes out at once, about; but at least
 FEWEST_CELLS = 64  # that many games
-_announcing = Lock()
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
@@ -223,8 +221,6 @@ class Programs(_Concept):
             count, left, took = solve_cells(taken, end, *how, answers, rest)
             mixed, programs = [*mixed, _mixed(answers, count)], programs + took
             if left:
-                with _announcing:
-                    compile_notice("acegames.kernels.batches", "solve_written", "further kernels for stage games")
                 others = self.solve_each(data, rest, left, answers)
                 mixed, opened, programs = [*mixed, others.mixed], opened + others.open, programs + others.programs
         return Answers(*out, more=tuple(mixed), open=opened, programs=programs)
@@ -309,7 +305,7 @@ def compile_ahead(games: Games) -> None:
 
     They take most of the time to compile, and numba compiles on one thread at a time.
     """
-    from acegames.system.compiled import compile_in_subprocess
+    from acegames.system.machine_code import compile_in_subprocess
 
     compile_in_subprocess(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
 

@@ -15,7 +15,7 @@ import numpy as np
 from acegames.kernels import regular
 from acegames.kernels.dense import allocate_lines, write_lines
 from acegames.kernels.intrinsics import fetch_add, lane_id_of, own_lanes, syncwarp
-from acegames.kernels.lanes import LANES
+from acegames.kernels.lanes import LANES, vectorized
 from acegames.kernels.lockstep import allocate_group, fits_group, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR, StageGames
 from acegames.kernels.sparse import allocate_places, write_listed
@@ -66,7 +66,7 @@ def _solve_lots(taken, end, lot, source, choices, goal, pure, group, batch, line
     batch.ptr[0] = 0
     rest.ptr[0] = 0
     rows = len(batch.row)
-    for _ in range(LOTS):
+    for _ in range(LOTS if vectorized() else 1):
         if mixed + lot > len(answers.mixed_cell) or answers.mixed_ptr[mixed] + rows > len(answers.mixed_row):
             break
         if left + lot > len(rest.cell) or rest.ptr[left] + rows > len(rest.row):
@@ -175,7 +175,7 @@ def solve_regular(batch, count, choices, goal, pure, group, mixed, left, answers
     many games took a program. Those wait until there are eight of a kind.
     """
     programs = waiting = widest = np.int64(0)
-    together = goal.kind not in (EGALITARIAN, FAIR) and fits_group(group)
+    together = vectorized() and goal.kind not in (EGALITARIAN, FAIR) and fits_group(group)
     for g in range(count + 1):
         if g < count:
             if is_pure(g, batch, choices, goal, pure):

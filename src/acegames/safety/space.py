@@ -31,7 +31,6 @@ from acegames.model.game import MarkovGame
 from acegames.model.layers import with_fields
 from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
 from acegames.safety.lattice import Lattice, Sums, find_sums
-from acegames.system.compiling import compile_notice
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
 DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per one that is listed
@@ -263,7 +262,6 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool, arrivals: Arrivals |
     Another plan of the same game may lend its arrivals. Clipped boxes that cannot be numbered are
     laid out without clipping, in the same constraints: then some may follow from others.
     """
-    compile_notice(seconds=8)
     arrivals = Arrivals.of(game, lattice) if arrivals is None else arrivals
     if not clip:
         return _laid_out(game, lattice, arrivals, list(range(len(lattice.units))), clip=False)

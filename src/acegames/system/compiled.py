@@ -1,108 +1,53 @@
-"""Compiles kernels, and keeps them between processes: numba's cache, made safe for several
-processes and for hurt folders.
+"""Kernels: plain Python functions on arrays that also run as machine code, to the same bits.
 
-Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder,
-or where `NUMBA_CACHE_DIR` says. Changed here:
+A kernel is interpreted as long as that takes less time than to have machine code of it. Numba takes
+a third of a second to load, and some ten seconds to compile the kernels once per installation;
+small games are solved sooner than that. So
 
-- A kernel is compiled again when `acegames.numerics` changed, a file whose functions it calls, they
-  or those that they call, or, of the solver's own, any file of `acegames.kernels`: these are part
-  of the machine code, but numba looks at the kernel's own file only.
-- The data is written before the index that names it, so that no index ever names the machine code
-  of older sources, whoever else compiles at the time or is killed.
-- Both files end with a checksum, and the data names what it was compiled from and for: nothing is
-  unpickled, and no machine code run, that is not what was written.
-- Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation,
-  never the work.
+- a kernel that is given LARGE arrays is compiled at once, or loaded where it is on disk;
+- others are interpreted, until that has taken LOADING seconds in this process. Then machine code
+  that is on disk is loaded;
+- where there is none, another process begins to compile after HOPING seconds, at low priority, and
+  this one goes on interpreting, for COMPILING seconds at most.
 
-All this rests on classes that numba does not promise to keep. Where a release has moved them,
-numba's own cache is used, with a warning.
+`running(compiled=False)` interprets whatever it takes, and so does a Python without numba.
+`machine_code` has all that knows numba.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import logging
-import pickle
-import subprocess
-import sys
-import warnings
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
+import numpy as np
 
-from acegames import numerics
-from acegames.system.compiling import check_wanted, compiling, loading
-from acegames.system.machine import processors
+from acegames.errors import MissingExtra
+from acegames.system.compiling import only_kept
 
-try:
-    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-    from numba.core.options import DefaultOptions
-except ImportError:
-    FunctionCache = IndexDataCacheFile = NullCache = DefaultOptions = object
-WHOLE: dict[str, Any] = {}
-LINKED: dict[str, Any] = {}
-with contextlib.suppress(ImportError):
-    from acegames.system.linking import KernelCompiler, LinkedCompiler
+LOADING, HOPING, COMPILING = 0.5, 2.0, 10.0  # seconds of this process that are spent interpreting
+LARGE = 2**20  # numbers in all arrays of a call
+PATIENCE = 60  # times as much is interpreted without numba
 
-    WHOLE, LINKED = {"pipeline_class": KernelCompiler}, {"pipeline_class": LinkedCompiler}
-
-
-def _load_without_scipy() -> None:
-    """Load numba's functions of arrays, which look for SciPy's linear algebra, without that.
-
-    It takes longer to load than the kernels, and none of them uses it. Numba loads it for other
-    people's functions when it compiles them.
-    """
-    with contextlib.suppress(ImportError, AttributeError):  # numba has moved what this rests on
-        from numba.np import linalg
-
-        asked, linalg.ensure_blas = linalg.ensure_blas, _look_for_scipy
-        try:
-            arrays: Any = import_module("numba.np.arraymath")
-            arrays.ensure_blas = asked
-        finally:
-            linalg.ensure_blas = asked
-
-
-def _look_for_scipy() -> None:
-    try:
-        spec = find_spec("scipy.linalg")
-    except ValueError as error:  # something stands in for it
-        raise ImportError from error
-    if spec is None:
-        raise ImportError
-
-
-_load_without_scipy()
 F = TypeVar("F", bound=Callable[..., Any])
-log = logging.getLogger("acegames")
-CHECKSUM = 32  # bytes of SHA-256
-_SOLVER = str(Path(numerics.__file__).parent / "kernels" / "_")[:-1]  # the folder of its kernels
-UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+registered: list[Any] = []
+"""Functions that only kernels call, with the options by which numba compiles them."""
+
+_compiled = ContextVar[bool | None]("_compiled", default=None)
 
 
 def kernel(function: F) -> F:
-    """Compile without the interpreter's lock, once per installation if a cache can be written."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **WHOLE)(function)
-    try:
-        compiled._cache = KernelCache(function)
-    except RuntimeError:  # no such folder: compile in each process
-        compiled._cache = NoCache()
-    except Exception as error:  # numba has moved what this rests on
-        _warn_moved(repr(error))
-        compiled.enable_caching()
-    return cast(F, compiled)
+    """Make a function one that is interpreted, or compiled without the interpreter's lock."""
+    return cast(F, Kernel(function))
 
 
 def inner(function: F) -> F:
-    """Compile a function that only kernels call: no wrappers for Python, and no counting of
-    references.
+    """Mark a function that only kernels call: compiled without wrappers for Python, and without
+    counting references.
 
     Numba counts the references to an array whenever a function looks at it, with an atomic
     addition: in functions of a microsecond that takes a third of the time, and threads wait for
@@ -110,185 +55,116 @@ def inner(function: F) -> F:
     not make arrays, and one that returns arrays (views, records of them) may be called by inner
     functions only.
     """
-    return _for_kernels(function, **UNCOUNTED)
+    return _register(function, counted=False)
 
 
 def inlined(function: F) -> F:
-    """Compile a function that only kernels call, into its callers: where passing many arrays would
-    take longer than the work."""
-    return _for_kernels(function, **UNCOUNTED, forceinline=True)
+    """Mark a function that only kernels call, and that is compiled into its callers: where passing
+    many arrays would take longer than the work."""
+    return _register(function, counted=False, forceinline=True)
 
 
 def allocates(function: F) -> F:
-    """Compile a function that makes arrays for a kernel, or returns some to it."""
-    return _for_kernels(function)
+    """Mark a function that makes arrays for a kernel, or returns some to it."""
+    return _register(function)
 
 
-def _for_kernels(function: F, **options: Any) -> F:
-    compiler: Any = numba.njit
-    compiled = compiler(
-        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **LINKED, **options
-    )
-    return cast(F, compiled(function))
+def instruction(function: F) -> F:
+    """Mark a function that says in Python what the one of its name in `<module>_llvm` emits."""
+    return _register(function, emitted=True)
 
 
-def compile_in_subprocess(compiled: Any, code: str) -> None:
-    """Have another process run this code, which compiles a kernel, unless it is kept already.
-
-    This process waits for it where it needs the kernel, and compiles by itself if that process
-    fails.
-    """
-    cache = getattr(compiled, "_cache", None)
-    if not isinstance(cache, KernelCache) or cache.cache_path is None or cache.holds_any():
-        return
-    if processors() < 2 or not can_start_python():
-        return
-    with contextlib.suppress(OSError):
-        cache.compiling_process = _GoesOn(**python_process(code))
+def _register(function: Any, **options: bool) -> Any:
+    function.compile_options = options
+    registered.append(function)
+    return function
 
 
-def can_start_python() -> bool:
-    """Return whether there is a Python to run code in; that of a frozen program is the program
-    itself.
-    """
-    return bool(sys.executable) and not getattr(sys, "frozen", False)
-
-
-def python_process(code: str) -> dict[str, Any]:
-    """Return what starts a silent process that runs code of these sources."""
-    source = str(Path(numerics.__file__).parents[1])
-    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    return {"args": [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"], **silent}
-
-
-@cache
-def _warn_moved(why: str) -> None:
-    warnings.warn(
-        f"acegames does not know this release of numba ({numba.__version__}: {why}) and uses its plain cache of compiled code; "
-        "after changes of acegames' own sources, delete the cache",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
-@cache
-def sources_stamp(function: Callable[..., Any]) -> str:
-    """Return a digest of the sources that may be part of the machine code; see `kernel`."""
-    files, waiting = set[str](), [function]
-    while waiting:
-        last = waiting.pop()
-        if (name := last.__code__.co_filename) not in files:
-            files.add(name)
-            if name.startswith(_SOLVER):  # which counts as a whole
-                continue
-            called = (getattr(x, "py_func", None) for x in last.__globals__.values())
-            waiting += [f for f in called if f is not None and f.__globals__ is not last.__globals__]
-    return hashlib.sha256("".join(sorted(source_digest(Path(x)) for x in files)).encode()).hexdigest()
-
-
-@cache
-def source_digest(file: Path) -> str:
-    """Return a digest of a source and the tolerances; of all the solver's kernels if it is one."""
-    sources = sorted(Path(_SOLVER).rglob("*.py")) if str(file).startswith(_SOLVER) else [file]
-    return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
-
-
-class _GoesOn(subprocess.Popen[bytes]):
-    """A process that may go on when this one ends; nobody is warned of that."""
-
-    def __del__(self) -> None:
-        """Warn of nothing."""
-
-
-class KernelCache(FunctionCache):  # type: ignore[misc]
-    """The cache of one kernel. What goes wrong with its files is told to the log at most."""
-
-    compiling_process: subprocess.Popen[bytes] | None = None  # the process that compiles it now
+class Kernel:
+    """A function that is interpreted or compiled, whichever takes less time in all."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), sources_stamp(function))
-        self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
+        self.py_func = function
+        self._ready, self._look = False, LOADING
+        functools.update_wrapper(self, function)
 
-    def holds_any(self) -> bool:
-        """Return whether the kernel was compiled from these sources, for whatever arguments."""
-        return bool(self._cache_file._load_index())
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the compiled kernel, or None where there is none that can be read."""
-        overload = self._read_overload(signature, target)
-        if overload is None:
-            check_wanted(repr(self))
-        if overload is None and self.compiling_process is not None:
-            with compiling():
-                self.compiling_process.wait()
-            self.compiling_process = None
-            overload = self._read_overload(signature, target)
-        return overload
-
-    def _read_overload(self, signature: Any, target: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
+        if self._is_to_be_compiled(arguments):
+            return self.machine_code(*arguments)
+        began = time.thread_time()
         try:
-            with loading():
-                return super().load_overload(signature, target)
-        except Exception as error:  # whatever unpickling damaged bytes raises
-            log.debug("acegames: a compiled kernel in %s cannot be read (%r)", self.cache_path, error)
-            return None
+            with np.errstate(all="ignore"):
+                return self.py_func(*arguments)
+        finally:
+            meter.seconds += time.thread_time() - began
 
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled kernel, where it can be written."""
-        try:
-            super().save_overload(signature, result)
-        except OSError as error:
-            log.debug("acegames: a compiled kernel cannot be kept in %s (%r)", self.cache_path, error)
+    def _is_to_be_compiled(self, arguments: tuple[Any, ...]) -> bool:
+        wanted = _compiled.get()
+        if wanted is not None or self._ready:
+            return self._ready if wanted is None else wanted
+        if only_kept():
+            return True
+        large = numbers_in(arguments) / LARGE
+        if meter.seconds < self._look and large <= 1:
+            return False
+        if not numba_is_installed():
+            if large > PATIENCE or meter.seconds > PATIENCE * COMPILING:
+                raise MissingExtra("a game of this size needs machine code: pip install numba")
+            return False
+        from acegames.system.machine_code import compile_in_background, is_kept
 
+        self._look = meter.seconds + LOADING
+        self._ready = large > 1 or meter.seconds > COMPILING or is_kept(self.machine_code)
+        if not self._ready and meter.seconds > HOPING:
+            compile_in_background()
+        return self._ready
 
-class NoCache(NullCache):  # type: ignore[misc]
-    """Of a kernel that cannot be kept."""
+    @functools.cached_property
+    def machine_code(self) -> Any:
+        """What numba makes of the function."""
+        from acegames.system.machine_code import compiled_kernel
 
-    def load_overload(self, signature: Any, target: Any) -> None:
-        """Return nothing, as nothing is kept; raise NotCompiled where nothing shall be compiled."""
-        check_wanted(repr(self))
+        return compiled_kernel(self.py_func)
 
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes this for, in kernels that call it."""
+        from numba import types
 
-class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
-    """Index and data file of one kernel; the data is written first, both have checksums."""
-
-    def save(self, key: Any, data: Any) -> None:
-        """Write the machine code, then the index that names it."""
-        known = self._load_index()
-        taken = set(known.values())
-        name = known.get(key) or next(n for n in map(self._data_name, range(1, len(taken) + 2)) if n not in taken)
-        self._save_data(name, (self._source_stamp, key, data))
-        self._save_index({**known, key: name})
-
-    def load(self, key: Any) -> Any:
-        """Return what was saved under a key, or None where there is nothing or something else."""
-        name = self._load_index().get(key)
-        if name is None:
-            return None
-        *whose, data = pickle.loads(whole_file(self._data_path(name)))
-        return data if whose == [self._source_stamp, key] else None
-
-    def _load_index(self) -> Any:
-        try:
-            version, stamp, names = pickle.loads(whole_file(self._index_path))
-        except Exception:  # there is none, or it is damaged: begin a new one
-            return {}
-        return names if (version, stamp) == (self._version, self._source_stamp) else {}
-
-    def _save_index(self, names: Any) -> None:
-        with self._open_for_write(self._index_path) as file:
-            file.write(self._dump((self._version, self._source_stamp, names)))
-
-    def _dump(self, content: Any) -> bytes:
-        written: bytes = super()._dump(content)
-        return written + hashlib.sha256(written).digest()
+        return types.Dispatcher(self.machine_code)
 
 
-def whole_file(path: str) -> bytes:
-    """Return the content of a file without the checksum at its end, which must be right."""
-    written = Path(path).read_bytes()
-    content, checksum = written[:-CHECKSUM], written[-CHECKSUM:]
-    if hashlib.sha256(content).digest() != checksum:
-        raise ValueError(f"{path}: the checksum is wrong")
-    return content
+class Meter:
+    """How long this process has interpreted kernels."""
+
+    seconds = 0.0
+
+
+meter = Meter()
+
+
+@functools.cache
+def numba_is_installed() -> bool:
+    """Return whether kernels can be compiled."""
+    return find_spec("numba") is not None
+
+
+@contextmanager
+def running(compiled: bool | None) -> Iterator[None]:
+    """Have kernels that this thread runs compiled, or interpreted; None leaves it as it is."""
+    before = _compiled.set(_compiled.get() if compiled is None else compiled)
+    try:
+        yield
+    finally:
+        _compiled.reset(before)
+
+
+def numbers_in(arguments: Any) -> int:
+    """Return how many numbers arrays have, those in records too."""
+    return sum(x.size if isinstance(x, np.ndarray) else numbers_in(x) for x in arguments if isinstance(x, np.ndarray | tuple))
+
+
+def is_large(numbers: float) -> bool:
+    """Return whether kernels that are given so many numbers are compiled at once."""
+    return numbers > LARGE and _compiled.get() is None and numba_is_installed()

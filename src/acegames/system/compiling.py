@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 
 _watchers: list[Callable[[bool], None]] = []
 _seconds = 0.0
@@ -103,9 +102,14 @@ def nothing_compiled() -> Iterator[None]:
         _only_kept.reset(before)
 
 
+def only_kept() -> bool:
+    """Return whether nothing shall be compiled."""
+    return _only_kept.get()
+
+
 def check_wanted(kernel: str) -> None:
     """Raise NotCompiled where nothing shall be compiled."""
-    if _only_kept.get():
+    if only_kept():
         raise NotCompiled(kernel)
 
 
@@ -113,24 +117,12 @@ log = logging.getLogger("acegames")
 
 
 @cache
-def compile_notice(
-    module: str = "acegames.kernels.boxes",
-    main: str = "forward_bounds",
-    what: str = "numerical kernels",
-    seconds: int = 15,
-) -> None:
-    """Log a warning (shown on standard error unless logging is set up otherwise) if the first call
-    has to compile.
-
-    `main` is a kernel of the module that every call needs.
-    """
-    kernel_cache = getattr(import_module(module), main)._cache
-    if kernel_cache.cache_path is None:
-        log.warning(
-            f"acegames: compiling its {what}, which takes about {seconds} seconds of an idle machine in every process, because neither the "
-            "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
-        )
-    elif not (hasattr(kernel_cache, "holds_any") and kernel_cache.holds_any()):
-        log.warning(
-            f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds of an idle machine"
-        )
+def compile_notice(*, kept: bool) -> None:
+    """Log a warning (shown on standard error unless logging is set up otherwise), once, when
+    kernels are compiled."""
+    log.warning(
+        "acegames: compiling kernels, once per installation; this takes some twenty seconds of an idle machine"
+        if kept
+        else "acegames: compiling kernels, which takes some twenty seconds of an idle machine in every process, because neither "
+        "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
+    )

@@ -29,7 +29,7 @@ from numba import types
 
 from acegames.errors import MissingExtra
 from acegames.system.atomic import write_parts
-from acegames.system.compiled import KernelCache, can_start_python, python_process, sources_stamp, whole_file
+from acegames.system.machine_code import KernelCache, can_start_python, python_process, sources_stamp, whole_file
 from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 from acegames.system.machine import processors

@@ -94,7 +94,10 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
     def compile_extra(self, function: Any) -> Any:
         """Compile; it is known meanwhile that this process does."""
+        from acegames.system.machine_code import bind
+
         with compiling():
+            bind()
             return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:

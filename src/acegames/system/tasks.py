@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
@@ -146,7 +148,7 @@ class Team:
             self._helpers.append(Thread(target=self._help, daemon=True))
             self._helpers[-1].start()
         for _ in range(helping):
-            self._tasks.put(shared.work)
+            self._tasks.put(partial(copy_context().run, shared.work))  # with what this thread has set
 
     def _finish(self, shared: _SharedPieces[Any, R], workers: int) -> list[R]:
         """Take over what nobody has begun, and wait for the others."""

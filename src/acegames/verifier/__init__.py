@@ -60,7 +60,6 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
 from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
 from acegames.numerics import VERIFY
-from acegames.system.compiling import compile_notice
 from acegames.system.progress import OnProgress
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
@@ -187,7 +186,6 @@ def verify(
         n, m = (np.full(len(labels), np.nan) for labels in (game.players, game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
-    compile_notice("acegames.verifier.pair_kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)

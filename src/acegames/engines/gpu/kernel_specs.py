@@ -20,7 +20,7 @@ from acegames.kernels import device
 from acegames.kernels.dense import SEGMENT, allocate_line
 from acegames.kernels.device import DeviceLayer, OwnCell, OwnGroup, OwnWork
 from acegames.kernels.intrinsics import WARP, Warp
-from acegames.kernels.lanes import ALONE
+from acegames.kernels.lanes_llvm import ALONE
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, NextLayer, StageGames
 from acegames.kernels.stage import pure_workspace, workspace
