@@ -95,7 +95,7 @@ class Kernel:
         began = time.thread_time()
         try:
             with np.errstate(all="ignore"):
-                return self.py_func(*arguments)
+                return _plain(self.py_func(*arguments))
         finally:
             meter.seconds += time.thread_time() - began
 
@@ -133,6 +133,13 @@ class Kernel:
         from numba import types
 
         return types.Dispatcher(self.machine_code)
+
+
+def _plain(result: Any) -> Any:
+    """Return numbers as machine code does, which knows those of Python only."""
+    if isinstance(result, np.generic):
+        return result.item()
+    return tuple(map(_plain, result)) if type(result) is tuple else result
 
 
 class Meter:
