@@ -1,6 +1,7 @@
 """Collect without solving anything, and compile the kernels once before anything is tested, so that no test meets the notice about it."""
 
 import importlib
+import math
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import acegames as ace
 import shares
 import two_nodes as cluster
 from acegames.safety import space as spaces
+from acegames.system import compiled
 from collecting import nothing_built
 from kernels_first import compile_kernels
 from surroundings import settle
@@ -36,6 +38,8 @@ def pytest_collection():
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
+    """Compile also what is so small that it would be interpreted."""
+    compiled.meter.seconds = math.inf
     for concept in (ace.CCE(), ace.Nash()):
         ace.solve(ace.catalog.get("intersection"), concept)
 

@@ -47,6 +47,7 @@ EXAMPLES: dict[Callable[..., Answer], str] = {
     verbs_files.export: "acegames export solution.ace -o policy.csv",
     verbs_files.report: "acegames report solution.ace -o report.html",
     verbs_files.catalog: "acegames catalog intersection -o intersection.yaml",
+    verbs_files.warm: "acegames warm",
     verbs_files.bench: "acegames bench",
 }
 """Every verb, in the order of the help, with an example."""

@@ -31,8 +31,8 @@ from acegames.system import atomic, limits
 if TYPE_CHECKING:
     from acegames.engines import Engine
 
-ENGINES = ("local", "gpu", "ray", "reference")
-JUDGES = ("local", "gpu", "ray")  # engines that verify
+ENGINES = ("local", "interpreted", "gpu", "ray", "reference")
+JUDGES = ("local", "interpreted", "gpu", "ray")  # engines that verify
 PROOF = b"acegames-proof "  # what a proof begins with
 CHANGE = "Edit the game file, or change the game in Python: game.with_budget(...), game.with_horizon(...)"
 SAMPLED = 3  # an estimate by sampling is right within this factor
@@ -334,7 +334,9 @@ def read_engine(
     chosen: dict[str, Any] = {option: limit for option, limit in limits.items() if limit is not None}
     if address is None and name == "gpu":
         return ace.GPUEngine(host=ace.LocalEngine(**chosen))
-    if chosen and name not in ("local", "gpu"):
+    if name == "interpreted":
+        name, chosen["compiled"] = "local", False
+    elif chosen and name not in ("local", "gpu"):
         raise InvalidOption(f"--{next(iter(chosen))}: goes with --engine local, {NO_LIMITS[name]}")
     if address is not None and name != "ray":
         raise InvalidOption(f"--address {address}: goes with --engine ray")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import game_names, games, offered
 from acegames.cli.screen import Answer, counted, err, escape, out, say_written, show_table, with_bar, working
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidOption, MissingExtra
 from acegames.system.machine import bytes_said
 
 STATE = "Show this state; may be given several times. By default all states, as far as --most goes."
@@ -191,6 +192,24 @@ def catalog(
 def _entry_data(entry: Any) -> dict[str, Any]:
     """Return a catalog entry for JSON."""
     return {key: value for key, value in vars(entry).items() if key != "types"}
+
+
+def warm() -> Answer:
+    """Compile the code of usual games now, for all later runs.
+
+    Small games never need it, and large ones compile when they are solved for the first time; this
+    is for images of containers, and for measurements.
+    """
+    from acegames.system.compiled import numba_is_installed
+
+    if not numba_is_installed():
+        raise MissingExtra("compiled code needs numba: pip install numba")
+    from acegames.cli.warming import warm as compile_kernels
+
+    began = time.perf_counter()
+    with working("compiling"):
+        compile_kernels()
+    return Answer({"seconds": time.perf_counter() - began})
 
 
 def bench(

@@ -28,7 +28,7 @@ FLOOR = (
     "below the player's worst feasible one (1 if not given). Every value is sound; a larger one leaves more equilibria "
     "to choose from."
 )
-ENGINE = "local (compiled, on this machine), gpu (an NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
+ENGINE = "local (on this machine), interpreted (there, and without compiled code: slow, for who trusts no compiler), gpu (an NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
 MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
 
 
@@ -72,7 +72,7 @@ def solve(
     wanted = opt.wanted_concept(game, concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options |= {"keep_values": values, "engine": chosen}
-    if engine == "local":
+    if engine in ("local", "interpreted"):
         _refuse_at_once(model, wanted, memory, options)
     compiled_before = seconds_compiling()
     solution = with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
@@ -170,7 +170,7 @@ VerifiedKind = Annotated[
 ]
 
 EXACTLY = "Find values and gains in rational numbers (up to 250,000 situations); with --tol 0 nothing is tolerated."
-VERIFY_ENGINE = "Where it is checked: local (on this machine), gpu (an NVIDIA GPU) or ray (on a cluster)."
+VERIFY_ENGINE = "Where it is checked: local (on this machine), interpreted (there, and without compiled code: slow, for who trusts no compiler), gpu (an NVIDIA GPU) or ray (on a cluster)."
 
 
 def verify(

@@ -56,7 +56,7 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.compiled import is_large
+from acegames.system.compiled import is_large, running
 from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.tasks import Team
@@ -81,12 +81,16 @@ class LocalEngine:
             `Estimate`).
         dense: True or False to choose how situations are stored, for tests; chosen from an estimate
             by default. The answer does not depend on it, to the last bit.
+        compiled: False to interpret all kernels, which trusts no compiler and is some hundred times
+            slower; True to compile them whatever that takes; by default whichever is sooner. The
+            answer does not depend on it, to the last bit.
     """
 
     threads: int | None = None
     memory: int | None = None
     seconds: float | None = None
     dense: bool | None = None
+    compiled: bool | None = None
 
     def __post_init__(self) -> None:
         if self.threads is not None:
@@ -101,7 +105,7 @@ class LocalEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        with Team(self.threads or processors()) as team:
+        with running(self.compiled), Team(self.threads or processors()) as team:
             planned, began = self.plan(game, lattice), working_clock()
             counted = count(planned, team)
             took = working_clock() - began
@@ -118,7 +122,7 @@ class LocalEngine:
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         store, correlated = InMemory() if store is None else store, len(game.players) > 1 and not concept.product
-        with Team(self.threads or processors()) as team:
+        with running(self.compiled), Team(self.threads or processors()) as team:
             planned = self.plan(game, lattice)
             compiled = len(game.players) > 1 and is_large(int(planned.totals.sum()))
             if compiled:
@@ -185,7 +189,7 @@ def _timed(
     `took` are the seconds of counting.
     """
     space, seen = counted.space, counted.seen
-    if not seen.feasible or deviation_seconds(seen) > SECONDS:
+    if not (seen.feasible and is_large(space.totals.sum())) or deviation_seconds(seen) > SECONDS:
         return predicted
     load_kept(len(space.game.players), concept)
     try:

@@ -8,7 +8,7 @@ small games are solved sooner than that. So
 - others are interpreted, until that has taken LOADING seconds in this process. Then machine code
   that is on disk is loaded;
 - where there is none, another process begins to compile after HOPING seconds, at low priority, and
-  this one goes on interpreting, for COMPILING seconds at most.
+  this one goes on interpreting until that has ended, and for COMPILING seconds at least.
 
 `running(compiled=False)` interprets whatever it takes, and so does a Python without numba.
 `machine_code` has all that knows numba.
@@ -112,12 +112,13 @@ class Kernel:
             if large > PATIENCE or meter.seconds > PATIENCE * COMPILING:
                 raise MissingExtra("a game of this size needs machine code: pip install numba")
             return False
-        from acegames.system.machine_code import compile_in_background, is_kept
+        from acegames.system.machine_code import background, is_kept
 
         self._look = meter.seconds + LOADING
-        self._ready = large > 1 or meter.seconds > COMPILING or is_kept(self.machine_code)
+        self._ready = large > 1 or is_kept(self, arguments)
         if not self._ready and meter.seconds > HOPING:
-            compile_in_background()
+            process = background()
+            self._ready = meter.seconds > COMPILING and (process is None or process.poll() is not None)
         return self._ready
 
     @functools.cached_property
@@ -173,5 +174,6 @@ def numbers_in(arguments: Any) -> int:
 
 
 def is_large(numbers: float) -> bool:
-    """Return whether kernels that are given so many numbers are compiled at once."""
-    return numbers > LARGE and _compiled.get() is None and numba_is_installed()
+    """Return whether kernels that are given so many numbers run as machine code at once."""
+    wanted = _compiled.get()
+    return numba_is_installed() and (numbers > LARGE if wanted is None else wanted)

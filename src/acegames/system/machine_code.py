@@ -40,7 +40,7 @@ from numba.core.registry import cpu_target
 
 from acegames import numerics
 from acegames.system.compiled import Kernel, registered
-from acegames.system.compiling import check_wanted, compiling, loading
+from acegames.system.compiling import check_wanted, compile_notice, compiling, loading
 from acegames.system.machine import processors
 
 try:
@@ -98,10 +98,14 @@ def _type_of(function: Any, *, counted: bool = True, emitted: bool = False, **op
     return numba.types.Dispatcher(function.compiled)
 
 
-def is_kept(compiled: Any) -> bool:
-    """Return whether machine code of a kernel is on disk, for whatever arguments."""
-    cache = getattr(compiled, "_cache", None)
-    return isinstance(cache, KernelCache) and cache.cache_path is not None and cache.holds_any()
+def is_kept(kernel: Kernel, arguments: tuple[Any, ...]) -> bool:
+    """Return whether machine code of a kernel is on disk, for such arguments."""
+    compiled = kernel.machine_code
+    cache = compiled._cache
+    if not isinstance(cache, KernelCache):
+        return False
+    types = tuple(map(compiled.typeof_pyval, arguments))
+    return cache.holds(cache._index_key(types, compiled.targetctx.codegen()))
 
 
 def compile_in_subprocess(kernel: Kernel, code: str) -> None:
@@ -112,7 +116,7 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
     """
     compiled = kernel.machine_code
     cache = getattr(compiled, "_cache", None)
-    if not isinstance(cache, KernelCache) or cache.cache_path is None or cache.holds_any():
+    if not isinstance(cache, KernelCache) or cache.cache_path is None or cache.holds():
         return
     if processors() < 2 or not can_start_python():
         return
@@ -121,12 +125,15 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
 
 
 @cache
-def compile_in_background() -> None:
-    """Have another process compile the usual kernels, at low priority, once."""
+def background() -> subprocess.Popen[bytes] | None:
+    """Have another process compile the usual kernels, at low priority; return it, the same each
+    time, or None where none can be started."""
+    process = None
     if can_start_python():
         with contextlib.suppress(OSError):
-            process = _GoesOn(**python_process("from acegames.__main__ import main; main(['warm', '--in-background'])"))
-            Thread(target=process.wait, daemon=True).start()  # which leaves nothing behind
+            process = _GoesOn(**python_process("from acegames.cli.warming import warm; warm(nice=True)"))
+            Thread(target=process.wait, daemon=True).start()  # so that it is no zombie when it has ended
+    return process
 
 
 def can_start_python() -> bool:
@@ -192,15 +199,18 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         stamp = (self._impl.locator.get_source_stamp(), sources_stamp(function))
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
-    def holds_any(self) -> bool:
-        """Return whether the kernel was compiled from these sources, for whatever arguments."""
-        return bool(self._cache_file._load_index())
+    def holds(self, key: Any = None) -> bool:
+        """Return whether the kernel was compiled from these sources, for whatever arguments or for
+        those of a key."""
+        names = self._cache_file._load_index()
+        return bool(names) if key is None else key in names
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
         overload = self._read_overload(signature, target)
         if overload is None:
             check_wanted(repr(self))
+            compile_notice(kept=True)
         if overload is None and self.compiling_process is not None:
             with compiling():
                 self.compiling_process.wait()
@@ -230,6 +240,7 @@ class NoCache(NullCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target: Any) -> None:
         """Return nothing, as nothing is kept; raise NotCompiled where nothing shall be compiled."""
         check_wanted(repr(self))
+        compile_notice(kept=False)
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]

@@ -60,6 +60,7 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
 from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
 from acegames.numerics import VERIFY
+from acegames.system.compiled import running
 from acegames.system.progress import OnProgress
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
@@ -107,6 +108,13 @@ class JudgesOnThreads(Protocol):
     threads: int | None
 
 
+@runtime_checkable
+class SaysCompiled(Protocol):
+    """An engine that says whether kernels are compiled; None for whichever is sooner."""
+
+    compiled: bool | None
+
+
 @public(
     "verify",
     progress="checking",
@@ -150,8 +158,9 @@ def verify(
             of which there may be 250,000. The policy is asked twice. A gain is accepted as ever,
             because policies are found in floats, in which 0.1 + 0.2 and 0.3 tie; with `tol=0` only
             if there is none.
-        engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
-            processors; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
+        engine: a `LocalEngine(threads=..., compiled=...)` says how many threads to use, by default
+            all processors, and with `compiled=False` that the verifier's kernels are interpreted,
+            for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
             large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
             from several threads, and sent to the processes of a cluster, if one class has its
             `distribution`, `rows` and `joint_actions` and says `thread_safe = True`, and it has
@@ -189,10 +198,11 @@ def verify(
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    evaluated = _judge(engine, reader, concept, progress)
-    if evaluated.worst is None or not counted.exact:
-        walked = follow(counted, reader, units)
-    else:
+    with running(engine.compiled if isinstance(engine, SaysCompiled) else None):
+        evaluated = _judge(engine, reader, concept, progress)
+        walked = follow(counted, reader, units) if evaluated.worst is None or not counted.exact else None
+    if walked is None:
+        assert evaluated.worst is not None
         walked = Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
     if exact and evaluated.gains is not None:
         evaluated = _exactly(game, policy, concept, reader, evaluated, progress)

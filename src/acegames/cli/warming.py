@@ -1,0 +1,51 @@
+"""Compiles the kernels of usual games, so that nobody has to wait for them later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+
+import acegames as ace
+from acegames.cli.bench import random_game
+from acegames.system.atomic import one_process_at_a_time
+from acegames.system.compiled import running
+from acegames.system.machine import processors
+from acegames.system.machine_code import python_process
+
+
+def warm(*, nice: bool = False) -> None:
+    """Compile the kernels that most games need, unless they are kept on disk already.
+
+    One process of a user does so at a time. With `nice` it leaves the processors to others.
+    """
+    if nice and hasattr(os, "nice"):
+        os.nice(19)
+    with one_process_at_a_time("kernels"):
+        other = None
+        if processors() > 1 and not nice:
+            with suppress(OSError):
+                other = subprocess.Popen(**python_process(f"from {__name__} import correlated; correlated()"))
+        nash_and_lists()
+        correlated()
+        if other is not None:
+            other.wait()
+
+
+def correlated() -> None:
+    """Solve, verify and shield games whose situations lie in boxes, of one player and of two."""
+    boxes, crossing = ace.LocalEngine(compiled=True, dense=True), ace.catalog.get("intersection")
+    with running(compiled=True):
+        for concept in (ace.CCE(), ace.CE("egalitarian")):
+            solution = ace.solve(crossing, concept, engine=boxes)
+        solution.simulate(episodes=10)
+        ace.Shield(crossing).start().joint()
+        ace.solve(ace.catalog.get("knapsack"), engine=boxes)
+
+
+def nash_and_lists() -> None:
+    """Solve and verify Nash equilibria of a game whose situations are listed."""
+    game = random_game(4, 8, 20)
+    with running(compiled=True):
+        solution = ace.solve(game, ace.Nash(), engine=ace.LocalEngine(compiled=True, dense=False))
+        ace.verify(game, solution.policy, solution.concept)
