@@ -143,7 +143,7 @@ def time_stages(card: Any, actions: tuple[int, ...], concept: Any, games: int, c
     shape, players = shape_of(card, actions, concept), len(actions)
     rows = shape.rows
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
-    own = OwnCell(spent, shape.written, ends, pure_workspace.py_func(rows, players))
+    own = OwnCell(spent, shape.written, ends, pure_workspace(rows, players))
     read = KernelSpec(
         "read",
         (read_phase,),

@@ -221,7 +221,7 @@ def test_wide_programs_are_left():
 @pytest.mark.parametrize("correlated", [True, False])
 @pytest.mark.parametrize("actions", [(3, 3), (10, 10), (40, 40), (300, 300), (2,) * 8, (6,) * 5, (1000, 2)])
 def test_room_does_not_grow_with_the_game(actions, correlated):
-    room = allocate_group.py_func(int(np.prod(actions)), len(actions), np.array(actions), correlated)
+    room = allocate_group(int(np.prod(actions)), len(actions), np.array(actions), correlated)
     assert sum(x.nbytes for x in room if isinstance(x, np.ndarray)) < 2**24
 
 

@@ -152,7 +152,7 @@ class EmulatedCard:
         """The same room for a processor, which has eight lanes; the order of seats is another one each time."""
         actions, n, kept = np.diff(given.choices.first_action), len(room.group.row) - 1, len(room.group.A) > 0
         how = {"warp": team, "keep_gains": kept}
-        return room._replace(group=allocate_group.py_func(n, len(actions), actions, given.goal.correlated, **how))
+        return room._replace(group=allocate_group(n, len(actions), actions, given.goal.correlated, **how))
 
     def send(self, parts):
         waiting = list(parts)

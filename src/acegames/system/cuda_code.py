@@ -29,7 +29,7 @@ from numba import types
 
 from acegames.errors import MissingExtra
 from acegames.system.atomic import write_parts
-from acegames.system.machine_code import KernelCache, can_start_python, python_process, sources_stamp, whole_file
+from acegames.system.machine_code import KernelCache, bound_for, can_start_python, python_process, sources_stamp, whole_file
 from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 from acegames.system.machine import processors
@@ -123,7 +123,7 @@ def is_kept(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> bo
 
 def _kept_in(spec: KernelSpec, arguments: Any, capability: tuple[int, int]) -> Path | None:
     """Return the file of a kernel; None where none can be kept."""
-    phases = [phase.py_func for phase in spec.phases]
+    phases = spec.phases
     try:
         folder = Path(KernelCache(phases[0]).cache_path)
     except Exception:  # numba has moved what this rests on, or knows no such folder
@@ -212,13 +212,15 @@ def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ..
         cuda = optional("numba.cuda", "GPU engines", "gpu")
         from numba.cuda import dispatcher
         from numba.cuda.cudadrv import nvvm
+        from numba.cuda.descriptor import cuda_target
 
         asked, dispatcher.get_current_device = dispatcher.get_current_device, lambda: _AbsentCard(capability)
         compiled = nvvm.compile_ir
         if loops:
             nvvm.compile_ir = lambda codes, **how: compiled([_unrolling(code, loops) for code in codes], **how)
         try:
-            yield cuda
+            with bound_for(cuda_target.typing_context):
+                yield cuda
         finally:
             dispatcher.get_current_device, nvvm.compile_ir = asked, compiled
     finally:

@@ -27,7 +27,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -36,6 +36,7 @@ from threading import Thread
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from acegames import numerics
@@ -79,23 +80,37 @@ def compiled_kernel(function: Callable[..., Any]) -> Any:
 
 def bind() -> None:
     """Tell numba what the functions are that kernels call, which are plain ones in Python."""
-    while registered:
-        function = registered.pop()
-        function._numba_type_ = _type_of(function, **function.compile_options)
+    for function in registered[len(_bound) :]:
+        _bound.append(_as_numba_knows(function, **function.compile_options))
+        function._numba_type_ = cpu_target.typing_context.resolve_value_type(_bound[-1])
 
 
-def _type_of(function: Any, *, counted: bool = True, emitted: bool = False, **options: bool) -> Any:
+_bound: list[Any] = []  # dispatchers and intrinsics of numba, in the order of `registered`
+
+
+def _as_numba_knows(function: Any, *, counted: bool = True, emitted: bool = False, **options: bool) -> Any:
     if emitted:
         emitter = getattr(import_module(f"{function.__module__}_llvm"), function.__name__)
-        context = cpu_target.typing_context
-        context.refresh()
-        return context.resolve_value_type(emitter)
-    how = {**LINKED, **(UNCOUNTED if not counted else {}), **options}
+        cpu_target.typing_context.refresh()
+        return emitter
+    how = {**LINKED, **({} if counted else UNCOUNTED), **options}
     compiler: Any = numba.njit
-    function.compiled = compiler(
-        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **how
-    )(function)
-    return numba.types.Dispatcher(function.compiled)
+    return compiler(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **how)(function)
+
+
+@contextlib.contextmanager
+def bound_for(typing_context: Any) -> Iterator[None]:
+    """Let the functions be what another compiler makes of them; nothing else is compiled meanwhile."""
+    with global_compiler_lock:
+        bind()
+        before = [function._numba_type_ for function in registered]
+        for function, known in zip(registered, _bound, strict=True):
+            function._numba_type_ = typing_context.resolve_value_type(known)
+        try:
+            yield
+        finally:
+            for function, kind in zip(registered, before, strict=True):
+                function._numba_type_ = kind
 
 
 def is_kept(kernel: Kernel, arguments: tuple[Any, ...]) -> bool:

@@ -105,7 +105,7 @@ class Shape:
     def group(self) -> Any:
         """Room for a plain game; without joint actions where there is none."""
         actions, team = np.array(self.actions), Warp(0) if self.warp else None
-        own = _plain(allocate_group)(
+        own = allocate_group(
             self.rows, self.players, actions, self.correlated, 1, team, keep_gains=self.warp or not self.uniform_actions
         )
         names, kind = ("whole", "owner", "target", "recommended"), np.int16 if own.table.size < 2**15 else np.int32
@@ -163,26 +163,21 @@ class Shape:
         return StageGames(cell, ptr, first_row, row, np.empty((self.rows, 2 * self.players)))
 
 
-def _plain(allocates: Any) -> Any:
-    """Return the Python function of a compiled one."""
-    return allocates.py_func
-
-
 @cache
 def kernel_spec(name: str, shape: Shape) -> KernelSpec:
     """Return the kernel for a shape, always as the same object: cards know it by that."""
-    kernel, line = KERNELS[name], _plain(allocate_line)((shape.rows, shape.outcomes))
+    kernel, line = KERNELS[name], allocate_line((shape.rows, shape.outcomes))
     made = KernelSpec(name, kernel.phases, kernel.threads, scalar_types=ALONE)
     spent, ends = np.empty(shape.constraints, np.int64), np.empty(3, np.int64)
     if name == "numbers":
         return replace(made, shared=np.empty((2, made.threads), np.int64))
     if name == "cells":
-        pure = _plain(pure_workspace)(shape.rows, shape.players)
+        pure = pure_workspace(shape.rows, shape.players)
         made = replace(made, shared=line, own=OwnCell(spent, shape.written, ends, pure))
         in_shared = replace(made, shared_fields=("batch.utility",))
         return in_shared if in_shared.shared_bytes <= MOST_SHARED else made
     if name == "left":
-        work = _plain(workspace)(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
+        work = workspace(shape.rows, shape.players, np.array(shape.actions), shape.correlated)
         return replace(made, own=OwnWork(shape.written, ends, work))
     if name == "plain":
         own_group = OwnGroup(shape.group, shape.shared_choices)
