@@ -14,7 +14,7 @@ import pytest
 from numba.core.errors import TypingError
 
 import acegames
-from acegames.system import compiled, linking
+from acegames.system import linking, machine_code
 from acegames.system.compiling import seconds_compiling, watched
 
 SOURCE = """
@@ -128,7 +128,7 @@ def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiled.DataFirst, "_save_data", full)
+    monkeypatch.setattr(machine_code.DataFirst, "_save_data", full)
     first = module()
     assert (first.answer(1), cached(first.answer, "nbi")) == (2, [])
 
@@ -141,7 +141,7 @@ def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, mo
 
     newer = module(SOURCE.replace("+ 1", "+ 100"))
     with monkeypatch.context() as moment:
-        moment.setattr(compiled.DataFirst, "_save_index", killed)
+        moment.setattr(machine_code.DataFirst, "_save_index", killed)
         with pytest.raises(KeyboardInterrupt):
             newer.answer(1)
     later = module(SOURCE.replace("+ 1", "+ 100"))
@@ -183,29 +183,29 @@ def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypa
     module(source).answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == name))
-    compiled.source_digest.cache_clear()
+    machine_code.source_digest.cache_clear()
     try:
         second, third = module(source), module(source)
         assert (second.answer(1), hits(second.answer)) == (2, 0)
         assert (third.answer(1), hits(third.answer)) == (2, 1)
     finally:
-        compiled.source_digest.cache_clear()
+        machine_code.source_digest.cache_clear()
 
 
 def test_files_that_are_not_called_do_not_matter(module, monkeypatch):
     module().answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == "boxes.py"))
-    compiled.source_digest.cache_clear()
+    machine_code.source_digest.cache_clear()
     second = module()
     assert (second.answer(1), hits(second.answer)) == (2, 1)
-    compiled.source_digest.cache_clear()
+    machine_code.source_digest.cache_clear()
 
 
 def test_a_release_of_numba_that_has_moved_its_classes(module, monkeypatch):
     """Its own cache is used then, with a warning, and nothing fails."""
     monkeypatch.setattr(compiled, "KernelCache", lambda function: function.no_such_class)
-    compiled._warn_moved.cache_clear()
+    machine_code._warn_moved.cache_clear()
     with pytest.warns(RuntimeWarning, match="does not know this release of numba"):
         first = module()
     assert (first.answer(1), len(cached(first.answer, "nbi"))) == (2, 1)
@@ -256,7 +256,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     monkeypatch.syspath_prepend(tmp_path)  # what the other process keeps names the module
     monkeypatch.delitem(sys.modules, "one_kernel", raising=False)
-    return lambda kernel, code: compiled.compile_in_subprocess(
+    return lambda kernel, code: machine_code.compile_in_subprocess(
         kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
     )
 

@@ -105,17 +105,17 @@ class Kernel:
             return self._ready if wanted is None else wanted
         if only_kept():
             return True
-        large = numbers_in(arguments) / LARGE
-        if meter.seconds < self._look and large <= 1:
+        numbers = numbers_in(arguments)
+        if meter.seconds < self._look and numbers < LARGE:
             return False
         if not numba_is_installed():
-            if large > PATIENCE or meter.seconds > PATIENCE * COMPILING:
+            if numbers > PATIENCE * LARGE or meter.seconds > PATIENCE * COMPILING:
                 raise MissingExtra("a game of this size needs machine code: pip install numba")
             return False
         from acegames.system.machine_code import background, is_kept
 
         self._look = meter.seconds + LOADING
-        self._ready = large > 1 or is_kept(self, arguments)
+        self._ready = numbers >= LARGE or is_kept(self, arguments)
         if not self._ready and meter.seconds > HOPING:
             process = background()
             self._ready = meter.seconds > COMPILING and (process is None or process.poll() is not None)
@@ -176,4 +176,4 @@ def numbers_in(arguments: Any) -> int:
 def is_large(numbers: float) -> bool:
     """Return whether kernels that are given so many numbers run as machine code at once."""
     wanted = _compiled.get()
-    return numba_is_installed() and (numbers > LARGE if wanted is None else wanted)
+    return numba_is_installed() and (numbers >= LARGE if wanted is None else wanted)
