@@ -14,6 +14,8 @@ import acegames as ace
 from acegames.stage import StageBatch
 from stage_solvers import BatchStageSolver, NashStageSolver
 import acegames.kernels
+from acegames.system import compiled
+compiled.LARGE = 0  # nothing is interpreted
 from acegames.engines.stages import solve_one
 for games in ("plain", "left", "nash"):
     solve_one(games)  # what another process compiles is what a solve needs
@@ -45,9 +47,9 @@ one = StageBatch(np.array([0, 2]), np.array([[0, 0], [0, 1]], np.int32), np.eye(
 BatchStageSolver().solve(one, ace.CE(), ("p", "q"))
 found = pkgutil.iter_modules(acegames.kernels.__path__)
 modules = [importlib.import_module(f"acegames.kernels.{x.name}") for x in found]
-compiled = {f.__name__: f for m in modules for f in vars(m).values() if hasattr(f, "signatures")}.values()
-for f in compiled:
-    print(f.__name__, len(f.signatures))
+kernels = {f.__name__: f for m in modules for f in vars(m).values() if isinstance(f, compiled.Kernel)}.values()
+for f in kernels:
+    print(f.__name__, len(f.machine_code.signatures))
 """
 
 

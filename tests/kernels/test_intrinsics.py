@@ -1,6 +1,8 @@
-"""Lanes of a warp share work, each thing in one share; threads take from one counter, no two the same."""
+"""Lanes of a warp share work, each thing in one share; threads take from one counter, no two the same: compiled and in Python."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
@@ -14,15 +16,18 @@ from acegames.kernels.intrinsics import (
     is_lane0,
     lane_id_of,
     lane_index,
+    noinline,
     own_lanes,
+    popcount,
     scanners,
     strided,
     strided_fours,
     strided_rows,
+    syncthreads,
     syncwarp,
     warp_size,
 )
-from acegames.system.compiled import kernel
+from acegames.system.compiled import kernel, running
 from acegames.system.tasks import Team
 
 
@@ -43,8 +48,14 @@ def shares(warp, list_of, table, leaders, ranks):
     return warp_size(warp), scanners(warp)
 
 
+@pytest.fixture(params=[True, False], ids=["compiled", "in Python"])
+def either(request):
+    with running(compiled=request.param):
+        yield request.param
+
+
 @pytest.mark.parametrize("order", [None, 0, 1, 21, 31])
-def test_everything_is_in_one_share(order):
+def test_everything_is_in_one_share(order, either):
     rng, size = np.random.default_rng(order), 1 if order is None else WARP
     for _ in range(20):
         list_of, table = np.zeros(int(rng.integers(1, 70)), int), np.zeros(rng.integers(1, 50, size=2), int)
@@ -68,12 +79,31 @@ def take_all(counter, end, at_once, found):
         often += 1
 
 
-def test_no_two_threads_take_the_same():
-    end, at_once = 600_000, np.int32(3)
+def test_no_two_threads_take_the_same(either):
+    end, at_once = 600_000 if either else 30_000, np.int32(3)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads that are interpreted take turns after every instruction
     counter, found = np.zeros(1, np.int64), np.full((4, end // 3), -1)
     with Team(4) as team:
         often = team.each(lambda k: take_all(counter, end, at_once, found[k]), range(4))
+    sys.setswitchinterval(usual)
     parts = [x[:n] for x, n in zip(found, often, strict=True)]
     assert all((np.diff(x) > 0).all() for x in parts)
     assert (np.sort(np.concatenate(parts)) == np.arange(0, end, 3)).all()
     assert end <= counter[0] <= end + 4 * at_once
+
+
+@kernel
+def bits(words, counts, warp):
+    noinline()
+    for k in range(len(words)):
+        counts[k] = popcount(words[k])
+    syncthreads(warp)
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64])
+def test_bits_are_counted(kind, either):
+    words = np.random.default_rng(2).integers(0, 2**64, 50, np.uint64)
+    counts = np.zeros(50, int)
+    bits(words.astype(kind), counts, None)
+    assert counts.tolist() == [int(word).bit_count() for word in words]

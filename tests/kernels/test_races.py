@@ -9,13 +9,14 @@ import pytest
 
 import acegames as ace
 from acegames.engines.gpu.kernel_specs import Shape, example_arguments, kernel_spec
+from acegames.kernels import device
 from acegames.kernels.batches import solve_written
 from acegames.kernels.device import FALLBACK, WAITING, Waiting
 from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.model.arrays import pointers
 from acegames.stage.program import deviation_table, goal_of
 from emulated_gpu import poisoned
-from watched import Watch, in_python, watched
+from watched import Watch, watched, watching
 
 SMALL = (2, 2), ace.CE(), 8
 
@@ -74,8 +75,8 @@ def solve_watched(actions, concept, games, watch, *, uniform_actions=False):
     )
     made = kernel_spec("plain", shape)
     room = poisoned(made.shared, made.constants)
-    with np.errstate(all="ignore"):
-        in_python(watch).solve_regular_by_warp(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
+    with np.errstate(all="ignore"), watching(watch):
+        device.solve_regular_by_warp(0, 0, 32, 1, watched(watch, room), None, watched(watch, given))
     return given
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import acegames as ace
 import oracle
-from acegames.verifier import pair_kernels, verify
+from acegames.system.compiled import running
+from acegames.verifier import verify
 from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
 from elsewhere import Elsewhere
 from emulated_gpu import EmulatedGPU
@@ -28,7 +29,7 @@ class Way(NamedTuple):
     limits: dict[str, int]
     engine: Any = None
     unrolled: bool = False  # as if no pairs fitted into 64 bits
-    plain: bool = False  # kernels run as plain Python, where an index beyond what was allocated is an error
+    interpreted: bool = False  # kernels are interpreted, where an index beyond what was allocated is an error
 
 
 WAYS = {
@@ -42,21 +43,17 @@ WAYS = {
     "index elsewhere": Way(INDEX, Elsewhere(block=1)),
     "card": Way(WINDOWS | {"chunk": 5, "least_chunk": 1}, EmulatedGPU(smallest=0)),
 }
-PLAIN = {f"{how}, as plain Python": WAYS[how]._replace(plain=True) for how in WAYS if how != "card"}
+INTERPRETED = {f"{how}, interpreted": WAYS[how]._replace(interpreted=True) for how in WAYS if how != "card"}
 
 
 def judged(how, game, policy, concept=None, **keywords):
     """The certificate, found in one of these ways."""
-    way = (WAYS | PLAIN)[how]
-    with pytest.MonkeyPatch.context() as patch, np.errstate(**{"over": "ignore"} if way.plain else {}):
+    way = (WAYS | INTERPRETED)[how]
+    with pytest.MonkeyPatch.context() as patch, running(compiled=False if way.interpreted else None):
         for name, value in way.limits.items():
             patch.setattr(f"{LIMITS}.{name}", value)
         if way.unrolled:
             patch.setattr(PairKeys, "of", staticmethod(_unrolled(PairKeys.of)))
-        if way.plain:
-            patch.setattr("acegames.verifier.compile_notice", lambda *_: None)
-            for name, kernel in list(vars(pair_kernels).items()):
-                patch.setattr(pair_kernels, name, getattr(kernel, "py_func", kernel))
         return verify(game, policy, concept, engine=way.engine, **keywords)
 
 

@@ -10,12 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
 import acegames
-from acegames.system import linking, machine_code
+from acegames.system import compiled, linking, machine_code
+from acegames.system.compiled import COMPILING, HOPING, LOADING, running
 from acegames.system.compiling import seconds_compiling, watched
+from acegames.system.tasks import Team
 
 SOURCE = """
 from acegames.system.compiled import kernel
@@ -30,6 +33,7 @@ def answer(x):
 def module(tmp_path, monkeypatch):
     """Imports a fresh copy of a module with one kernel from the same file, as another process would."""
     monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setattr(compiled, "LARGE", 0)
     path = tmp_path / "one_kernel.py"
 
     def fresh(source=SOURCE):
@@ -44,11 +48,11 @@ def module(tmp_path, monkeypatch):
 
 
 def hits(kernel):
-    return sum(kernel.stats.cache_hits.values())
+    return sum(kernel.machine_code.stats.cache_hits.values())
 
 
 def cached(kernel, suffix):
-    return list(Path(kernel.stats.cache_path).glob(f"*.{suffix}"))
+    return list(Path(kernel.machine_code.stats.cache_path).glob(f"*.{suffix}"))
 
 
 def test_a_kernel_is_kept(module):
@@ -79,14 +83,16 @@ def test_damaged_files_are_made_anew(module, suffix, content):
 FLIPS = """
 import random, sys
 from pathlib import Path
+from acegames.system import compiled
 
 def flipped(suffix, place):
-    (path,) = Path(first.answer.stats.cache_path).glob(f"*.{suffix}")
+    (path,) = Path(first.answer.machine_code.stats.cache_path).glob(f"*.{suffix}")
     content = bytearray(path.read_bytes())
     content[int(place * len(content))] ^= 1 << rng.randrange(8)
     path.write_bytes(content)
 
 rng = random.Random(0)
+compiled.LARGE = 0
 import one_kernel as first
 first.answer(1)
 for suffix, times in (("nbi", 8), ("nbc", 16)):
@@ -95,7 +101,7 @@ for suffix, times in (("nbi", 8), ("nbc", 16)):
         del sys.modules["one_kernel"]
         import one_kernel as second
         assert second.answer(1) == 2
-        assert sum(second.answer.stats.cache_hits.values()) == 0, (suffix, number)
+        assert sum(second.answer.machine_code.stats.cache_hits.values()) == 0, (suffix, number)
 print("all compiled again")
 """
 
@@ -204,10 +210,11 @@ def test_files_that_are_not_called_do_not_matter(module, monkeypatch):
 
 def test_a_release_of_numba_that_has_moved_its_classes(module, monkeypatch):
     """Its own cache is used then, with a warning, and nothing fails."""
-    monkeypatch.setattr(compiled, "KernelCache", lambda function: function.no_such_class)
+    monkeypatch.setattr(machine_code, "KernelCache", lambda function: function.no_such_class)
     machine_code._warn_moved.cache_clear()
+    first = module()
     with pytest.warns(RuntimeWarning, match="does not know this release of numba"):
-        first = module()
+        assert first.answer(1) == 2
     assert (first.answer(1), len(cached(first.answer, "nbi"))) == (2, 1)
     second = module()
     assert (second.answer(1), hits(second.answer)) == (2, 1)
@@ -218,7 +225,7 @@ def test_no_folder_at_all(module, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "__pycache__"))
     monkeypatch.setenv("HOME", str(tmp_path / "__pycache__"))
     first = module()
-    assert (first.answer(1), first.answer.stats.cache_path) == (2, None)
+    assert (first.answer(1), first.answer.machine_code.stats.cache_path) == (2, None)
 
 
 LINKED = """
@@ -238,7 +245,7 @@ def test_inner_functions_become_machine_code_in_their_kernel_only(module):
     first, second = module(LINKED), module(LINKED)
     assert first.answer(3) == 7
     assert (second.answer(3), hits(second.answer)) == (7, 1)
-    (inside,) = first.twice.overloads.values()
+    (inside,) = first.twice._numba_type_.dispatcher.overloads.values()
     assert type(inside.library) is linking.LinkedLibrary
     assert not inside.library._codegen._engine.is_symbol_defined(inside.fndesc.llvm_func_name)
 
@@ -253,19 +260,20 @@ def test_where_numba_has_moved_its_classes_inner_functions_are_compiled_by_thems
 def elsewhere(tmp_path, monkeypatch):
     """Has another process import the module with one kernel, and then run more code."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(compiled, "processors", lambda: 2)
+    monkeypatch.setattr(machine_code, "processors", lambda: 2)
     monkeypatch.syspath_prepend(tmp_path)  # what the other process keeps names the module
     monkeypatch.delitem(sys.modules, "one_kernel", raising=False)
     return lambda kernel, code: machine_code.compile_in_subprocess(
-        kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
+        kernel,
+        f"sys.path.insert(0, {str(tmp_path)!r}); from acegames.system import compiled; compiled.LARGE = 0; import one_kernel; {code}",
     )
 
 
 def test_a_kernel_that_another_process_compiles_is_waited_for(module, elsewhere):
     first = module()
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.compiling_process is not None
-    assert (first.answer(1), hits(first.answer), first.answer._cache.compiling_process) == (2, 1, None)
+    assert first.answer.machine_code._cache.compiling_process is not None
+    assert (first.answer(1), hits(first.answer), first.answer.machine_code._cache.compiling_process) == (2, 1, None)
 
 
 def test_it_is_told_when_kernels_are_compiled_and_garbage_is_looked_for_seldom_meanwhile(module, elsewhere):
@@ -293,20 +301,105 @@ def test_where_the_other_process_fails_the_kernel_is_compiled_here(module, elsew
 
 def test_no_other_process_is_begun_for_a_kernel_that_is_kept_or_on_one_processor(module, elsewhere, monkeypatch):
     first, second = module(), module()
-    monkeypatch.setattr(compiled, "processors", lambda: 1)
+    monkeypatch.setattr(machine_code, "processors", lambda: 1)
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.compiling_process is None
+    assert first.answer.machine_code._cache.compiling_process is None
     first.answer(1)
-    monkeypatch.setattr(compiled, "processors", lambda: 2)
+    monkeypatch.setattr(machine_code, "processors", lambda: 2)
     elsewhere(second.answer, "one_kernel.answer(1)")
-    assert second.answer._cache.compiling_process is None
+    assert second.answer.machine_code._cache.compiling_process is None
 
 
 def test_a_program_that_is_frozen_is_not_begun_again(module, elsewhere, monkeypatch):
     first = module()
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     elsewhere(first.answer, "one_kernel.answer(1)")
-    assert first.answer._cache.compiling_process is None
+    assert first.answer.machine_code._cache.compiling_process is None
+
+
+# -- interpreted or compiled ------------------------------------------------------------------------------------------
+
+
+class Process:
+    """Begun to compile, and stands still."""
+
+    def __init__(self, **_):
+        self.ended = None
+
+    def poll(self):
+        return self.ended
+
+    def wait(self):
+        """It is nobody's child."""
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The processes that are begun to compile, where arrays of ten numbers are large and nothing was interpreted so far."""
+    found = []
+    monkeypatch.setattr(compiled, "LARGE", 10)
+    monkeypatch.setattr(compiled, "meter", compiled.Meter())
+    monkeypatch.setattr(machine_code, "_GoesOn", lambda **how: found.append(Process()) or found[-1])
+    machine_code.background.cache_clear()
+    yield found
+    machine_code.background.cache_clear()
+
+
+def is_compiled(kernel):
+    return "machine_code" in vars(kernel) and bool(kernel.machine_code.overloads)
+
+
+def test_only_what_is_large_is_compiled_at_once(module, begun):
+    answer, small = module().answer, np.zeros(5)
+    assert (answer(small) == 1).all() and "machine_code" not in vars(answer)
+    assert (answer(np.zeros(10)) == 1).all() and is_compiled(answer)
+    assert compiled.numbers_in((small, (small, (small, 7)), None)) == 15
+
+
+def test_what_is_kept_is_loaded_after_a_while(module, begun):
+    with running(compiled=True):
+        module().answer(1)
+    later = module().answer
+    assert later(1) == 2 and not is_compiled(later)
+    compiled.meter.seconds = LOADING
+    assert (later(1), hits(later), begun) == (2, 1, [])
+
+
+def test_what_is_not_kept_is_interpreted_until_another_process_has_compiled_it(module, begun):
+    answer = module().answer
+    for seconds, ended, processes in ((LOADING, None, 0), (HOPING + 1, None, 1), (COMPILING + 1, None, 1), (COMPILING + 2, 0, 1)):
+        assert not is_compiled(answer)
+        compiled.meter.seconds = seconds
+        for process in begun:
+            process.ended = ended
+        assert answer(1) == 2 and len(begun) == processes
+    assert is_compiled(answer)
+
+
+def test_whoever_says_so_has_everything_interpreted_on_all_threads(module, begun):
+    answer, compiled.meter.seconds = module().answer, 2 * COMPILING
+    with running(compiled=False), running(compiled=None), Team(2) as team:
+        assert team.each(answer, range(9)) == list(range(1, 10)) and answer(np.zeros(10)).shape == (10,)
+    assert not begun and "machine_code" not in vars(answer)
+
+
+def test_without_numba_small_work_is_interpreted(module, begun, monkeypatch):
+    monkeypatch.setattr(compiled, "numba_is_installed", lambda: False)
+    answer, compiled.meter.seconds = module().answer, 2 * COMPILING
+    assert answer(np.zeros(10)).shape == (10,) and not compiled.is_large(10)
+    with pytest.raises(acegames.MissingExtra, match="pip install numba"):
+        answer(np.zeros(10 * compiled.PATIENCE + 1))
+    compiled.meter.seconds = compiled.PATIENCE * COMPILING + 1
+    with pytest.raises(acegames.MissingExtra, match="pip install numba"):
+        answer(1)
+
+
+def test_results_are_numbers_of_python_either_way(module):
+    answer = module(SOURCE.replace("x + 1", "x[0], (x[1] > 0, len(x)), x.sum()")).answer
+    for either in (True, False):
+        with running(compiled=either):
+            number, (truth, count), total = answer(np.array([1.5, 2.5]))
+        assert [type(x) for x in (number, truth, count, total)] == [float, bool, int, float]
 
 
 # -- the whole program ------------------------------------------------------------------------------------------------
@@ -325,7 +418,8 @@ def installed(tmp_path):
 def start(site, output, **variables):
     """Begin to solve and verify in another process."""
     cached = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
-    code = "import sys; from acegames.cli import main; sys.argv = ['acegames', 'solve', 'intersection', '-o', sys.argv[1]]; main()"
+    code = "import sys; from acegames.system import compiled; from acegames.cli import main; compiled.LARGE = 0;"
+    code += "sys.argv = ['acegames', 'solve', 'intersection', '-o', sys.argv[1]]; main()"
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, str(output)],
         env={**cached, "PYTHONPATH": str(site), **variables},
@@ -345,9 +439,7 @@ def finish(process):
 def test_an_installation_in_which_nothing_can_be_written(installed, tmp_path):
     nowhere = str(installed / "acegames" / "__pycache__")
     _, err = finish(start(installed, tmp_path / "a.ace", HOME=nowhere))
-    exploring, stages, verifier = err.splitlines()
-    assert "numerical" in exploring and "stage games" in stages and "verifier" in verifier
-    assert all("in every process" in line and "NUMBA_CACHE_DIR" in line for line in (exploring, stages, verifier))
+    assert err.count("\n") == 1 and "in every process" in err and "NUMBA_CACHE_DIR" in err
     home = tmp_path / "home"
     home.mkdir()
     _, err = finish(start(installed, tmp_path / "b.ace", HOME=str(home)))  # the user's own cache folder serves
@@ -389,21 +481,4 @@ def printed(*lines):
 def test_a_process_that_goes_on_is_no_warning():
     """It compiles for later, and the command that began it may end before."""
     begin = "_GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
-    assert printed("import sys", "from acegames.system.compiled import _GoesOn", begin) == ("", "")
-
-
-SOLVE = "import sys, types, numba, numpy as np", "import acegames as ace; ace.solve(ace.catalog.get('intersection'))"
-
-
-def test_scipy_is_loaded_for_who_needs_it_only():
-    """It takes long to load. Functions of others that call it are compiled as ever."""
-    product = "print(numba.njit(lambda a: a @ a)(np.full((2, 2), 3.0)).tolist())"
-    assert printed(*SOLVE, "assert 'scipy.linalg' not in sys.modules", product)[0] == "[[18.0, 18.0], [18.0, 18.0]]"
-
-
-@pytest.mark.parametrize("stand_in", ["types.ModuleType('scipy')", "None"])
-def test_something_that_stands_in_for_scipy(stand_in):
-    """Numba does without it, as ever."""
-    before = f"import sys, types, numba; sys.modules['scipy'] = {stand_in}"
-    folded = "print(numba.njit(lambda a: np.convolve(a, a))(np.ones(2)).tolist())"
-    assert printed(before, *SOLVE, folded)[0] == "[1.0, 2.0, 1.0]"
+    assert printed("import sys", "from acegames.system.machine_code import _GoesOn", begin) == ("", "")

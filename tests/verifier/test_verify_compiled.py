@@ -24,7 +24,7 @@ from elsewhere import assert_equal
 from games import doubling, one_state, solo
 from policies import Both, Damaged, RandomAnswers, Singly
 from shares import blocks
-from ways import PLAIN, WAYS, drawn_game, judged, kind_of
+from ways import INTERPRETED, WAYS, drawn_game, judged, kind_of
 
 
 def agreed(game, policy, concept=None, ways=WAYS):
@@ -91,7 +91,7 @@ def test_nothing_is_read_beyond_what_was_allocated(first):
     seen = {"last full": 0, "other full": 0, "several": 0, "dead ends": 0}
     for seed in range(first, first + 40):
         game = drawn_game(seed)
-        agreed(game, Both(game, RandomAnswers(game, seed, 0.02 * (seed % 2))), [CE(), CCE()][seed % 2], PLAIN)
+        agreed(game, Both(game, RandomAnswers(game, seed, 0.02 * (seed % 2))), [CE(), CCE()][seed % 2], INTERPRETED)
         stored = [kept is not None for kept in game.reservoirs]
         seen["last full"] += any(stored[-1:])
         seen["other full"] += any(stored[:-1])

@@ -35,7 +35,7 @@ _counting = Lock()
 @instruction
 def popcount(word):
     """Return how many bits of a 64-bit number are set."""
-    return int(word).bit_count()
+    return (int(word) & 0xFFFF_FFFF_FFFF_FFFF).bit_count()
 
 
 @instruction

@@ -7,6 +7,8 @@ itself. Memory is an array of shape (places, lanes): place i holds a number of e
 
 from __future__ import annotations
 
+import numpy as np
+
 from acegames.system.compiled import instruction
 
 LANES = 8
@@ -21,13 +23,13 @@ def vectorized():
 @instruction
 def broadcast(x):
     """Return a number in all lanes."""
-    return x
+    return np.float64(x)
 
 
 @instruction
 def where(chosen, a, b):
     """Return, in each lane, a where chosen, else b."""
-    return a if chosen else b
+    return np.float64(a if chosen else b)
 
 
 @instruction
@@ -61,7 +63,7 @@ def lane_count(memory):
 @instruction
 def get(memory, place):
     """Return the lanes at a place; whole numbers become floats."""
-    return float(memory[place, 0])
+    return np.float64(memory[place, 0])
 
 
 @instruction

@@ -103,6 +103,7 @@ def bound_for(typing_context: Any) -> Iterator[None]:
     """Let the functions be what another compiler makes of them; nothing else is compiled meanwhile."""
     with global_compiler_lock:
         bind()
+        typing_context.refresh()
         before = [function._numba_type_ for function in registered]
         for function, known in zip(registered, _bound, strict=True):
             function._numba_type_ = typing_context.resolve_value_type(known)
@@ -185,9 +186,13 @@ def sources_stamp(function: Callable[..., Any]) -> str:
             files.add(name)
             if name.startswith(_SOLVER):  # which counts as a whole
                 continue
-            called = (x for x in last.__globals__.values() if hasattr(x, "compile_options"))
+            called = (getattr(x, "py_func", x) for x in last.__globals__.values() if _is_called(x))
             waiting += [f for f in called if f.__globals__ is not last.__globals__]
     return hashlib.sha256("".join(sorted(source_digest(Path(x)) for x in files)).encode()).hexdigest()
+
+
+def _is_called(x: Any) -> bool:
+    return isinstance(x, Kernel) or hasattr(x, "compile_options")
 
 
 @cache
