@@ -11,15 +11,19 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test test-all test-gambit test-gpu test-learners test-storm test-oldest wheel-test licences lock reliability mutation bench bench-cluster gallery notebooks learners commands docs lint types format clean
 
-install: $(VENV)/.installed  ## create .venv with acegames and its development tools
+install: $(VENV)/.developed  ## create .venv with acegames and its development tools
 
 $(VENV)/.installed: pyproject.toml constraints/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "acegames needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable .
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[dev]'
 	@touch $@
 
-demo: install  ## solve a bundled game, verify it and play it
+demo: $(VENV)/.installed  ## solve a bundled game, verify it and play it
 	$(BIN)/acegames catalog
 	$(BIN)/acegames solve intersection -o demo.ace
 	$(BIN)/acegames verify demo.ace

@@ -74,8 +74,8 @@ def instruction(function: F) -> F:
     return _register(function, emitted=True)
 
 
-def _register(function: Any, **options: bool) -> Any:
-    function.compile_options = options
+def _register(function: F, **options: bool) -> F:
+    function.compile_options = options  # type: ignore[attr-defined]
     registered.append(function)
     return function
 
@@ -170,7 +170,9 @@ def running(compiled: bool | None) -> Iterator[None]:
 
 def numbers_in(arguments: Any) -> int:
     """Return how many numbers arrays have, those in records too."""
-    return sum(x.size if isinstance(x, np.ndarray) else numbers_in(x) for x in arguments if isinstance(x, np.ndarray | tuple))
+    return sum(
+        x.size if isinstance(x, np.ndarray) else numbers_in(x) for x in arguments if isinstance(x, np.ndarray | tuple)
+    )
 
 
 def is_large(numbers: float) -> bool:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,17 @@ from numba import types
 
 from acegames.errors import MissingExtra
 from acegames.system.atomic import write_parts
-from acegames.system.machine_code import KernelCache, bound_for, can_start_python, python_process, sources_stamp, whole_file
 from acegames.system.compiling import compiling
 from acegames.system.extras import optional
 from acegames.system.machine import processors
+from acegames.system.machine_code import (
+    KernelCache,
+    bound_for,
+    can_start_python,
+    python_process,
+    sources_stamp,
+    whole_file,
+)
 
 PACKAGES = ("numba", "llvmlite", "numba-cuda", "cuda-bindings")
 METADATA = 1_000_000  # numbers of LLVM's metadata from here on are free
@@ -196,14 +204,23 @@ def link(code: bytes, capability: tuple[int, int], *, ptx: bool = False) -> byte
         linker.destroy(handle)
 
 
+_patching = RLock()
+
+
 @contextlib.contextmanager
 def _compiling_for(capability: tuple[int, int], loops: tuple[tuple[str, str], ...] = ()) -> Iterator[Any]:
     """Give numba-cuda, made to compile for a card, whether it is there or not.
 
     It asks the present card for its capability where a kernel calls what is compiled for the
     processor too, and numpy for `row_stack`, which newer releases do not have. It has no word for
-    loops that are to be unrolled.
+    loops that are to be unrolled. So for the time that takes these are put in the place of its own,
+    by one thread at a time.
     """
+    with _patching:
+        yield from _patched(capability, loops)
+
+
+def _patched(capability: tuple[int, int], loops: tuple[tuple[str, str], ...]) -> Iterator[Any]:
     added = not hasattr(np, "row_stack")
     if added:
         np.row_stack = np.vstack

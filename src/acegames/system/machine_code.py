@@ -30,7 +30,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -100,7 +99,7 @@ def _as_numba_knows(function: Any, *, counted: bool = True, emitted: bool = Fals
 
 @contextlib.contextmanager
 def bound_for(typing_context: Any) -> Iterator[None]:
-    """Let the functions be what another compiler makes of them; nothing else is compiled meanwhile."""
+    """Let the functions be what another compiler makes of them, while nothing else is compiled."""
     with global_compiler_lock:
         bind()
         typing_context.refresh()

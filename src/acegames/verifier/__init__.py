@@ -160,8 +160,8 @@ def verify(
             if there is none.
         engine: a `LocalEngine(threads=..., compiled=...)` says how many threads to use, by default
             all processors, and with `compiled=False` that the verifier's kernels are interpreted,
-            for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a cluster if the game is
-            large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
+            for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a
+            cluster if the game is large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
             from several threads, and sent to the processes of a cluster, if one class has its
             `distribution`, `rows` and `joint_actions` and says `thread_safe = True`, and it has
             `states` and `actions` equal to those of the game and `tracker.units`, the units in

@@ -131,7 +131,7 @@ class Ceilings:
 
         units, layer = self._units, self._game.layer_at[t]
         rows: Ints = np.empty((len(self._game.layers[layer].reward), here.shape[1]), dtype=units.dtype)
-        run: Any = ceilings if units.small else ceilings.py_func
+        run: Any = ceilings if units.small else ceilings.py_func  # type: ignore[attr-defined]
         inputs = units.costs[layer], units.bounds[t], self.at[t + 1], units.stored, units.beyond, self._over_all
         run(*units.steps[layer], *inputs, rows, here)
         return rows
