@@ -28,7 +28,10 @@ FLOOR = (
     "below the player's worst feasible one (1 if not given). Every value is sound; a larger one leaves more equilibria "
     "to choose from."
 )
-ENGINE = "local (on this machine), interpreted (there, and without compiled code: slow, for who trusts no compiler), gpu (an NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
+ENGINE = (
+    "local (on this machine), interpreted (there, without compiled code: slow, for those who trust no compiler), gpu (an "
+    "NVIDIA GPU), ray (on a cluster) or reference (plain and slow, to compare with)."
+)
 MANY_CELLS = 50_000_000  # places for stage games from which on a solve begins with an estimate
 
 
@@ -170,7 +173,10 @@ VerifiedKind = Annotated[
 ]
 
 EXACTLY = "Find values and gains in rational numbers (up to 250,000 situations); with --tol 0 nothing is tolerated."
-VERIFY_ENGINE = "Where it is checked: local (on this machine), interpreted (there, and without compiled code: slow, for who trusts no compiler), gpu (an NVIDIA GPU) or ray (on a cluster)."
+VERIFY_ENGINE = (
+    "Where it is checked: local (on this machine), interpreted (there, without compiled code: slow, for those who trust "
+    "no compiler), gpu (an NVIDIA GPU) or ray (on a cluster)."
+)
 
 
 def verify(

@@ -161,14 +161,14 @@ def verify(
         engine: a `LocalEngine(threads=..., compiled=...)` says how many threads to use, by default
             all processors, and with `compiled=False` that the verifier's kernels are interpreted,
             for those who trust no compiler; nothing else of it is used. A `RayEngine` runs on a
-            cluster if the game is large, a `GPUEngine` on a GPU. The certificate does not depend on it. A policy is called
-            from several threads, and sent to the processes of a cluster, if one class has its
-            `distribution`, `rows` and `joint_actions` and says `thread_safe = True`, and it has
-            `states` and `actions` equal to those of the game and `tracker.units`, the units in
-            which `rows` is given totals; each process has its own copy: a live object goes through
-            Ray's own serialization between your processes, a policy that was read from a file as
-            the name of that file. Any other policy is asked in this process, and the cluster is not
-            used; a warning in the log says what is missing.
+            cluster if the game is large, a `GPUEngine` on a GPU. The certificate does not depend on
+            it. A policy is called from several threads, and sent to the processes of a cluster, if
+            one class has its `distribution`, `rows` and `joint_actions` and says `thread_safe =
+            True`, and it has `states` and `actions` equal to those of the game and `tracker.units`,
+            the units in which `rows` is given totals; each process has its own copy: a live object
+            goes through Ray's own serialization between your processes, a policy that was read from
+            a file as the name of that file. Any other policy is asked in this process, and the
+            cluster is not used; a warning in the log says what is missing.
         progress: True for a bar, or a function that is called with a `Progress` after each time
             that is checked, the last time first.
 
