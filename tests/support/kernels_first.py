@@ -16,7 +16,9 @@ def compile_kernels():
     """Run both at the same time, and return when they have ended."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     running = [
-        subprocess.Popen([sys.executable, *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, *words], env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for words in (("-m", "acegames", "warm"), ("-c", QUANTECON))
     ]
     for process in running:

@@ -367,7 +367,12 @@ def test_what_is_kept_is_loaded_after_a_while(module, begun):
 
 def test_what_is_not_kept_is_interpreted_until_another_process_has_compiled_it(module, begun):
     answer = module().answer
-    for seconds, ended, processes in ((LOADING, None, 0), (HOPING + 1, None, 1), (COMPILING + 1, None, 1), (COMPILING + 2, 0, 1)):
+    for seconds, ended, processes in (
+        (LOADING, None, 0),
+        (HOPING + 1, None, 1),
+        (COMPILING + 1, None, 1),
+        (COMPILING + 2, 0, 1),
+    ):
         assert not is_compiled(answer)
         compiled.meter.seconds = seconds
         for process in begun:

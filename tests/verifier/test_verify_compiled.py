@@ -17,6 +17,7 @@ from acegames import CCE, CE
 from acegames.cli import bench
 from acegames.model.layers import with_fields
 from acegames.model.numbers import exact
+from acegames.system.compiled import Kernel
 from acegames.verifier import pair_kernels, verify
 from acegames.verifier.pair_keys import ExactUnits, PairKeys, unroll
 from acegames.verifier.subgames import Subgames
@@ -113,6 +114,15 @@ def test_one_situation_that_is_wrong_is_found_in_every_way(seed):
     answer = {legal[int(rng.integers(len(legal)))]: [1.0, 1.0, 1.0, 0.5][seed % 4]}
     found = agreed(game, Damaged(solved, game, (t, state, tuple(int(c) for c in spent)), answer), CE())
     assert not found.ok
+
+
+def test_whoever_trusts_no_compiler_has_none(monkeypatch):
+    """Policies that are right and wrong are judged in that way above."""
+    game = ace.catalog.get("intersection")
+    solved = ace.solve(game).policy
+    told = verify(game, solved)
+    monkeypatch.setattr(Kernel, "machine_code", property(lambda kernel: pytest.fail(f"{kernel} is compiled")))
+    assert_equal(verify(game, solved, engine=ace.LocalEngine(compiled=False)), told)
 
 
 def wasteful(t, state, spent):

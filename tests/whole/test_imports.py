@@ -203,14 +203,14 @@ def test_only_the_program_imports_the_command_line():
 def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
     heavy = {"highspy", "scipy", "numba", "typer", "rich", "matplotlib", "gymnasium", "pettingzoo", "pyspiel"}
-    heavy |= {"open_spiel", "pandas", "pyarrow", "pygambit", "nashpy", "quantecon", "ray"}
+    heavy |= {"open_spiel", "pandas", "pyarrow", "pygambit", "nashpy", "quantecon", "ray", "llvmlite"}
     own_place = {name: {"typer", "rich"} for name in MODULES if room(name) == "cli"}  # loaded by the program alone
     used = ("environments.game_environments", "environments.guard", "gymnasium.gym_environments")  # loaded when used
     own_place |= {f"acegames.adapters.{name}": {"gymnasium"} for name in used}
     own_place |= {"acegames.adapters.pettingzoo.pz_environments": {"gymnasium", "pettingzoo"}}
-    compiling = ("system.compiled", "system.linking", "system.cuda_code")
-    compiling += tuple(f"kernels.{name}" for name in ("intrinsics", "lanes"))
-    own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
+    compiling = ("system.machine_code", "system.linking", "system.cuda_code")  # themselves imported inside functions
+    compiling += tuple(f"kernels.{name}_llvm" for name in ("intrinsics", "lanes"))
+    own_place |= {f"acegames.{name}": {"numba", "llvmlite"} for name in compiling}
     for name in MODULES:
         top = {module.split(".")[0] for node in tree_of(name).body for module in imported(node)}
         assert not (top & heavy) - own_place.get(name, set()), f"{name} imports {top & heavy} at the top"

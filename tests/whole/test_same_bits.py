@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cache
@@ -26,11 +29,14 @@ import acegames as ace
 import oracle
 from acegames.model.layers import with_fields
 from acegames.safety import space as spaces
+from acegames.system.compiled import running
 from games import Changed
 from random_games import changing_game, linked_game, pairs
+from shares import some
 
 DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
 GAMES, BLOCK, PLAIN = 420, 20, 300
+SHARES = 12  # of the games are interpreted in a test each
 OBJECTIVES: tuple[Any, ...] = ("welfare", "egalitarian", "fair", None, "p0", (1.0, 0.25, 0.5))
 KINDS = ("answers", "file", "certificates", "proof", "shield")
 DAMAGED = 3  # policies of a game that are damaged and judged
@@ -210,15 +216,57 @@ def _known() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
-@pytest.mark.parametrize("first", range(0, GAMES, BLOCK))
-def test_answers_are_the_same_to_the_last_bit(first: int) -> None:
+def _assert_known(games: Iterable[int], found: Iterable[list[str]]) -> None:
     changed: dict[str, list[int]] = {}
-    for k in range(first, first + BLOCK):
-        for kind, x in zip(KINDS, digests(k), strict=True):
+    for k, by_kind in zip(games, found, strict=True):
+        for kind, x in zip(KINDS, by_kind, strict=True):
             if x != _known()[kind][k]:
                 changed.setdefault(kind, []).append(k)
     assert not changed, f"games have other digests than in {DIGESTS.name}: {changed}"
+
+
+made_here = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
+
+
+@made_here
+@pytest.mark.parametrize("first", range(0, GAMES, BLOCK))
+def test_answers_are_the_same_to_the_last_bit(first: int) -> None:
+    games = range(first, first + BLOCK)
+    _assert_known(games, map(digests, games))
+
+
+@made_here
+@pytest.mark.parametrize("first", some(range(SHARES), of=SHARES))
+def test_interpreted_answers_are_the_same_to_the_last_bit(first: int) -> None:
+    """Verdicts on damaged policies are among them."""
+    games = range(first, GAMES, SHARES)
+    with running(compiled=False):
+        _assert_known(games, map(digests, games))
+
+
+PLAIN_NUMBA = """
+import json, runpy, sys
+from acegames.system import compiled, machine_code
+machine_code.WHOLE = machine_code.LINKED = machine_code.UNCOUNTED = {}
+compiled.LARGE = 0
+digests = runpy.run_path(sys.argv[1])["digests"]
+print(json.dumps([digests(k) for k in map(int, sys.argv[2:])]))
+"""
+
+
+@made_here
+@pytest.mark.slow
+def test_numba_as_it_is_gives_the_same_bits(tmp_path: Path) -> None:
+    """Without what `system.linking` changes in it, and with references counted."""
+    games = range(1, GAMES, 29)
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN_NUMBA, __file__, *map(str, games)],
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    _assert_known(games, json.loads(done.stdout))
 
 
 if __name__ == "__main__":
