@@ -40,7 +40,7 @@ def compiled_code(kernel):
 )
 def test_no_fused_or_reassociated_arithmetic(solved, module, name):
     """The code that runs, whether compiled just now or loaded from the cache; what it calls is part of it."""
-    assembly, code = compiled_code(getattr(module, name))
+    assembly, code = compiled_code(getattr(module, name).machine_code)
     assert name in code
     assert len(assembly) > 5_000 and "double" in code
     assert not FUSED.search(assembly) and not FUSED.search(code)

@@ -456,10 +456,10 @@ def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
 
     shield = ace.Shield(ace.catalog.get("rendezvous"))
     _ = shield.masks, shield.products, shield.product(0, "calm", (0, 0)), shield.situations([0])
-    compiled = [len(kernel.signatures) for kernel in (kernels.find_numbers, kernels.find_pairs)]
+    compiled = [len(kernel.machine_code.signatures) for kernel in (kernels.find_numbers, kernels.find_pairs)]
     other = again(shield)
     assert other.pair(0, "calm", (0, 0)) == 0 and np.array_equal(other.situations([0])[2], shield.situations([0])[2])
-    assert [len(kernel.signatures) for kernel in (kernels.find_numbers, kernels.find_pairs)] == compiled
+    assert [len(kernel.machine_code.signatures) for kernel in (kernels.find_numbers, kernels.find_pairs)] == compiled
     for array in (other.masks, other.mask_of, other.first, *other.products, *other.product(0, "calm", (0, 0))):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0

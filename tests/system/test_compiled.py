@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,33 +155,15 @@ def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, mo
     assert (later.answer(1), hits(later.answer)) == (101, 0)
 
 
-CALLING = """
-from acegames.kernels.boxes import any_marked
-from acegames.system.compiled import kernel
-
-@kernel
-def answer(x):
-    return x + 1
-"""
-
-
-FAR = """
-from acegames.verifier.pair_kernels import clip
-from acegames.system.compiled import kernel
-
-@kernel
-def answer(x):
-    return x + 1
-"""
+CALLING = f"from acegames.kernels.boxes import any_marked\n{SOURCE}"
+FAR = f"from acegames.verifier.pair_kernels import clip\n{SOURCE}"
 
 
 @pytest.mark.parametrize(
     ("name", "source"),
     [
         ("numerics.py", SOURCE),
-        ("boxes.py", CALLING),
-        ("records.py", CALLING),
-        ("simplex.py", CALLING),
+        *((f"{x}.py", CALLING) for x in ("boxes", "records", "simplex")),
         ("pair_kernels.py", FAR),
     ],
 )
@@ -320,26 +303,19 @@ def test_a_program_that_is_frozen_is_not_begun_again(module, elsewhere, monkeypa
 # -- interpreted or compiled ------------------------------------------------------------------------------------------
 
 
-class Process:
-    """Begun to compile, and stands still."""
-
-    def __init__(self, **_):
-        self.ended = None
-
-    def poll(self):
-        return self.ended
-
-    def wait(self):
-        """It is nobody's child."""
-
-
 @pytest.fixture
 def begun(monkeypatch):
     """The processes that are begun to compile, where arrays of ten numbers are large and nothing was interpreted so far."""
     found = []
+
+    def begin(**_):
+        process = SimpleNamespace(ended=None, poll=lambda: process.ended, wait=lambda: None)
+        found.append(process)
+        return process
+
     monkeypatch.setattr(compiled, "LARGE", 10)
     monkeypatch.setattr(compiled, "meter", compiled.Meter())
-    monkeypatch.setattr(machine_code, "_GoesOn", lambda **how: found.append(Process()) or found[-1])
+    monkeypatch.setattr(machine_code, "_GoesOn", begin)
     machine_code.background.cache_clear()
     yield found
     machine_code.background.cache_clear()
@@ -367,12 +343,8 @@ def test_what_is_kept_is_loaded_after_a_while(module, begun):
 
 def test_what_is_not_kept_is_interpreted_until_another_process_has_compiled_it(module, begun):
     answer = module().answer
-    for seconds, ended, processes in (
-        (LOADING, None, 0),
-        (HOPING + 1, None, 1),
-        (COMPILING + 1, None, 1),
-        (COMPILING + 2, 0, 1),
-    ):
+    steps = (LOADING, None, 0), (HOPING + 1, None, 1), (COMPILING + 1, None, 1), (COMPILING + 2, 0, 1)
+    for seconds, ended, processes in steps:
         assert not is_compiled(answer)
         compiled.meter.seconds = seconds
         for process in begun:
@@ -475,15 +447,8 @@ def policy_bytes(path):
     return path.with_suffix(".policy").read_bytes()
 
 
-def printed(*lines):
-    """What a process prints, and what it says on standard error."""
-    words = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr
-
-
 def test_a_process_that_goes_on_is_no_warning():
     """It compiles for later, and the command that began it may end before."""
-    begin = "_GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
-    assert printed("import sys", "from acegames.system.machine_code import _GoesOn", begin) == ("", "")
+    begin = "import sys; from acegames.system.machine_code import _GoesOn; _GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", begin], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
