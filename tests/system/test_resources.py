@@ -32,7 +32,7 @@ def status(entry):
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(entry + ":"))
 
 build, concept, options = SHAPES[sys.argv[1]]
-engine = ace.LocalEngine(threads=2, **options)
+engine = ace.LocalEngine(threads=2, compiled=True, **options)
 ace.solve(build(small=True), concept, engine=engine)  # compiled code is not the solve's
 game = build()
 predicted = ace.estimate(game, concept, engine=engine)

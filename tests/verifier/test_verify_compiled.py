@@ -122,7 +122,9 @@ def test_whoever_trusts_no_compiler_has_none(monkeypatch):
     solved = ace.solve(game).policy
     told = verify(game, solved)
     monkeypatch.setattr(Kernel, "machine_code", property(lambda kernel: pytest.fail(f"{kernel} is compiled")))
-    assert_equal(verify(game, solved, engine=ace.LocalEngine(compiled=False)), told)
+    interpreting = ace.LocalEngine(compiled=False)
+    assert_equal(verify(game, solved, engine=interpreting), told)
+    assert_equal(verify(game, ace.solve(game, engine=interpreting).policy, engine=interpreting), told)
 
 
 def wasteful(t, state, spent):

@@ -124,6 +124,8 @@ class Kernel:
     @functools.cached_property
     def machine_code(self) -> Any:
         """What numba makes of the function."""
+        if not numba_is_installed():
+            raise MissingExtra("compiled code needs numba: pip install numba")
         from acegames.system.machine_code import compiled_kernel
 
         return compiled_kernel(self.py_func)
