@@ -58,8 +58,9 @@ def answer(*words, code=0):
 
 
 def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):
-    from acegames.cli import bench
+    from acegames.cli import bench, warming
 
+    monkeypatch.setattr(warming, "warm", lambda: None)
     monkeypatch.setattr(bench, "SIZES", ((2, 3, 4),))
     solved = answer("solve", "intersection", "-o", "s.ace")
     commands = [
@@ -77,6 +78,7 @@ def test_every_verb_is_documented_and_keeps_its_word(monkeypatch):
         ("report", "s.ace", "-o", "s.html", "--episodes", "3"),
         ("catalog",),
         ("catalog", "drones", "-o", "d.yaml"),
+        ("warm",),
         ("bench",),
     ]
     reply = [solved, *(answer(*words) for words in commands)]
