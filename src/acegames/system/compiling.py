@@ -117,12 +117,12 @@ log = logging.getLogger("acegames")
 
 
 @cache
-def compile_notice(*, kept: bool) -> None:
+def compile_notice(*, cached: bool) -> None:
     """Log a warning (shown on standard error unless logging is set up otherwise), once, when
     kernels are compiled."""
     log.warning(
         "acegames: compiling kernels, once per installation; this takes some twenty seconds of an idle machine"
-        if kept
+        if cached
         else "acegames: compiling kernels, which takes some twenty seconds of an idle machine in every process, because neither "
         "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
     )

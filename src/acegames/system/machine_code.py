@@ -229,7 +229,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         overload = self._read_overload(signature, target)
         if overload is None:
             check_wanted(repr(self))
-            compile_notice(kept=True)
+            compile_notice(cached=True)
         if overload is None and self.compiling_process is not None:
             with compiling():
                 self.compiling_process.wait()
@@ -259,7 +259,7 @@ class NoCache(NullCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target: Any) -> None:
         """Return nothing, as nothing is kept; raise NotCompiled where nothing shall be compiled."""
         check_wanted(repr(self))
-        compile_notice(kept=False)
+        compile_notice(cached=False)
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
