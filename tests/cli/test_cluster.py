@@ -70,13 +70,13 @@ def test_a_solve_on_a_cluster_is_verified_there(asked):
 
 
 WRONG = {
-    "solve intersection --engine rya": "--engine rya: must be local, gpu, ray or reference (did you mean ray?)",
+    "solve intersection --engine rya": "--engine rya: must be local, interpreted, gpu, ray or reference (did you mean ray?)",
     "solve intersection --address auto": "--address auto: goes with --engine ray",
     "solve intersection --engine reference --address a:1": "--address a:1: goes with --engine ray",
     "solve intersection --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
     "solve intersection --engine ray --memory 4GB": "--memory: goes with --engine local, the limits of a cluster",
     "solve intersection --engine reference --threads 2": "--threads: goes with --engine local, the reference engine",
-    "verify s.ace --engine reference": "--engine reference: must be local, gpu or ray",
+    "verify s.ace --engine reference": "--engine reference: must be local, interpreted, gpu or ray",
     "verify s.ace --address a:1": "--address a:1: goes with --engine ray",
     "verify s.ace --engine ray --threads 2": "--threads: goes with --engine local, the limits of a cluster",
 }
@@ -90,7 +90,7 @@ def test_options_that_do_not_go_together(words, asked):
 
 def test_engines_are_completed():
     assert offered(lambda: options.ENGINES)("r") == ["ray", "reference"]
-    assert offered(lambda: options.JUDGES)("") == ["local", "gpu", "ray"]
+    assert offered(lambda: options.JUDGES)("") == ["local", "interpreted", "gpu", "ray"]
 
 
 # -- check

@@ -17,7 +17,8 @@ import acegames as ace
 from command_line import run
 
 for name in ("intersection", "medium_access_3"):
-    for words in (f"solve {name} -o a.ace", "verify a.ace", f"check {name}", f"frontier {name}", "simulate a.ace --episodes 20"):
+    others = f"check {name}", f"frontier {name}", "simulate a.ace --episodes 20"
+    for words in (f"solve {name} -o a.ace", "verify a.ace", "verify a.ace --engine interpreted", *others):
         assert "compiling" not in run(*words.split()).output, words
     ace.Shield(ace.catalog.get(name)).start().joint()
 assert not {"numba", "llvmlite"} & set(sys.modules)
