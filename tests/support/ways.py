@@ -44,9 +44,7 @@ WAYS = {
     "interpreted": Way({}, ace.LocalEngine(threads=2, compiled=False)),
     "card": Way(WINDOWS | {"chunk": 5, "least_chunk": 1}, EmulatedGPU(smallest=0)),
 }
-INTERPRETED = {
-    f"{how}, interpreted": WAYS[how]._replace(interpreted=True) for how in WAYS if how not in ("interpreted", "card")
-}
+INTERPRETED = {f"{how}, interpreted": WAYS[how]._replace(interpreted=True) for how in WAYS if how != "card"}
 
 
 def judged(how, game, policy, concept=None, **keywords):

@@ -225,17 +225,15 @@ def _assert_known(games: Iterable[int], found: Iterable[list[str]]) -> None:
     assert not changed, f"games have other digests than in {DIGESTS.name}: {changed}"
 
 
-made_here = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
+pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="made on this kind of processor")
 
 
-@made_here
 @pytest.mark.parametrize("first", range(0, GAMES, BLOCK))
 def test_answers_are_the_same_to_the_last_bit(first: int) -> None:
     games = range(first, first + BLOCK)
     _assert_known(games, map(digests, games))
 
 
-@made_here
 @pytest.mark.parametrize("first", some(range(SHARES), of=SHARES))
 def test_interpreted_answers_are_the_same_to_the_last_bit(first: int) -> None:
     """Verdicts on damaged policies are among them."""
@@ -254,7 +252,6 @@ print(json.dumps([digests(k) for k in map(int, sys.argv[2:])]))
 """
 
 
-@made_here
 @pytest.mark.slow
 def test_numba_as_it_is_gives_the_same_bits(tmp_path: Path) -> None:
     """Without what `system.linking` changes in it, and with references counted."""
