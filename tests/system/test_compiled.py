@@ -309,16 +309,15 @@ def begun(monkeypatch):
     found = []
 
     def begin(**_):
-        process = SimpleNamespace(ended=None, poll=lambda: process.ended, wait=lambda: None)
+        process = SimpleNamespace(wait=lambda: found.append("waited"))
         found.append(process)
         return process
 
     monkeypatch.setattr(compiled, "LARGE", 10)
     monkeypatch.setattr(compiled, "meter", compiled.Meter())
     monkeypatch.setattr(machine_code, "_GoesOn", begin)
-    machine_code.background.cache_clear()
-    yield found
-    machine_code.background.cache_clear()
+    monkeypatch.setattr(machine_code.KernelCache, "compiling_process", None)
+    return found
 
 
 def is_compiled(kernel):
@@ -341,16 +340,13 @@ def test_what_is_kept_is_loaded_after_a_while(module, begun):
     assert (later(1), hits(later), begun) == (2, 1, [])
 
 
-def test_what_is_not_kept_is_interpreted_until_another_process_has_compiled_it(module, begun):
+def test_what_is_not_kept_is_interpreted_while_another_process_compiles_it(module, begun):
     answer = module().answer
-    steps = (LOADING, None, 0), (HOPING + 1, None, 1), (COMPILING + 1, None, 1), (COMPILING + 2, 0, 1)
-    for seconds, ended, processes in steps:
-        assert not is_compiled(answer)
+    for seconds, processes in ((LOADING, 0), (HOPING + 1, 1), (COMPILING - 1, 1)):
         compiled.meter.seconds = seconds
-        for process in begun:
-            process.ended = ended
-        assert answer(1) == 2 and len(begun) == processes
-    assert is_compiled(answer)
+        assert answer(1) == 2 and begun.count("waited") < len(begun) == 2 * processes and not is_compiled(answer)
+    assert not acegames.system.compiled.expect(1) and acegames.system.compiled.expect(1e9)
+    assert answer(1) == 2 and begun[-1] == "waited" and is_compiled(answer)
 
 
 def test_whoever_says_so_has_everything_interpreted_on_all_threads(module, begun):
@@ -363,7 +359,7 @@ def test_whoever_says_so_has_everything_interpreted_on_all_threads(module, begun
 def test_without_numba_small_work_is_interpreted(module, begun, monkeypatch):
     monkeypatch.setattr(compiled, "numba_is_installed", lambda: False)
     answer, compiled.meter.seconds = module().answer, 2 * COMPILING
-    assert answer(np.zeros(10)).shape == (10,) and not compiled.is_large(10)
+    assert answer(np.zeros(10)).shape == (10,) and not compiled.expect(1e9)
     with pytest.raises(acegames.MissingExtra, match="pip install numba"):
         answer(np.zeros(10 * compiled.PATIENCE + 1))
     compiled.meter.seconds = compiled.PATIENCE * COMPILING + 1

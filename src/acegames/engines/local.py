@@ -56,7 +56,7 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import PairCounts, as_counted, batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
-from acegames.system.compiled import is_large, running
+from acegames.system.compiled import expect, running
 from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.tasks import Team
@@ -124,7 +124,7 @@ class LocalEngine:
         store, correlated = InMemory() if store is None else store, len(game.players) > 1 and not concept.product
         with running(self.compiled), Team(self.threads or processors()) as team:
             planned = self.plan(game, lattice)
-            compiled = len(game.players) > 1 and is_large(int(planned.totals.sum()))
+            compiled = expect(int(planned.totals.sum())) and len(game.players) > 1
             if compiled:
                 compile_ahead("nash" if concept.product else "plain")
             if compiled and correlated and processors() > 2:
@@ -189,7 +189,7 @@ def _timed(
     `took` are the seconds of counting.
     """
     space, seen = counted.space, counted.seen
-    if not (seen.feasible and is_large(space.totals.sum())) or deviation_seconds(seen) > SECONDS:
+    if not (seen.feasible and expect(0)) or deviation_seconds(seen) > SECONDS:
         return predicted
     load_kept(len(space.game.players), concept)
     try:

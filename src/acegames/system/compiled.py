@@ -4,11 +4,12 @@ A kernel is interpreted as long as that takes less time than to have machine cod
 a third of a second to load, and some ten seconds to compile the kernels once per installation;
 small games are solved sooner than that. So
 
-- a kernel that is given LARGE arrays is compiled at once, or loaded where it is on disk;
-- others are interpreted, until that has taken LOADING seconds in this process. Then machine code
+- kernels are interpreted until that has taken LOADING seconds in this process. Then machine code
   that is on disk is loaded;
 - where there is none, another process begins to compile after HOPING seconds, at low priority, and
-  this one goes on interpreting until that has ended, and for COMPILING seconds at least.
+  this one goes on interpreting for COMPILING seconds in all, and then waits for it;
+- the time of situations that are known to come (`expect`) counts as spent, so that large games are
+  compiled at once, as is a kernel that is given LARGE arrays.
 
 `running(compiled=False)` interprets whatever it takes, and so does a Python without numba.
 `machine_code` has all that knows numba.
@@ -31,6 +32,7 @@ from acegames.system.compiling import only_kept
 
 LOADING, HOPING, COMPILING = 0.5, 2.0, 10.0  # seconds of this process that are spent interpreting
 LARGE = 2**20  # numbers in all arrays of a call
+PER_SITUATION = 3e-4  # seconds that it takes to solve or to verify one, interpreted
 PATIENCE = 60  # times as much is interpreted without numba
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,13 +114,12 @@ class Kernel:
             if numbers > PATIENCE * LARGE or meter.seconds > PATIENCE * COMPILING:
                 raise MissingExtra("a game of this size needs machine code: pip install numba")
             return False
-        from acegames.system.machine_code import background, is_kept
+        from acegames.system.machine_code import compile_in_background, is_kept
 
         self._look = meter.seconds + LOADING
-        self._ready = numbers >= LARGE or is_kept(self, arguments)
+        self._ready = numbers >= LARGE or meter.seconds >= COMPILING or is_kept(self, arguments)
         if not self._ready and meter.seconds > HOPING:
-            process = background()
-            self._ready = meter.seconds > COMPILING and (process is None or process.poll() is not None)
+            compile_in_background()
         return self._ready
 
     @functools.cached_property
@@ -177,7 +178,10 @@ def numbers_in(arguments: Any) -> int:
     )
 
 
-def is_large(numbers: float) -> bool:
-    """Return whether kernels that are given so many numbers run as machine code at once."""
+def expect(situations: float) -> bool:
+    """Count the time that so many situations would take as spent; return whether kernels are
+    compiled for them at once.
+    """
+    meter.seconds = max(meter.seconds, situations * PER_SITUATION)
     wanted = _compiled.get()
-    return numba_is_installed() and (numbers >= LARGE if wanted is None else wanted)
+    return numba_is_installed() and (meter.seconds > COMPILING if wanted is None else wanted)

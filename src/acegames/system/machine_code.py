@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numba
@@ -139,16 +139,20 @@ def compile_in_subprocess(kernel: Kernel, code: str) -> None:
         cache.compiling_process = _GoesOn(**python_process(code))
 
 
-@cache
-def background() -> subprocess.Popen[bytes] | None:
-    """Have another process compile the usual kernels, at low priority; return it, the same each
-    time, or None where none can be started."""
-    process = None
-    if can_start_python():
-        with contextlib.suppress(OSError):
-            process = _GoesOn(**python_process("from acegames.cli.warming import warm; warm(nice=True)"))
-            Thread(target=process.wait, daemon=True).start()  # so that it is no zombie when it has ended
-    return process
+def compile_in_background() -> None:
+    """Have another process compile the usual kernels, at low priority, once.
+
+    Whoever needs one of them meanwhile waits for it.
+    """
+    with _beginning:
+        if KernelCache.compiling_process is None and can_start_python():
+            with contextlib.suppress(OSError):
+                process = _GoesOn(**python_process("from acegames.cli.warming import warm; warm(nice=True)"))
+                Thread(target=process.wait, daemon=True).start()  # so that it is no zombie when it has ended
+                KernelCache.compiling_process = process
+
+
+_beginning = Lock()
 
 
 def can_start_python() -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from acegames.errors import AceError, ClusterError
+from acegames.system.compiled import running
 from acegames.system.extras import optional
 from acegames.version import __version__
 
@@ -105,7 +106,8 @@ class TaskCall(NamedTuple):
 
 def perform(call: TaskCall, *blocks: Any) -> Any:
     """Run a task here; the last of what it returns are its numbers."""
-    results = call.function(call.shared.content(), call.what, *blocks)
+    with running(compiled=True):
+        results = call.function(call.shared.content(), call.what, *blocks)
     if len(results) != call.made + 1:
         raise RuntimeError(
             f"{call.function.__qualname__} made {len(results) - 1} blocks, but {call.made} were asked for"

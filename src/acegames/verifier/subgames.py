@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.game import MarkovGame
+from acegames.system.compiled import expect
 from acegames.verifier.basics import ALONE, LANES, BlockThreads, Bytes, Ints, begins
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
 
@@ -48,6 +49,7 @@ class Subgames(NamedTuple):
             rows.append(used)
             layers.append(led)
             last = last if own.view(bool).all() else t
+            expect(sum(map(len, layers)))
         if last >= 0:  # pairs are stuck there, and at no time after it
             first = _drop_dead(packed, layers, last, threads)
             if len(layers[0]) < len(packed.start):
