@@ -13,7 +13,7 @@ import numpy as np
 from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, Offer, check_parallel
-from acegames.model.budgets import Budgets, read_budget
+from acegames.model.budgets import Budgets, budgets_of, read_budget
 from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show, unknown
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -32,8 +32,7 @@ class Facts:
     """Players, horizon, budgets, initial states and legal joint actions."""
 
     players: tuple[Label, ...] = ()
-    constraints: tuple[Label, ...] = ()
-    budgets: Budgets = field(default_factory=lambda: Budgets(((),)))
+    budgets: Budgets = field(default_factory=dict)
     horizon: int = 0  # 0: not known
     initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
     actions: Actions | None = None  # None: what was sampled is legal
@@ -70,6 +69,11 @@ class Facts:
             known.append(tuple(offers))
             for time in range(self.horizon) if t is None else (t,):
                 self._listed.pop((time, state), None)
+
+    @property
+    def constraints(self) -> tuple[Label, ...]:
+        """The labels of the constraints."""
+        return tuple(self.budgets)
 
     @property
     def starts(self) -> tuple[Label, ...] | None:
@@ -123,7 +127,7 @@ def facts_of(game: MarkovGame) -> Facts:
         return tables[game.layer_at[t]].get(state, {})
 
     return Facts(
-        *(game.players, game.constraints, Budgets(game.budgets, game.reservoirs), game.horizon),
+        *(game.players, budgets_of(game), game.horizon),
         initial={game.states[s]: p for s, p in game.initial},
         actions=lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
         # a game forbids nothing in states that do not occur at that time
@@ -281,14 +285,15 @@ class Known:
         if own.horizon and facts.horizon > own.horizon:
             raise InvalidGame(f"horizon: got {facts.horizon}, the source has {own.horizon} steps")
         if own.horizon and self.budget is None and self.constraints is None:
-            return replace(facts, budgets=replace(own.budgets, rows=own.budgets.rows[: facts.horizon]))
-        constraints, budgets = read_budget(self.budget, self.constraints, facts.horizon)
-        if any(budgets.lower):
+            shorter = {c: x._replace(bounds=x.bounds[: facts.horizon]) for c, x in own.budgets.items()}
+            return replace(facts, budgets=shorter)
+        budgets = read_budget(self.budget, self.constraints, facts.horizon)
+        if any(budget.lower for budget in budgets.values()):
             raise InvalidGame(
                 "budget: limits on both sides (between) are two constraints; give both here, the second with negated costs, "
                 "because its worst costs are others"
             )
-        return replace(facts, constraints=constraints, budgets=budgets)
+        return replace(facts, budgets=budgets)
 
     def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:
         """Return costs of which each that can occur is at most one; None when not known."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, spans
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
-from acegames.model.budgets import Budgets, negated, read_budget
+from acegames.model.budgets import Budgets, budgets_of, negated, read_budget
 from acegames.model.checks import Label, did_you_mean, place, unknown
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer, times_of
@@ -93,16 +93,16 @@ def compose(
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     agents = _read_agents(agents)
     reporter = BuildingReporter(progress, agents[0].horizon)
-    limits, budgets = _budgets(agents, budget)
+    budgets = _budgets(agents, budget)
     product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
-    coders = [_Coder.of(agents, label) for label in limits]
+    coders = [_Coder.of(agents, label) for label in budgets]
     for coder in coders:
         if not coder.sources and cost is None:
             meant = did_you_mean(coder.label, {str(c): c for agent in agents for c in agent.constraints})
             hint = f"; budget names {coder.label!r}{meant}" if meant else ""
             raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost={hint}")
     players = tuple(agent.players[0] for agent in agents)
-    names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
+    names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), tuple(budgets))
     initial = product.initial(names.states)  # which is possible, so some state is
     layers: list[OrderedLayer] = []
     for numbers, times in times_of(zip(*(agent.layer_at for agent in agents), strict=True)).items():
@@ -140,33 +140,26 @@ def _read_agents(games: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
     return agents
 
 
-def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
-    """Return all constraints, those that only `budget` names last, and their bounds."""
+def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -> Budgets:
+    """Return the budgets of all constraints, those that only `budget` names last."""
     if budget is not None and not isinstance(budget, Mapping):
         raise InvalidGame(f"budget: got {budget!r}, must be {{constraint: budget}}")
-    horizon = agents[0].horizon
-    joint_labels, joint = read_budget(dict(budget or {}), None, horizon)
-    columns = dict(zip(joint_labels, joint.by_constraint(), strict=True))
-    again = {negated(label) for label, (_, _, lower) in columns.items() if lower is not None}
-    merged: dict[Label, Any] = {}
+    joint = read_budget(budget or {}, None, agents[0].horizon)
+    again = {negated(label) for label, limit in joint.items() if limit.lower is not None}
+    merged: Budgets = {}
     for agent in agents:
-        own = Budgets(agent.budgets, agent.reservoirs)
-        for label, column in zip(agent.constraints, own.by_constraint(), strict=True):
+        for label, own in budgets_of(agent).items():
             if label in again:  # it is made again, for the sum of the costs
                 continue
-            if label in merged and label not in columns:
-                given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in columns]
+            if label in merged and label not in joint:
+                given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in joint]
                 named = f"; budget names {', '.join(given_names)}" if given_names else ""
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
                     f"give budget={{{label!r}: ...}} for the sum of their costs{named}"
                 )
-            merged[label] = columns.get(label, column)
-    merged |= columns
-    if not merged:
-        return (), Budgets(((),) * horizon)
-    schedules, reservoirs, lower = zip(*merged.values(), strict=True)
-    return tuple(merged), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
+            merged[label] = joint.get(label, own)
+    return merged | joint
 
 
 def _array(labels: tuple[Label, ...]) -> NDArray[Any]:

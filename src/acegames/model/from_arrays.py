@@ -83,8 +83,8 @@ def game_from_arrays(
     shape = moves.shape[-n - 2 : -1]  # (S, A1..An)
     if 0 in shape:
         raise InvalidGame(f"transition has shape {moves.shape}: every player needs at least one action, and S >= 1")
-    labels, budgets = read_budget(budget, constraints, horizon)
-    m = len(labels)
+    budgets = read_budget(budget, constraints, horizon)
+    labels, m = tuple(budgets), len(budgets)
     axes = ("S", *(f"A{i + 1}" for i in range(n)))
     counted = f"; the last axis of reward stands for the players, here {n}"
     moves = _timed("transition", moves, (*shape, shape[0]), horizon, (*axes, "S"), counted)
@@ -289,7 +289,8 @@ def game_from_sparse(
         InvalidGame: naming the place, the value and the rule.
     """
     horizon = check_horizon(horizon)
-    limits, budgets = read_budget(budget, constraints, horizon)
+    budgets = read_budget(budget, constraints, horizon)
+    limits = tuple(budgets)
     rewards = float_array("reward", reward)
     if rewards.ndim != 2 or not rewards.shape[1]:
         raise InvalidGame(f"reward has shape {rewards.shape}, must be (rows, players)")

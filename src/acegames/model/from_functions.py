@@ -189,10 +189,10 @@ def ask_functions(
     horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
     reporter = reporter or BuildingReporter(None, horizon)
     player_labels = check_labels("players", players)
-    constraint_labels, budgets = read_budget(budget, constraints, horizon)
+    budgets = read_budget(budget, constraints, horizon)
     ask = _Questions(
         player_labels,
-        constraint_labels,
+        tuple(budgets),
         actions=_UserFunction.of("actions", actions, stationary),
         outcomes=_UserFunction.of("outcomes", outcomes, stationary),
         reward=_UserFunction.of("reward", reward, stationary, outcomes),
@@ -221,7 +221,7 @@ def ask_functions(
         asked, earlier = asked + len(here), len(states)
         here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
-    names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), constraint_labels)
+    names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), ask.constraints)
     layers, values = _raw_layers(names, tables)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 

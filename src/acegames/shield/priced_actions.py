@@ -52,7 +52,7 @@ def read_priced(agents: Any, horizon: int, price: Any, budget: Any) -> tuple[Mar
         raise TooLarge(f"horizon: got {horizon:,}, a shield of actions plans for at most {HORIZON:,} steps")
     if budget is None:
         raise InvalidOption("budget: None, must say how much may be spent: a number, or {constraint: number}")
-    constraints = own_names(read_budget(budget, None, horizon)[0])
+    constraints = own_names(tuple(read_budget(budget, None, horizon)))
     listed = _read_agents(agents)
     idle: tuple[Label | None, ...]
     if callable(price) and len(needed_arguments(price)[0]) == 1:  # the joint action

@@ -166,7 +166,7 @@ class StageGame:
         else:
             table = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return table.reshape(1, *table.shape, *(1,) * (table.ndim == len(shape)))
-        labels, _ = read_budget(budget, None, check_horizon(horizon))
+        labels = tuple(read_budget(budget, None, check_horizon(horizon)))
         rows = [
             read_vector(entries, labels, lambda entry: entry, place(action=joint), "cost", "constraint")
             for joint, entries in zip(joint_actions, costs, strict=True)

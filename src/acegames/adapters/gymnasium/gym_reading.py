@@ -111,7 +111,7 @@ def from_env(
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     optional("gymnasium", WHO, EXTRA)
     check_gymnasium(env)
-    labels, _ = read_budget(budget, constraints, check_horizon(horizon))
+    labels = tuple(read_budget(budget, constraints, check_horizon(horizon)))
     alone, limit = OneAgent(env, PLAYER), time_limit_of(env)
     rules = GymConventions(alone, labels, state, cost, hidden=hidden)
     check_optional("legal", legal, ("t", "state", "action"))

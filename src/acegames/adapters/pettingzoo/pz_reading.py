@@ -104,7 +104,7 @@ def from_parallel_env(
             are far too many joint actions, or the `time_limit` does not suffice.
     """
     assert not isinstance(progress, bool)  # `public` has made a callback of it
-    labels, _ = read_budget(budget, constraints, check_horizon(horizon))
+    labels = tuple(read_budget(budget, constraints, check_horizon(horizon)))
     rules = Conventions(env, labels, state, cost, hidden=hidden)
     options = ReadingOptions(
         horizon=horizon,

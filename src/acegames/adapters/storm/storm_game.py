@@ -116,7 +116,7 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
     """Return the game in which a question is asked of a model."""
     horizon = horizon_of(asked)
     wanted = _rewards_of_players(model, asked.reward)
-    limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon)[0])
+    limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon))
     if any(not isinstance(c, str) for c in limits):
         raise InvalidOption("budget: must name what it bounds, as {'energy': 20}")
     prices = _costs(model, limits, asked.cost)
