@@ -14,8 +14,8 @@ from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, Offer, check_parallel
 from acegames.model.budgets import Budgets, budgets_of, read_budget
-from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show, unknown
-from acegames.model.from_functions import read_vector
+from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial, show, unknown
+from acegames.model.from_functions import read_choices, read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
 from acegames.model.user_functions import check_function, check_optional
@@ -94,15 +94,10 @@ class Facts:
 
     def _list(self, actions: Any, t: int, state: Label) -> tuple[JointAction, ...]:
         spot = place(t, state)
-        choices = [actions[p] for p in self.players] if isinstance(actions, Mapping) else list(actions)
-        if len(choices) != len(self.players):
-            raise InvalidGame(
-                f"{spot}: actions for {counted(len(choices), 'player')}, there {are(len(self.players), 'player')}"
-            )
-        sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
+        sets = read_choices(actions, self.players, spot)
         every: Iterable[JointAction] = itertools.product(*sets)
         if offered := self._offered.get((t, state), self._offered.get((None, state))):
-            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, place(t, state)))
+            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, spot))
         legal_actions = tuple(a for a in every if self.legal is None or self.legal(t, state, a))
         if not legal_actions:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
