@@ -18,6 +18,7 @@ from acegames.adapters import pettingzoo as pz
 from acegames.learn import END
 from acegames.model.layers import with_fields
 from parallel_envs import WIND, Relay, Rovers, Table, set_cells, table_chances, table_legal, who_is_there
+from turn_envs import Sticks, whose_pile
 
 ROVERS = {"horizon": 5, "budget": {"battery": 8}}
 SHORT = {**ROVERS, "horizon": 3}
@@ -367,6 +368,37 @@ def test_too_many_situations_are_said_beforehand():
         ace.TooLarge, match=r"more than 1 situations \(t, state\): stopped at t=1 of 5\. A state that says less"
     ):
         pz.from_parallel_env(Rovers(), **ROVERS, most=1)
+
+
+def late(env):
+    """The environment, but as in PettingZoo's own templates its spaces are there only after `reset`."""
+
+    class Late(type(env)):
+        begun = False
+
+        def reset(self, seed=None, options=None):
+            self.begun = True
+            return super().reset(seed, options)
+
+        def action_space(self, agent):
+            return super().action_space(agent) if self.begun else self.np_random_seed
+
+        def observation_space(self, agent):
+            return super().observation_space(agent) if self.begun else self.np_random_seed
+
+    env.__class__ = Late
+    return env
+
+
+def test_spaces_may_be_made_by_reset():
+    game = pz.from_parallel_env(late(Rovers()), **ROVERS)
+    assert game.digest == pz.from_parallel_env(Rovers(), **ROVERS).digest
+    turns = [pz.from_aec_env(made, horizon=3, state=whose_pile) for made in (late(Sticks()), Sticks())]
+    assert turns[0].digest == turns[1].digest
+    pz.shielded(late(Rovers()), ace.Shield(game)).reset()
+    pz.shielded_aec(late(Rovers()), ace.Shield(game)).reset()
+    assert ace.Shield.of_actions(late(Rovers()), horizon=2, price={1: 1}, budget=2).shape == (3, 3)
+    assert ace.learn.estimate(late(Rovers()), episodes=2, **ROVERS, rng=0).game.players == game.players
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
