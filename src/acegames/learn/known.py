@@ -354,6 +354,6 @@ def is_env(source: Any) -> bool:
 
 def action_numbers(env: Any, player: Label) -> range | None:
     """Return the numbers of a player's action space; None where it is not discrete."""
-    (space,) = read_spaces(env, [player]) if callable(getattr(env, "action_space", None)) else (None,)
+    space: Any = read_spaces(env, [player])[0] if callable(getattr(env, "action_space", None)) else None
     start = int(getattr(space, "start", 0))
     return range(start, start + int(space.n)) if hasattr(space, "n") else None
