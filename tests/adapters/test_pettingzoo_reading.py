@@ -49,15 +49,6 @@ def state_of(env, observations):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_game_turned_into_an_environment_comes_back_the_same(seed):
-    game = random_game(seed)
-    env = Table(game)
-    back = pz.from_parallel_env(env, horizon=3, budget={"x": 4, "y": 5}, state=state_of)
-    assert END in back.states  # the environment says that it is over after the last step
-    assert content(back) == content(game)
-
-
-@pytest.mark.parametrize("seed", range(4))
 def test_round_trip_through_the_environment_of_a_game(seed):
     game = random_game(seed)
     env = pz.parallel_env(game, mask="available", infos="nested")
@@ -68,12 +59,13 @@ def test_round_trip_through_the_environment_of_a_game(seed):
     assert ace.solve(back).values == pytest.approx(ace.solve(game).values)
 
 
-@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(("outcomes", "told"), [(1, False), (3, False), (3, True)])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_random_game_comes_back_the_same(seed, told):
-    game = random_game(seed, outcomes=3)
+def test_a_game_turned_into_an_environment_comes_back_the_same(seed, outcomes, told):
+    game = random_game(seed, outcomes)
     said = {"chances": table_chances(game)} if told else {}
     back = pz.from_parallel_env(Table(game), horizon=3, budget={"x": 4, "y": 5}, state=state_of, **said)
+    assert END in back.states  # the environment says that it is over after the last step
     assert content(back) == content(game)
 
 
