@@ -76,7 +76,7 @@ class EnumeratingRNG(np.random.Generator):
         self._script: Script | None = None  # None: draws as usual
         self._made: list[int] = []  # choices so far
         self._waiting: list[WaitingEvent] = []
-        self._room = most - 1  # how many may wait
+        self._most_waiting = most - 1  # how many may wait
         self._chance, self._total = 1, 1  # their probability is the ratio
         self._plays = 0
 
@@ -87,7 +87,7 @@ class EnumeratingRNG(np.random.Generator):
         script: Script = ()
         pending: list[WaitingEvent] = []
         for played in itertools.count(1):
-            answer = self.replay(script, begin, play, room=self.most - played - len(pending))
+            answer = self.replay(script, begin, play, most_waiting=self.most - played - len(pending))
             pending += reversed(self._waiting)
             yield Leaf(Fraction(self._chance, self._total), tuple(self._made), answer)
             if not pending:
@@ -95,12 +95,14 @@ class EnumeratingRNG(np.random.Generator):
             made, before, event = pending.pop()
             script = (*made[:before], event)
 
-    def replay(self, script: Script, begin: Callable[[], W], play: Callable[[W], A], room: int | None = None) -> A:
-        """Play with one script; TooManyBranches where it leaves more than `room` others to play."""
+    def replay(
+        self, script: Script, begin: Callable[[], W], play: Callable[[W], A], most_waiting: int | None = None
+    ) -> A:
+        """Play with one script; TooManyBranches where more than `most_waiting` others come of it."""
         with _unseeded_is(self):
             at = begin()
             self._plays += 1
-            self._room = self.most - 1 if room is None else room
+            self._most_waiting = self.most - 1 if most_waiting is None else most_waiting
             self._script, self._made, self._waiting, self._chance, self._total = script, [], [], 1, 1
             try:
                 return play(at)
@@ -120,7 +122,7 @@ class EnumeratingRNG(np.random.Generator):
         else:
             chosen = events[0]
             self._waiting += [(self._made, made, k) for k in events[1:]]
-            if len(self._waiting) > self._room:  # also where a play draws again and again, without end
+            if len(self._waiting) > self._most_waiting:  # also where a play draws again and again, without end
                 raise self._too_many()
         self._made.append(chosen)
         self._chance *= likely[chosen]

@@ -260,11 +260,12 @@ class EnvReader:
 
     def _at(self, t: int) -> dict[Label, ReachedSituation]:
         """Return the situations of a time; those of times before it are forgotten."""
-        if self.stationary:
-            return self.known[0]
-        if t > self.now:
+        if not self.stationary and t > self.now:
             self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
-        return self.known.setdefault(t, {})
+        return self._known_at(t)
+
+    def _known_at(self, t: int) -> dict[Label, ReachedSituation]:
+        return self.known.setdefault(0 if self.stationary else t, {})
 
     def _law(self, t: int, state: Label, action: JointAction) -> Outcomes:
         """Return what a joint action can lead to, the hidden values averaged over."""
@@ -422,7 +423,7 @@ class EnvReader:
         """Remember a situation and the way into it."""
         state, hidden = at
         options = self.options
-        known = self.known[0] if self.stationary else self.known.setdefault(t, {})
+        known = self._known_at(t)
         if state not in known:
             self.count += 1
             if self.count > options.most:
@@ -452,7 +453,7 @@ class EnvReader:
                 belief = shares.setdefault((x.next_state, repr(x.cost)), {})
                 belief[x.hidden] = belief.get(x.hidden, Fraction(0)) + chance
         for (state, _), belief in shares.items():
-            situation = (self.known[0] if self.stationary else self.known[t])[state]
+            situation = self._known_at(t)[state]
             new = _normalised(belief)
             situation.belief = situation.belief or new
             if situation.belief != new:

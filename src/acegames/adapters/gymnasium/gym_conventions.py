@@ -223,11 +223,11 @@ class Law:
     def initial(self, env: Any, wanted: Any) -> dict[Label, float] | None:
         """Return where play begins, by the user or the environment; None where neither says it."""
         if wanted is not None:
-            given = read_initial(wanted)
-            strange = next((state for state in given if state not in self.table), None)
+            by_state = read_initial(wanted)
+            strange = next((state for state in by_state if state not in self.table), None)
             if strange is not None:
                 raise InvalidOption(f"initial: {strange!r} is no state of P, whose states are {show(list(self.table))}")
-            return given
+            return by_state
         inner = getattr(env, "unwrapped", env)
         for name in ("initial_state_distrib", "isd"):
             shares = getattr(inner, name, None)

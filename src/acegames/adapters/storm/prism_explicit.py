@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from acegames.adapters.storm.storm_game import (
     INITIAL,
+    MOST_PLAYERS,
     NOTHING,
     UNLABELLED,
     UNNAMED,
@@ -252,7 +253,6 @@ def first_line(lines: Iterator[FileLine], what: str) -> FileLine:
 
 # -- transitions (`.tra`)
 
-MOST_PLAYERS = 30
 READ = ("DTMC", "MDP", "SMG", "CSG")
 
 _KIND = re.compile(r"\s*#\s*Transitions\s*\((\w+)\)")

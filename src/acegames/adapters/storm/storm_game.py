@@ -34,6 +34,7 @@ UNLABELLED = "tau"
 """The action of a choice that has no label, among choices of one player."""
 UNNAMED = "reward"
 """The reward structure without a name."""
+MOST_PLAYERS = 30
 INITIAL = "init"
 """The label of initial states."""
 

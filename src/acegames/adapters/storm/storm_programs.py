@@ -16,6 +16,7 @@ from typing import Any
 
 from acegames.adapters.storm.storm_game import (
     INITIAL,
+    MOST_PLAYERS,
     UNLABELLED,
     UNNAMED,
     Model,
@@ -150,7 +151,6 @@ def _value(stormpy: Any, name: str, value: Any, variable: Any) -> Any:
 # -- sparse models of stormpy
 
 READ = ("DTMC", "MDP", "SMG")
-MOST_PLAYERS = 30
 
 _REASONS = {
     **dict.fromkeys(("CTMC", "MA", "PTA"), "time goes on continuously in it, and a game here goes step by step"),
