@@ -98,7 +98,7 @@ class EnumeratingRNG(np.random.Generator):
     def replay(
         self, script: Script, begin: Callable[[], W], play: Callable[[W], A], most_waiting: int | None = None
     ) -> A:
-        """Play with one script; TooManyBranches where more than `most_waiting` others come of it."""
+        """Play with one script; TooManyBranches where more than `most_waiting` come of it."""
         with _unseeded_is(self):
             at = begin()
             self._plays += 1

@@ -203,7 +203,8 @@ def from_parallel_env(
     (`logging.getLogger("acegames")`, level INFO) are told how many states there are then.
 
     Args:
-        env: the environment. It is not touched; copies of it are played (but for `set_state`).
+        env: the environment. It is not touched; copies of it are played (but for `set_state`). One
+            that makes its spaces in `reset` is reset.
         horizon: number of steps; an environment that goes on is cut off there.
         budget, constraints: as in `MarkovGame.from_functions`.
         cost: a key, so that costs are `infos[agent][key]`, read as `learn.estimate` reads them; or
