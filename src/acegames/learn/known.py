@@ -18,7 +18,7 @@ from acegames.model.checks import check_horizon, check_labels, plain_label, read
 from acegames.model.from_functions import read_choices, read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
-from acegames.model.user_functions import check_function, check_optional
+from acegames.model.user_functions import check_function, check_optional, read_spaces
 
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]
@@ -354,6 +354,6 @@ def is_env(source: Any) -> bool:
 
 def action_numbers(env: Any, player: Label) -> range | None:
     """Return the numbers of a player's action space; None where it is not discrete."""
-    space: Any = env.action_space(player) if callable(getattr(env, "action_space", None)) else None
+    space: Any = read_spaces(env, [player])[0] if callable(getattr(env, "action_space", None)) else None
     start = int(getattr(space, "start", 0))
     return range(start, start + int(space.n)) if hasattr(space, "n") else None

@@ -27,7 +27,7 @@ from acegames.model.checks import (
 from acegames.model.from_functions import ask_functions
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function, needed_arguments
+from acegames.model.user_functions import check_function, needed_arguments, read_spaces
 from acegames.system.limits import HORIZON
 
 ANY_STATE = "(any state)"
@@ -100,7 +100,7 @@ def _read_agents(agents: Any) -> dict[Label, Any]:
     """Return the actions that are given for each agent; None where none are."""
     space = getattr(agents, "action_space", None)
     if getattr(agents, "possible_agents", None) and callable(space):
-        return {agent: space(agent) for agent in agents.possible_agents}
+        return dict(zip(agents.possible_agents, read_spaces(agents, agents.possible_agents), strict=True))
     if space is not None and not callable(space):
         return {ONLY: space}
     if isinstance(agents, Mapping):
