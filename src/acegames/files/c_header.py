@@ -28,7 +28,7 @@ import numpy as np
 
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption, TooLarge
-from acegames.files.plain_policy import NO_BOUND, Array, PlainPolicy, least_numbers, plain_policy
+from acegames.files.plain_policy import NO_BOUND, Array, least_numbers, plain_policy
 from acegames.files.tables import SMALLER
 from acegames.files.tables.csv_parquet import label_cells
 from acegames.model.arrays import pointers
@@ -83,11 +83,11 @@ def write_policy(
         _check_length(least_numbers(policy), path)
     if len(policy.states) > LABELS:
         raise TooLarge(f"{os.fspath(path)}: {len(policy.states):,} labels of states are too many for a source file")
-    plain = plain_policy(policy, progress)
+    arrays = plain_policy(policy, progress)
     if not data:
-        _check_length(plain.numbers, path)
-    file = _data_file(plain) if data else None
-    text = _header(plain, chosen, file)
+        _check_length(sum(array.size for array in arrays.values()), path)
+    file = _data_file(arrays) if data else None
+    text = _header(policy, arrays, chosen, file)
     if file is not None:
         write_parts(data_path(path), file[0])
     write_text(path, text)
@@ -127,15 +127,15 @@ def data_path(path: FilePath) -> Path:
     return Path(os.fspath(path)).with_suffix(ENDING)
 
 
-def _data_file(plain: PlainPolicy) -> tuple[list[bytes], dict[str, int]]:
+def _data_file(arrays: dict[str, Array]) -> tuple[list[bytes], dict[str, int]]:
     """Return a data file, as its head and each array of a policy, and where each array begins."""
-    parts = [_padded(array) for array in plain.arrays.values()]
+    parts = [_padded(array) for array in arrays.values()]
     *begins, size = HEAD + pointers(list(map(len, parts)))
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
     head = struct.pack("<8sqqq32s", KIND, BYTE_ORDER, size, 0, digest.digest())
-    return [head, *parts], dict(zip(plain.arrays, map(int, begins), strict=True))
+    return [head, *parts], dict(zip(arrays, map(int, begins), strict=True))
 
 
 def _padded(array: Array) -> bytes:
@@ -171,9 +171,11 @@ _MEANINGS = {
 }
 
 
-def _header(plain: PlainPolicy, name: str, data: tuple[list[bytes], dict[str, int]] | None) -> str:
+def _header(
+    policy: Policy, arrays: dict[str, Array], name: str, data: tuple[list[bytes], dict[str, int]] | None
+) -> str:
     """Return the text of the header; the arrays are in the data file, where there is one."""
-    policy, arrays, tracker = plain.policy, plain.arrays, plain.policy.tracker
+    tracker = policy.tracker
     labels = {
         kind: label_cells(kind, getattr(policy, f"{kind}s")).tolist() for kind in ("player", "state", "constraint")
     }
@@ -194,7 +196,7 @@ def _header(plain: PlainPolicy, name: str, data: tuple[list[bytes], dict[str, in
         "states": len(policy.states),
         "constraints": len(policy.constraints),
         "joint_actions": len(arrays["joint"]),
-        "entries": plain.situations,
+        "entries": len(arrays["answer"]),
         "keys": len(arrays["keys"]),
         "budget_times": len(arrays.get("budget", ())),
         "no_budget": NO_BOUND,
@@ -221,7 +223,7 @@ def _header(plain: PlainPolicy, name: str, data: tuple[list[bytes], dict[str, in
             "open": f"   if (!{name}_open(data, size)) stop();  // the content of the data file, mapped or read\n",
             "includes": "#include <string.h>\n",
             "data_bytes": f"#define {name.upper()}_DATA_BYTES INT64_C({sum(map(len, data[0]))})\n",
-            "arrays": _opening(plain, name, *data),
+            "arrays": _opening(arrays, name, *data),
         }
     return _filled("lookup.h", name, parts)
 
@@ -274,10 +276,10 @@ def _array(name: str, meaning: str, values: Array) -> str:
     return f"/* {meaning} */\nstatic const {_type(values)} {name}[] = {{\n{lines}}};\n"
 
 
-def _opening(plain: PlainPolicy, name: str, content: list[bytes], begins: dict[str, int]) -> str:
+def _opening(arrays: dict[str, Array], name: str, content: list[bytes], begins: dict[str, int]) -> str:
     """Return the pointers that stand for arrays, and the function that sets them."""
     own, sets = "", ""
-    for array, values in plain.arrays.items():
+    for array, values in arrays.items():
         kind = _type(values)
         own += f"/* {_MEANINGS[array]} */\nstatic const {kind} *{name}_{array} = NULL;\n"
         sets += f"    {name}_{array} = (const {kind} *)(const void *)(bytes + {begins[array]});\n"

@@ -144,11 +144,6 @@ class Shield(Shown, Sealed):
         return shield
 
     @property
-    def feasible(self) -> bool:
-        """Always True: `Shield(game)` raises Infeasible for a game that is not feasible."""
-        return True
-
-    @property
     def players(self) -> tuple[Label, ...]:
         """Labels of the players."""
         return self.game.players
