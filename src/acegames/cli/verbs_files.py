@@ -117,26 +117,12 @@ def report(
     said = {"--game": game, "--against": against, "--pictures": pictures, "--episodes": episodes, "--seed": seed}
     options["hints"] = _hints(file, game, output, typed.as_typed(), said)
     written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
-    shown = "all" if written.situations == written.of else f"{written.situations:,}"
-    out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
-    out.print(f"It shows {shown} of the {counted(written.of, 'situation')} reachable under feasible play.")
-    for note in written.notes:
-        out.print(escape(note), style="yellow")
+    out.print(escape(str(written)))
     if not written.ok:
         err.print("[bold red]The policy was not certified;[/] the page says why.")
     about = game_data(answer.game if isinstance(answer, ace.Solution) else options["game"])
-    return Answer(
-        {
-            "game": about,
-            "ok": written.ok,
-            "file": str(written.path),
-            "size": written.size,
-            "situations": written.situations,
-            "of": written.of,
-            "notes": written.notes,
-        },
-        code=0 if written.ok else 1,
-    )
+    data = {name: getattr(written, name) for name in ("ok", "size", "situations", "of", "notes")}
+    return Answer({"game": about, "file": str(written.path), **data}, code=0 if written.ok else 1)
 
 
 def _hints(file: Path, game: str | None, output: Path, typed: list[str], said: dict[str, Any]) -> Any:
