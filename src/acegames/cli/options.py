@@ -67,24 +67,14 @@ def concept_option(text: str) -> Any:
     return Option(metavar="CONCEPT", help=f"{text}: {concept_words()}.", autocompletion=concepts)
 
 
-def _objective(text: str) -> Any:
-    help = f"{text}: welfare (sum of values), egalitarian (lowest value), fair (smallest gap), none, a player, or weights such as 1,2."
-    return Option(metavar="OBJECTIVE", help=help, autocompletion=objectives)
-
-
 Kind = Annotated[
     str | None, concept_option("Kind of equilibrium, by default that of a solution file given as GAME, else cce")
 ]
-OptionalKind = Annotated[
-    str | None, concept_option("With --curve: kind of equilibrium, by default that of a solution file, else cce")
-]
-Objective = Annotated[
-    str | None,
-    _objective("Which equilibrium of each stage game is chosen, by default as in a solution file, else welfare"),
-]
-OptionalObjective = Annotated[
-    str | None, _objective("With --curve: which equilibrium is chosen, by default as in a solution file, else welfare")
-]
+_OBJECTIVE = (
+    "Which equilibrium of each stage game is chosen, by default as in a solution file, else welfare: welfare (sum of "
+    "values), egalitarian (lowest value), fair (smallest gap), none, a player, or weights such as 1,2."
+)
+Objective = Annotated[str | None, Option(metavar="OBJECTIVE", help=_OBJECTIVE, autocompletion=objectives)]
 _EPSILON = (
     "Round costs, which makes high-precision costs solvable. No budget is exceeded by more than this: "
     "one number, or some such as fuel=0.1,risk=1, and 0 for the constraints that are left out."

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rich import markup
@@ -110,10 +111,12 @@ def with_bar(work: Callable[[ace.OnProgress | None], T], step: str = "solving", 
         return work(show)
 
 
-def say_written(output: Any, *, replaced: bool = False) -> str | None:
-    """Say where something was written; return the place for --json, None where nothing was."""
+def written(output: Path | None, save: Callable[[Path], object]) -> str | None:
+    """Write a file and say where; return the place for --json, None where none is asked for."""
     if output is None:
         return None
+    replaced = output.is_file()
+    save(output)
     out.print(f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}.")
     return str(output)
 

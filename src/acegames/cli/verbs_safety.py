@@ -11,7 +11,7 @@ from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, counted, escape, out, say_written, with_bar, working
+from acegames.cli.screen import Answer, counted, escape, out, with_bar, working, written
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.system.machine import available_memory, bytes_said
@@ -162,8 +162,8 @@ def frontier(
     points: Annotated[
         int, Option(parser=opt.whole(2), metavar="N", help="With --curve: show at most this many budgets.")
     ] = 20,
-    concept: opt.OptionalKind = None,
-    objective: opt.OptionalObjective = None,
+    concept: opt.Kind = None,
+    objective: opt.Objective = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
@@ -258,13 +258,8 @@ def reduce(
     model = opt.read_game(game, typed)
     with working("reducing"):
         reduced = ace.reduce(model).game
-    replaced = output is not None and output.is_file()
-    if output is not None:
-        reduced.save(output)
     show_game(reduced)
     out.print("Its states are (state, cumulative cost). It allows exactly the feasible joint actions.")
     if output is None:
         out.print("The reduced game was not written; add -o reduced.yaml to keep it.")
-    return Answer(
-        {"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output, replaced=replaced)}
-    )
+    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": written(output, reduced.save)})

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import backends, offered, solutions
-from acegames.cli.screen import Answer, counted, err, escape, out, say_written, with_bar, working
+from acegames.cli.screen import Answer, counted, err, escape, out, with_bar, working, written
 from acegames.errors import BadFile, InvalidOption
 from acegames.system import atomic
 from acegames.system.compiling import seconds_compiling
@@ -84,20 +84,16 @@ def solve(
         certificate = with_bar(lambda bar: ace.verify(*asked, engine=judge, progress=bar), "checking")
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
-    output = output if good else None
-    replaced = output is not None and output.is_file()
-    if output is not None:
-        solution.save(output)
     show_summary(solution, certificate, took, verbose=verbose)
-    written = say_written(output, replaced=replaced)
-    if written is not None and solution.checkpoint is not None:
+    file = written(output if good else None, solution.save)
+    if file is not None and solution.checkpoint is not None:
         out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if not good:
         err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
-    elif written is None:
+    elif file is None:
         out.print("It was not saved; add -o FILE.ace.")
     judged = None if certificate is None else certificate_data(certificate)
-    data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": written}
+    data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": file}
     return Answer(data, code=0 if good else 1)
 
 
