@@ -3,6 +3,9 @@
 For C99, also C++: constant arrays, labels and a look-up; nothing else. It answers as the policy
 does, to the last bit, in every situation that the policy knows, and says so where it knows none.
 
+The text of a header is the template `lookup.h`, and `data_file.h` in it where arrays go to a file:
+`name_` and `NAME_` become the user's name, and what stands between `%%` is filled in afterwards.
+
 Labels are data: they stand in string literals alone, of which every byte that is no plain letter,
 digit or sign is written as its octal number. So no label can end a literal or a comment.
 
