@@ -111,14 +111,15 @@ def with_bar(work: Callable[[ace.OnProgress | None], T], step: str = "solving", 
         return work(show)
 
 
-def written(output: Path | None, save: Callable[[Path], object]) -> str | None:
-    """Write a file and say where; return the place for --json, None where none is asked for."""
+def written(output: Path | None, save: Callable[[Path], object]) -> tuple[str | None, str]:
+    """Write a file, and return the place for --json and a sentence that says where; None and
+    nothing where no file is asked for.
+    """
     if output is None:
-        return None
+        return None, ""
     replaced = output.is_file()
     save(output)
-    out.print(f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}.")
-    return str(output)
+    return str(output), f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}."
 
 
 def show_table(

@@ -157,9 +157,9 @@ def catalog(
     data = _entry_data(entry)
     if output is not None:
         opt.check_place(output)
-        game = build_catalog_game(name, param or ())
-        out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({"games": [data], "file": written(output, game.save)})
+        file, said = written(output, build_catalog_game(name, param or ()).save)
+        out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n{said}")
+        return Answer({"games": [data], "file": file})
     if param:
         raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")

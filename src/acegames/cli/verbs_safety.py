@@ -258,8 +258,8 @@ def reduce(
     model = opt.read_game(game, typed)
     with working("reducing"):
         reduced = ace.reduce(model).game
+    file, said = written(output, reduced.save)
     show_game(reduced)
     out.print("Its states are (state, cumulative cost). It allows exactly the feasible joint actions.")
-    if output is None:
-        out.print("The reduced game was not written; add -o reduced.yaml to keep it.")
-    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": written(output, reduced.save)})
+    out.print(said or "The reduced game was not written; add -o reduced.yaml to keep it.")
+    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": file})

@@ -84,14 +84,14 @@ def solve(
         certificate = with_bar(lambda bar: ace.verify(*asked, engine=judge, progress=bar), "checking")
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
+    file, said = written(output if good else None, solution.save)
     show_summary(solution, certificate, took, verbose=verbose)
-    file = written(output if good else None, solution.save)
-    if file is not None and solution.checkpoint is not None:
-        out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if not good:
         err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
-    elif file is None:
-        out.print("It was not saved; add -o FILE.ace.")
+    else:
+        out.print(said or "It was not saved; add -o FILE.ace.")
+    if file is not None and solution.checkpoint is not None:
+        out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     judged = None if certificate is None else certificate_data(certificate)
     data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": file}
     return Answer(data, code=0 if good else 1)
