@@ -82,8 +82,11 @@ class Rollouts(Shown):
         largest = [f"{name}{x:.6g}" for name, x, _, capacity in each if capacity is None]
         lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, full in each if full is not None]
         wasted = [f"{name}{x:.6g}" for name, _, x, full in each if full is not None]
+        allowed = f", {self.beyond:,} by more than its rounding allows" * (self.beyond < self.violations)
+        excess = [f"{name}{x:.6g}" for name, x in zip(constraints, said["excess"], strict=True) if x > 0]
         lines = [
-            f"Episodes: {len(self.returns):,}, {self.violations:,} exceeded a budget.",
+            f"Episodes: {len(self.returns):,}, {self.violations:,} exceeded a budget{allowed}.",
+            f"Largest excess: {', '.join(excess)}." if excess else "",
             f"Mean returns: {', '.join(means)}{' (± standard error)' * any(error)}.",
             f"Largest cumulative cost: {', '.join(largest)}." if largest else "",
             f"Lowest level: {', '.join(lowest)}." if lowest else "",
