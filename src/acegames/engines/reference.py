@@ -82,7 +82,7 @@ class ReferenceEngine:
         graph = Graph(game, lattice, nodes)
         base = baseline(game, [_played(game, t, x) for t, x in enumerate(nodes[:-1])])
         solver = OneByOne(graph, concept, base, self.stages)
-        return backward(graph, solver, concept, base, InMemory() if store is None else store, progress)
+        return backward(solver, base, InMemory() if store is None else store, progress)
 
 
 def _played(game: MarkovGame, t: int, nodes: NodeLayer) -> Bytes:
