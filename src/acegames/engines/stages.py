@@ -9,7 +9,6 @@ other processes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from threading import Lock
@@ -28,7 +27,7 @@ from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
-from acegames.system.compiling import NotCompiled, compile_notice, nothing_compiled
+from acegames.system.compiling import compile_notice
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
@@ -312,14 +311,6 @@ def compile_ahead(games: Games) -> None:
     from acegames.system.compiled import compile_in_subprocess
 
     compile_in_subprocess(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
-
-
-def load_kept(players: int, concept: Concept) -> None:
-    """Load the kernels of stage games that are cached; nothing is compiled."""
-    kinds: tuple[Games, ...] = ("nash",) if players > 1 and concept.product else ("plain", "left")
-    for games in kinds:
-        with suppress(NotCompiled), nothing_compiled():
-            solve_one(games)
 
 
 def _needed(games: Games) -> Any:
