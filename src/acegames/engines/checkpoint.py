@@ -303,12 +303,10 @@ class Checkpoint:
                 filed = len(layer.code) == answers(here.cells.number, here.total)
                 counted = all(type(n) is int for n in (t, programs, repaired))
                 counted = counted and 0 <= repaired <= programs <= len(layer)
-                assert layer.values is not None
-                like_values = abs_total is None or (abs_total.shape, abs_total.dtype) == (
-                    layer.values.shape,
-                    layer.values.dtype,
-                )
-                if t < 0 or not (filed and counted and like_values):
+                stored = layer.values
+                assert stored is not None
+                alike = abs_total is None or (abs_total.shape == stored.shape and abs_total.dtype == stored.dtype)
+                if t < 0 or not (filed and counted and alike):
                     raise BadFile(f"its layer of time {t} is not one of this game")
             yield SolvedLayer(t, layer, programs, repaired, abs_total)
 
