@@ -302,8 +302,8 @@ class Checkpoint:
                 counted = counted and 0 <= repaired <= programs <= len(layer)
                 stored = layer.values
                 assert stored is not None
-                alike = abs_total is None or (abs_total.shape == stored.shape and abs_total.dtype == stored.dtype)
-                if t < 0 or not (filed and counted and alike):
+                same_form = abs_total is None or (abs_total.shape == stored.shape and abs_total.dtype == stored.dtype)
+                if t < 0 or not (filed and counted and same_form):
                     raise BadFile(f"its layer of time {t} is not one of this game")
             yield SolvedLayer(t, layer, programs, repaired, abs_total)
 
