@@ -4,7 +4,7 @@ import acegames.baselines as baselines
 import acegames.catalog as catalog
 import acegames.learn as learn
 import acegames.plot as plot
-from acegames.adapters.gambit.repeating import repeat
+from acegames.adapters.gambit import repeat
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.concepts import CCE, CE, Nash
 from acegames.engines import OnProgress, Progress

@@ -238,8 +238,24 @@ def test_in_every_kind_of_environment_too_many_branches_are_refused(kind):
         read(kind, lambda g: int(g.integers(101)), branches=100)
 
 
+def rejected(generator):
+    """Draws until something fits."""
+    while (drawn := int(generator.integers(4))) < 3:
+        pass
+    return drawn
+
+
+@pytest.mark.parametrize("at_reset", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_every_kind_of_environment_draws_without_end_are_refused_at_once(kind, at_reset):
+    with pytest.raises(
+        ace.TooLarge, match=r"chance can go more than 100,000 ways.*until something fits: that has no end"
+    ):
+        read(kind, rejected, {"at_reset": at_reset})
+
+
 @pytest.mark.parametrize(
-    "draw", [lambda g: g.integers(10**9), lambda g: tuple(g.permutation(8)), lambda g: g.choice(101)]
+    "draw", [lambda g: g.integers(10**9), lambda g: tuple(g.permutation(8)), lambda g: g.choice(101), rejected]
 )
 def test_too_many_branches_are_refused(draw):
     with pytest.raises(TooManyBranches, match="more than 100 ways"):

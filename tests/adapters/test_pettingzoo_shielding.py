@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -474,6 +472,7 @@ class Wide(Rovers):
     [
         (Relay(), {}, "the environment's agents are .*the game's players"),
         (Wide(), {}, "agent 'red': the action space of an environment to be shielded must be Discrete"),
+        (Rovers(), {"shield": 3}, r"shield: got 3, must be a Shield: acegames.Shield\(game\)"),
         (Rovers(), {"how": "turn"}, "how: got 'turn', must be one of"),
         (Rovers(), {"unsafe": "pass"}, "unsafe: got 'pass'"),
         (Rovers(), {"surprise": 1}, "surprise: got 1"),
@@ -487,31 +486,19 @@ def test_what_does_not_fit_is_named(calm, env, more, message):
         pz.shielded(env, **{"shield": calm, **more})
 
 
-def test_a_game_is_no_shield():
-    with pytest.raises(ace.InvalidOption, match=r"shield: got .*must be a Shield: acegames.Shield\(game\)"):
-        pz.shielded(Rovers(), ace.catalog.get("intersection"))
-
-
 def test_actions_that_are_none(calm):
     env = pz.shielded(Rovers(), calm)
     env.reset()
-    with pytest.raises(ace.InvalidOption, match="action of agent 'red' 7 is not in Discrete"):
-        env.step({"red": 7, "blue": 0})
-    with pytest.raises(ace.InvalidOption, match="action of agent 'blue' None is not in Discrete"):
-        env.step({"red": 0, "blue": None})
-    with pytest.raises(ace.InvalidOption, match="action of agent 'blue' is missing"):
-        env.step({"red": 1})
-    with pytest.raises(ace.InvalidOption, match=r"actions None, must be {agent: action}"):
-        env.step(None)
-
-
-def test_the_script_for_newcomers_is_short():
-    """From an environment to a shielded learner; that it runs and prints what it says is checked with all pages."""
-    page = (Path(__file__).parents[2] / "docs" / "with-other-libraries" / "from-pettingzoo.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    script = next(block for block in blocks if "pz.shielded(" in block)
-    assert "import acegames" in script and "env.step(" in script
-    assert len(script.splitlines()) < 30
+    for actions, message in (
+        ({"red": 7, "blue": 0}, "action of agent 'red' 7 is not in Discrete"),
+        ({"red": 0, "blue": None}, "action of agent 'blue' None is not in Discrete"),
+        ({"red": 1}, "action of agent 'blue' is missing"),
+        (None, r"actions None, must be {agent: action}"),
+        ({"red": 0, "blue": 0, "green": 0}, "t=0: actions: unknown agent 'green'"),
+    ):
+        with pytest.raises(ace.InvalidOption, match=message):
+            env.step(actions)
+    env.step({"red": 0, "blue": 0})
 
 
 def test_environments_say_what_they_are(calm):
@@ -519,15 +506,6 @@ def test_environments_say_what_they_are(calm):
     assert repr(pz.shielded(Rovers(), calm, how="repair")) == said
     assert repr(pz.shielded_aec(Rovers(), calm)) == f"<TurnEnv of {said}>"
     assert repr(pz.parallel_env(calm.game)) == f"<GameParallelEnv of {calm.game!r}>"
-
-
-def test_what_a_step_is_not_asked_for_is_refused():
-    game = pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 6}, repeats=1)
-    env = pz.shielded(Rovers(), ace.Shield(game))
-    env.reset(seed=0)
-    with pytest.raises(ace.InvalidOption, match="t=0: actions: unknown agent 'green'"):
-        env.step({"red": 0, "blue": 0, "green": 0})
-    env.step({"red": 0, "blue": 0})
 
 
 def test_a_surprise_advises_what_can_be_done_here():

@@ -80,7 +80,7 @@ def test_check(name):
     needs, about = ace.estimate(game), reply["game"]
     assert (reply["situations"], reply["estimate"]["stage_games"]) == (direct.pairs, needs.pairs)
     assert all(x in " ".join(shown.split()) for x in (f"{direct.pairs:,} situation", f"{needs.pairs:,} stage game"))
-    assert "less than a second and under 1 GB of memory" in " ".join(shown.split())
+    assert "of memory besides the program itself; " in " ".join(shown.split())
     assert (about["players"], about["states"], about["horizon"]) == (list(game.players), len(game.states), game.horizon)
     assert about["digest"] == game.digest
     assert list(about["budget"]) == about["constraints"] == list(game.constraints)
@@ -264,8 +264,7 @@ def test_every_verb_without_budgets():
     assert "no budgets" in works("frontier", "corridor")
     assert "no budgets" in works("solve", "corridor", "-o", "x.ace")
     assert "no budgets" in works("verify", "x.ace")
-    played = works("simulate", "x.ace", "--episodes", "10")
-    assert "budget" not in played
+    assert "Largest" not in works("simulate", "x.ace", "--episodes", "10")
     assert answer("simulate", "x.ace", "--episodes", "10")["violations"] == 0
 
 
@@ -273,8 +272,10 @@ def test_solve_says_what_ran_where(monkeypatch):
     monkeypatch.setattr(ace, "GPUEngine", EmulatedGPU)
     reply = answer("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
     assert reply["stats"]["where"] == "on the processors (a small game)"
-    said = works("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace")
-    assert re.search(r"Solved in [\d.]+ s on the processors \(a small game\): ", said)
+    said = " ".join(
+        works("solve", "intersection", "--engine", "gpu", "--no-verify", "-o", "x.ace").replace("│", "").split()
+    )
+    assert re.search(r"Solved .* s on the processors \(a small game\)\.", said)
 
 
 def test_bench_says_what_ran_where(monkeypatch):
@@ -406,7 +407,7 @@ def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
 
 
 def test_simulate(solution):
-    assert "2,000 episodes" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
+    assert "Episodes: 2,000" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
     reply = answer("simulate", solution, "--episodes", "2000", "--seed", "3")
     assert reply == answer("simulate", solution, "--episodes", "2000", "--seed", "3")
     assert reply != answer("simulate", solution, "--episodes", "2000", "--seed", "4")
@@ -637,7 +638,7 @@ def test_limits_on_both_sides_and_labels_with_line_breaks_take_one_line():
     game.save("both.yaml")
     assert "0 <= risk <= 5" in works("check", "both.yaml")
     alone(lambda s, a: [(1, s, 1)], players=["two\nlines"], initial=("a", 1), budget={"fuel": 2}).save("odd.json")
-    assert "1: two\\nlines" in works("check", "odd.json")
+    assert "Players: two lines\n" in works("check", "odd.json")
     for spelled in ("a · 1", "(a, 1)", "('a', 1)"):
         assert answer("show", "odd.json", "--state", spelled)["rows"]
     assert "(a, 1)" in str(ace.load("odd.json")) and "a · 1" in works("show", "odd.json")

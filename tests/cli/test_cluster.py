@@ -8,7 +8,7 @@ import pytest
 
 import acegames as ace
 import command_line
-from acegames.cli import options
+from acegames.cli import options, verbs_safety
 from acegames.cli.game_options import offered
 from acegames.cli.verbs_solving import _not_needed
 from command_line import answer, refused
@@ -106,7 +106,8 @@ def huge(**changed):
 @pytest.fixture
 def estimated(monkeypatch):
     """Makes `check` believe in an estimate, on a machine of 16 GB."""
-    monkeypatch.setattr(options, "free_memory", lambda: 16 * GB)
+    for module in (options, verbs_safety):
+        monkeypatch.setattr(module, "available_memory", lambda: 16 * GB)
     monkeypatch.setattr("acegames.engines.forecast.available_memory", lambda: 16 * GB)
     return lambda reply: monkeypatch.setattr(ace, "estimate", lambda *_, **__: reply)
 

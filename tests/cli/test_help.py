@@ -11,7 +11,6 @@ import typer
 
 import acegames as ace
 from acegames.cli import EXAMPLES, app, game_options
-from acegames.cli.screen import counted, duration, memory_text
 from acegames.files import formats
 from acegames.system import limits
 from command_line import run
@@ -76,23 +75,6 @@ def test_completion_loads_nothing_heavy(words, tmp_path):
 def test_completion_knows_the_catalog_and_the_formats():
     assert game_options.catalog_names() == sorted(ace.catalog.names())
     assert sorted(limits.GAMES) == sorted(formats.endings())
-
-
-def test_counts_times_and_amounts_in_words():
-    assert [counted(n, "player") for n in (0, 1, 2)] == ["0 players", "1 player", "2 players"]
-    assert counted(1_760_000, "stage game") == "1.76 million stage games"
-    assert counted(15_200_000, "situation") == "15.2 million situations"
-    assert counted(999_999, "situation") == "999,999 situations"
-    assert [duration(s) for s in (1.5e-5, 1, 25, 90, 600, 7200, 1e6)] == [
-        "less than a second",
-        "about 1 second",
-        "about 25 seconds",
-        "about 90 seconds",
-        "about 10 minutes",
-        "about 2 hours",
-        "about 12 days",
-    ]
-    assert [memory_text(n) for n in (4e8, 1.24e9, 3.3e13)] == ["400 MB", "1.2 GB", "33 TB"]
 
 
 @pytest.mark.parametrize("verb", COMMANDS)

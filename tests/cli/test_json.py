@@ -40,7 +40,7 @@ def check_type(value, kind, labels, place):
 
 def check_fields(value, table, labels, place, more=()):
     fields = {name: kind for part in (*more, table) for name, kind in TABLES[part].items()}
-    assert list(value) == list(fields), place
+    assert sorted(value) == sorted(fields), place
     if table == "game":  # labels of its own, where it is not the game of the answer
         labels = {"by player": value["players"], "by constraint": value["constraints"]}
     return all(check_type(value[name], kind, labels, f"{place}.{name}") for name, kind in fields.items())

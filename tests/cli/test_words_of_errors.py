@@ -84,7 +84,7 @@ def test_nothing_is_wrapped_in_a_pipe():
         assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
     shown, checked = (outputs[x].stdout.splitlines() for x in words[:2])
     assert any("-12345.5, 54321.2" in line and "765437" in line for line in shown)
-    assert any(line.startswith("Solving takes") and line.endswith(".") for line in checked)
+    assert any(line.startswith("To be solved: ") and line.endswith(".") for line in checked)
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120])

@@ -23,7 +23,6 @@ from acegames.engines.cluster.cutting import (
     neighbours_together,
     region,
 )
-from acegames.engines.cluster.pieces import remove_signs
 from acegames.safety import explore as explore_module
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
@@ -259,15 +258,6 @@ def test_a_damaged_layer_is_solved_again(tmp_path, caplog):
     (folder / name).write_bytes(content)
     assert outcome(game, ace.CE(), tmp_path / "again.ace", engine=BlockEngine(40), checkpoint=folder) == whole
     assert "no whole layer" in caplog.text and name in caplog.text
-
-
-def test_a_folder_that_cannot_be_listed_is_said(tmp_path, monkeypatch):
-    def refuse(path):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
-
-    monkeypatch.setattr(os, "listdir", refuse)
-    with pytest.raises(ace.CheckpointError, match=r"cannot be written.*run the same again"):
-        remove_signs(str(tmp_path / "run.layers"))
 
 
 def test_a_folder_that_other_machines_do_not_see_is_filled_from_here(tmp_path, monkeypatch, caplog):

@@ -161,7 +161,7 @@ def sample_of(game, concept=None, threads=1):
     space = exploring.explore(space_of(game))
     base = local.baseline(space.game, space.played)
     stages, team = local.stages_of(space, concept, base), local.Team(threads)
-    return measure.TimedSample(space, concept, stages, team, partial(base.columns, space.tables))
+    return measure.TimedSample(space, concept, stages, team, partial(base.columns, space.tables), 1e-6)
 
 
 def test_a_sample_of_everything_is_the_solve():
@@ -201,16 +201,15 @@ def test_time_in_which_a_thread_waits_is_not_counted(monkeypatch):
     assert sample.seconds(0) < sum(slept) / 2
 
 
-def test_a_run_in_which_a_kernel_was_loaded_is_timed_again(monkeypatch):
-    """Loading takes as long as many thousand stage games."""
+def test_what_only_the_first_call_takes_is_not_counted(monkeypatch):
+    """Loading a kernel takes as long as many thousand stage games."""
     game = random_game(3, 6, 8)
     ace.solve(game)
     sample, solve_block, loads = sample_of(game), measure.solve_block, []
 
     def load_first(*given):
-        if len(loads) < 2:
-            with compiling.loading():
-                loads.append(time.thread_time())
+        if not loads:
+            loads.append(time.thread_time())
             while time.thread_time() < loads[-1] + 0.1:
                 pass
         return solve_block(*given)
@@ -219,7 +218,7 @@ def test_a_run_in_which_a_kernel_was_loaded_is_timed_again(monkeypatch):
     t = game.horizon - 1
     data = measure.layer_data(sample.space, t, sample.rewards(t), np.zeros((int(sample.space.totals[-1]), 4)))
     _, seconds = sample._block(data, (0, 1), measure.empty_output(data))
-    assert seconds < 0.1 and len(loads) == 2
+    assert seconds < 0.1 and loads
 
 
 def test_clocks_may_stand_still(monkeypatch):
@@ -229,17 +228,6 @@ def test_clocks_may_stand_still(monkeypatch):
     monkeypatch.setattr(time, "thread_time", lambda: 0.0)
     monkeypatch.setattr(measure, "working_clock", lambda: 0.0)
     assert 0 < sample_of(game).seconds(0) < np.inf
-
-
-def test_nothing_is_timed_on_memory_that_was_never_used():
-    """The values behind the last layer come from the system page by page, slower than the work."""
-    game = random_game(6, 12, 18)
-    ace.solve(game)
-    sample, runs = sample_of(game), []
-    block = sample._block
-    sample._block = lambda data, run, room: runs.append(run) or block(data, run, room)
-    sample._layer(game.horizon - 1, np.zeros((int(sample.space.totals[-1]), 4)), 1e-4)
-    assert runs and all(runs.count(run) > 1 for run in runs)
 
 
 @pytest.mark.parametrize("cells", [1, 7, 100])

@@ -22,7 +22,7 @@ from acegames.files.formats import load as load_game
 from acegames.files.formats import save as save_game
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
-from acegames.model.budgets import Budgets, Reservoir
+from acegames.model.budgets import ConstraintBudget, Reservoir
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
 from game_files import CHICKEN, SUFFIXES, changed, load_text, meaning, rows_of
@@ -102,7 +102,7 @@ def games(draw):
             reservoir, entry = Reservoir(capacity, draw(part)), part
         reservoirs.append(reservoir)
         columns.append([draw(entry) for _ in range(horizon)] if draw(st.booleans()) else [draw(entry)] * horizon)
-    budgets = Budgets(tuple(zip(*columns, strict=True)) if columns else ((),) * horizon, tuple(reservoirs))
+    budgets = dict(zip(names.constraints, map(ConstraintBudget, map(tuple, columns), reservoirs), strict=True))
     start = {s: 1 / len(names.states) for s in names.states} if draw(st.booleans()) else {names.states[0]: 1.0}
     try:
         return assemble(names, built, values, horizon=horizon, initial=start, budgets=budgets, name=draw(st.text()))

@@ -411,8 +411,8 @@ def test_a_policy_file_without_its_game_serves_too(tmp_path):
     alone.export(tmp_path / "alone.h")
     header = (tmp_path / "alone.h").read_text()
     assert "#define ALONE_BUDGET_TIMES INT64_C(0)" in header and f'#define ALONE_GAME "{policy.game_digest}"' in header
-    assert "budget" not in plain_policy(alone).arrays
-    budget = plain_policy(policy).arrays["budget"]
+    assert "budget" not in plain_policy(alone)
+    budget = plain_policy(policy)["budget"]
     assert budget.shape == (9, 2) and budget[0].tolist() == [40, 2**63 - 1] and budget[-1].tolist() == [40, 7]
 
 
@@ -462,7 +462,7 @@ def test_labels_that_cannot_be_written_are_named(tmp_path, labels, word):
 
 
 def test_a_policy_that_is_too_long_for_a_source_file_is_refused_with_its_size(policy, tmp_path, monkeypatch):
-    numbers = plain_policy(policy).numbers
+    numbers = sum(array.size for array in plain_policy(policy).values())
     for most in (10, numbers - 1):  # before and after its situations were listed
         monkeypatch.setattr(c_header, "EMBEDDED", most)
         with pytest.raises(ace.TooLarge, match=rf"at least [\d,]+ numbers, .* at most {most}; .*data=True"):

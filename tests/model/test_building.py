@@ -7,20 +7,15 @@ import pytest
 import acegames as ace
 from acegames import MarkovGame, compose
 from acegames.errors import InvalidOption
+from games import alone
 
 
 def walker(player="a", horizon=4, timed=False, **options):
     """Walks along 0 .. horizon; `timed` rewards make a layer of each time."""
-    return MarkovGame.from_functions(
-        players=[player],
-        actions=lambda t, s: [["stay", "go"]],
-        outcomes=lambda t, s, a: [(1.0, s + (a[0] == "go"), int(a[0] == "go"))],
-        reward=lambda t, s, a: [float(t + s if timed else s)],
-        horizon=horizon,
-        initial=0,
-        budget={f"steps of {player}": 2},
-        **options,
-    )
+    rules = {"actions": lambda t, s: [["stay", "go"]], "reward": lambda t, s, a: [float(t + s if timed else s)]}
+    rules |= {"players": [player], "initial": 0, "budget": {f"steps of {player}": 2}}
+    rules["outcomes"] = lambda t, s, a: [(1.0, s + (a[0] == "go"), int(a[0] == "go"))]
+    return alone(horizon=horizon, **rules, **options)
 
 
 @pytest.fixture
@@ -84,7 +79,6 @@ def counting(bound=10**9, timed=False, **options):
         "reward": lambda s, a: [1.0],
     }
     if timed:
-        rules |= {what: (lambda t, *where, rule=rule: rule(*where)) for what, rule in rules.items()}
         rules["actions"] = lambda t, s: [[0, 1]]
         rules["outcomes"] = lambda t, s, a: [(1.0, ((s[0] + 1) % 3, min(s[1] + a[0], bound)), {})]
         rules["reward"] = lambda t, s, a: [1.0]

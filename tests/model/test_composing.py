@@ -32,11 +32,11 @@ def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=Non
         chance = rng.dirichlet(np.ones(len(after)))
         costs = [{m: Fraction(int(rng.integers(0, 4)), 2) for m in limits} for _ in after]
         rules[t, s, a] = ([(p, states[k], c) for p, k, c in zip(chance, after, costs, strict=True)], rng.normal())
-    return MarkovGame.from_functions(
-        players=[player],
-        actions=lambda t, s: [actions],
-        outcomes=lambda t, s, a: rules[t if timed else 0, s, a[0]][0],
+    return alone(
+        lambda t, s, a: rules[t if timed else 0, s, a[0]][0],
+        actions=actions,
         reward=lambda t, s, a: [rules[t if timed else 0, s, a[0]][1]],
+        players=[player],
         horizon=horizon,
         initial=start or dict(zip(states, rng.dirichlet(np.ones(len(states))), strict=True)),
         budget=dict.fromkeys(limits, 3) or None,
@@ -169,11 +169,11 @@ def robots(size=4, horizon=6, name=lambda k: k):
     cells = {name(k): k for k in range(size)}
     moves = {"stay": 0, "left": -1, "right": 1}
     return [
-        MarkovGame.from_functions(
-            players=[player],
-            actions=lambda t, s: [list(moves)],
-            outcomes=lambda t, s, a: [(1.0, name(min(max(cells[s] + moves[a[0]], 0), size - 1)), int(a[0] != "stay"))],
+        alone(
+            lambda s, a: [(1.0, name(min(max(cells[s] + moves[a[0]], 0), size - 1)), int(a[0] != "stay"))],
+            actions=tuple(moves),
             reward=lambda t, s, a, goal=goal: [float(cells[s] == goal)],
+            players=[player],
             horizon=horizon,
             initial=name(size - 1 - goal),
             budget={f"battery {player}": 4},
@@ -383,15 +383,9 @@ def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
     """Three walkers on a ring: what is held at the peak is hardly more than the arrays and the labels of the states."""
 
     def walker(player):
-        return MarkovGame.from_functions(
-            players=[player],
-            actions=lambda s: [[-1, 0, 1]],
-            outcomes=lambda s, a: [(1.0, (s + a[0]) % 30, abs(a[0]))],
-            reward=lambda s, a: [float(s)],
-            horizon=40,
-            initial=0,
-            budget={f"steps of {player}": 9},
-        )
+        rules = {"players": [player], "horizon": 40, "initial": 0, "budget": {f"steps of {player}": 9}}
+        rules["reward"] = lambda s, a: [float(s)]
+        return alone(lambda s, a: [(1.0, (s + a[0]) % 30, abs(a[0]))], actions=(-1, 0, 1), **rules)
 
     agents = [walker(player) for player in "abc"]
     compose(agents[:1])  # what is loaded once

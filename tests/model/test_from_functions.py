@@ -206,30 +206,22 @@ def test_an_unknown_argument_is_refused_under_the_public_name():
 
 def test_actions_may_be_given_by_player():
     given = {"players": ["p", "q"], "outcomes": lambda s, a: [(1.0, s, None)], "reward": lambda s, a: [0, 1]}
-    given |= {"horizon": 1, "initial": "s"}
-    by_name = MarkovGame.from_functions(actions=lambda s: {"q": ["u", "v"], "p": ["x"]}, **given)
-    assert by_name.digest == MarkovGame.from_functions(actions=lambda s: [["x"], ["u", "v"]], **given).digest
+    by_name = alone(actions=lambda s: {"q": ["u", "v"], "p": ["x"]}, **given)
+    assert by_name.digest == alone(actions=lambda s: [["x"], ["u", "v"]], **given).digest
 
 
 def test_a_state_none_is_probably_a_mistake():
     """It may be a label, as null in a file, but most often a function forgot to return."""
 
     def built(initial, following):
-        return MarkovGame.from_functions(
-            players=["p"],
-            actions=lambda s: [["x"]],
-            outcomes=lambda s, a: [(1.0, following, None)],
-            reward=lambda s, a: 0,
-            horizon=3,
-            initial=initial,
-        )
+        return alone(lambda s, a: [(1.0, following, None)], actions=("x",), initial=initial)
 
     with pytest.warns(ace.GameWarning, match="initial: the state is None; is a `return` missing") as said:
         assert built(None, None).states == (None,)
     assert len(said) == 1
     with pytest.warns(ace.GameWarning, match=r"t=0, state 's', action \('x',\): the next state is None") as said:
         assert built("s", None).states == ("s", None)
-    assert len(said) == 1 and said[0].filename == __file__
+    assert len(said) == 1 and said[0].filename == alone.__code__.co_filename
 
 
 @pytest.mark.parametrize("budget", [{"fuel": 1}, {"fuel": 1, "time": 2}, None])
@@ -240,22 +232,14 @@ def test_a_cost_none_is_probably_a_mistake(budget):
         {"fuel": 1}  # noqa: B018
 
     def built():
-        return MarkovGame.from_functions(
-            players=["p"],
-            actions=lambda s: [["x"]],
-            outcomes=lambda s, a: [(0.5, s, cost(a)), (0.5, "u", cost(a))],
-            reward=lambda s, a: 0,
-            horizon=3,
-            initial="s",
-            budget=budget,
-        )
+        return alone(lambda s, a: [(0.5, s, cost(a)), (0.5, "u", cost(a))], actions=("x",), budget=budget)
 
     if budget is None:
         assert built().states == ("s", "u")  # warnings are errors here
         return
     with pytest.warns(ace.GameWarning, match=r"t=0, state 's', action \('x',\): the cost is None.*`return`") as said:
         built()
-    assert len(said) == 1 and said[0].filename == __file__
+    assert len(said) == 1 and said[0].filename == alone.__code__.co_filename
 
 
 def test_outcomes_of_a_joint_action_say_how_to_get_its_row():

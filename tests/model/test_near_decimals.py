@@ -12,19 +12,13 @@ import pytest
 import acegames as ace
 from acegames.model import assemble
 from acegames.model.assemble import near_decimal
+from games import alone
 
 
 def risky(cost, budget):
     """Two steps: going costs `cost` in the second, waiting nothing."""
-    return ace.MarkovGame.from_functions(
-        players=["p"],
-        horizon=2,
-        initial="s",
-        actions=lambda t, s: [("go", "wait")],
-        outcomes=lambda t, s, a: [(1.0, s, cost if t == 1 and a == ("go",) else 0)],
-        reward=lambda t, s, a: [float(a == ("go",))],
-        budget={"risk": budget},
-    )
+    rules = {"actions": ("go", "wait"), "reward": {"go": 1}, "budget": {"risk": budget}}
+    return alone(lambda t, s, a: [(1.0, s, cost if t == 1 and a == ("go",) else 0)], **rules)
 
 
 @pytest.mark.parametrize("cost", [0.1 * 3, np.float64(0.1) * 3, 1 - 0.7, -0.1 * 3, 30000000.000000004])
@@ -36,7 +30,7 @@ def test_a_cost_beside_a_short_decimal_is_told_with_its_place(cost):
         f"t=1, state 's', action ('go',): the cost of 'risk' is {float(cost)!r}, which misses {float(f'{cost:.6g}')!r}"
         in said
     )
-    assert told[0].filename == __file__
+    assert told[0].filename == alone.__code__.co_filename
 
 
 def test_a_budget_beside_a_short_decimal_is_told_too():
@@ -60,10 +54,7 @@ def test_honest_numbers_are_not_told(number):
 
 
 def test_probabilities_may_be_off_by_rounding():
-    ace.MarkovGame.from_functions(
-        players=["p"], horizon=1, initial="s", actions=lambda t, s: [("go",)], budget={"risk": 1},
-        outcomes=lambda t, s, a: [(0.7, s, 0), (1 - 0.7, s, 1)], reward=lambda t, s, a: [0],
-    )  # fmt: skip
+    alone(lambda s, a: [(0.7, s, 0), (1 - 0.7, s, 1)], budget={"risk": 1})
 
 
 def test_what_misses_a_budget_by_a_rounding_error_looks_unlike_it():

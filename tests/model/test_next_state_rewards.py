@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames import InvalidGame
+from games import alone
 from shares import examples
 
 
@@ -186,13 +187,12 @@ def test_values_are_those_of_the_rewards_that_are_played():
 
 def test_arguments_called_as_those_of_outcomes_mean_the_same():
     """(week, weather, pumps) says by itself neither what is the time nor what is a next state."""
-    game = ace.MarkovGame.from_functions(
-        players=["one"],
+    game = alone(
+        lambda week, weather, pumps: [(1, "dry" if weather == "wet" else "wet", None)],
+        actions=lambda week, weather: [("on", "off")],
+        reward=lambda week, weather, pumps: [100 * week + 10 * (weather == "wet") + (pumps == ("on",))],
         horizon=3,
         initial="dry",
-        actions=lambda week, weather: [("on", "off")],
-        outcomes=lambda week, weather, pumps: [(1, "dry" if weather == "wet" else "wet", None)],
-        reward=lambda week, weather, pumps: [100 * week + 10 * (weather == "wet") + (pumps == ("on",))],
     )
     assert ace.solve(game).values.tolist() == [1 + 111 + 201]
 
@@ -201,6 +201,4 @@ def test_arguments_called_as_those_of_outcomes_mean_the_same():
 def test_an_action_before_the_state_is_refused(what):
     functions = {"outcomes": lambda s, a: [(1, s, None)], "reward": lambda s, a: [0.0]} | {what: lambda a, s: [0.0]}
     with pytest.raises(ace.InvalidGame, match=rf"{what}: takes \(a, s\).*the state stands before the action"):
-        ace.MarkovGame.from_functions(
-            players=["one"], horizon=1, initial=0, actions=lambda s: [("x", "y")], **functions
-        )
+        alone(**functions)

@@ -19,16 +19,14 @@ from shares import examples
 
 def one(outcomes, *, reward=None, horizon=2, budget=9, **options):
     """One player with one action, in the state "s"."""
-    return ace.MarkovGame.from_functions(
-        players=["me"],
-        actions=lambda s: [["go"]],
-        outcomes=lambda s, a: outcomes,
-        reward=reward,
-        horizon=horizon,
-        initial="s",
-        budget={"c": budget},
-        **options,
-    )
+    rules = {
+        "players": ["me"],
+        "actions": lambda s: [["go"]],
+        "reward": reward,
+        "initial": "s",
+        "budget": {"c": budget},
+    }
+    return ace.MarkovGame.from_functions(outcomes=lambda s, a: outcomes, horizon=horizon, **rules, **options)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -147,12 +147,6 @@ def test_atoms_on_boundaries_count_as_what_they_are(loc, cell, scale):
         assert cells_of(cost, cell, direction) == pytest.approx(expected, abs=1e-12)
 
 
-def test_below_sees_atoms():
-    coin, uniform = random_cost(Coin(0.1, 0.25)), random_cost(stats.uniform(0, 0.1))
-    assert (coin.below(F(0)), coin.below(F(1, 10**30)), coin.below(F(1, 10))) == (0.0, 0.75, 0.75)
-    assert (uniform.below(F(0)), uniform.below(F(1, 20)), uniform.below(F(1, 10))) == (0.0, 0.5, 1.0)
-
-
 def test_what_is_possible_is_never_left_out():
     wide = cells_of(random_cost(stats.truncnorm(-60, 60)), 5, "down")
     assert sorted(wide) == [F(k) for k in range(-60, 60, 5)]

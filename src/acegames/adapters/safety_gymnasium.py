@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from acegames.adapters.environments.env_interface import check_names, read_options
 from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
-    from acegames.adapters.gymnasium.gym_environments import SafetyGameEnv, SafetyMultiAgentEnv
+    from acegames.adapters.gymnasium.gym_environments import SafetyGameEnv
+    from acegames.adapters.pettingzoo.pz_environments import SafetyMultiAgentEnv
 
 
 __all__ = ["env", "multi_agent_env"]
@@ -28,7 +30,7 @@ def env(game: MarkovGame, *, observation: Literal["dict", "vector"] = "vector", 
         InvalidOption, Infeasible, MissingExtra: as there.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.gym_environments import SafetyGameEnv, check_names
+    from acegames.adapters.gymnasium.gym_environments import SafetyGameEnv
 
     check_names(game)
     return SafetyGameEnv(game, observation=observation, **options)
@@ -48,10 +50,8 @@ def multi_agent_env(
     Raises:
         InvalidOption, Infeasible, MissingExtra: as there.
     """
-    from acegames.adapters.pettingzoo import parallel_env
-
-    parallel = parallel_env(game, observation=observation, **options)
-    from acegames.adapters.gymnasium.gym_environments import SafetyMultiAgentEnv, check_names
+    optional("pettingzoo", "environments", "pettingzoo")
+    from acegames.adapters.pettingzoo.pz_environments import SafetyMultiAgentEnv
 
     check_names(game)
-    return SafetyMultiAgentEnv(parallel)
+    return SafetyMultiAgentEnv(game, read_options({"observation": observation, **options}))

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from rich.table import Column, Table
 
 import acegames as ace
 from acegames.cli.json_answers import by_label, game_data
 from acegames.cli.screen import Answer, counted, escape, one_line, out, show_table
 from acegames.errors import InvalidOption
-from acegames.model.budgets import Holds, own_budget
 from acegames.model.checks import place, unknown
 from acegames.model.game import Layer
 from acegames.model.numbers import plain
 from acegames.model.random_costs import RandomCost
-from acegames.model.words import budgets_listed, called, constraint_called, number
-
-LISTED = 12  # labels in one line
+from acegames.model.words import called, listed, number
 
 
-def budget_words(game: ace.MarkovGame) -> str:
-    """Return all budgets in one line."""
-    return budgets_listed({constraint_called(c): budget for c, budget in own_budget(game).items()}, _budget)
-
-
-def _budget(budget: Any) -> str:
-    return number(budget) if isinstance(budget, (list, Holds)) or budget < np.inf else "no limit"
-
-
-def _player(label: Any) -> str:
-    return label if isinstance(label, str) else f"player {called(label)}"
-
-
-def show_game(game: ace.MarkovGame, **more: str) -> None:
-    """Print a game as a table with further lines; its digest stands alone, never cut."""
-    facts = {
-        "name": game.name or "(none)",
-        "players": f"{len(game.players)}: {', '.join(map(str, game.players))}",
-        "states": f"{len(game.states):,}",
-        "actions": ", ".join(f"{_player(p)}: {len(x):,}" for p, x in zip(game.players, game.actions, strict=True)),
-        "horizon": counted(game.horizon, "step"),
-        "budget": budget_words(game) or "none",
-    }
-    table = Table(Column(), Column(overflow="fold"), show_header=False)
-    for key, value in {**facts, **more}.items():
-        table.add_row(key, escape(one_line(value)))
-    out.print(table)
+def show_game(game: ace.MarkovGame) -> None:
+    """Print a game; its whole digest stands alone, never cut."""
+    out.print(escape(str(game)))
     out.print(f"digest {game.digest}", soft_wrap=True)
 
 
@@ -65,7 +36,8 @@ def show_resolved(game: ace.MarkovGame, state: list[str] | None, t: int | None, 
     shown = list(islice(every, most))
     left = int(np.diff(layer.row_ptr)[states].sum()) - len(shown)
     show_game(game)
-    _show_labels(game)
+    begins = [_label(game.states[s]) + ("" if p == 1 else f" with probability {p:.6g}") for s, p in game.initial]
+    out.print(escape(f"Play begins in {listed(begins)}."), soft_wrap=True)
     _show_times(game, time, asked=t is not None)
     _show_rows(game, layer, shown)
     for s in states:
@@ -98,23 +70,6 @@ def _state(game: ace.MarkovGame, name: str) -> int:
         if name in known:
             return known[name]
     raise InvalidOption(f"--state {name}: {unknown('state', name, ways[0])}")
-
-
-def _show_labels(game: ace.MarkovGame) -> None:
-    """Print where play begins, and each player's actions."""
-    begins = [_label(game.states[s]) + ("" if p == 1 else f" with probability {p:.6g}") for s, p in game.initial]
-    lines = [f"Play begins in {_listed(begins)}."]
-    lines += [
-        f"Actions of {_label(p)}: {_listed(map(_label, a))}." for p, a in zip(game.players, game.actions, strict=True)
-    ]
-    for line in lines:
-        out.print(escape(line), soft_wrap=True)
-
-
-def _listed(words: Iterable[str]) -> str:
-    labels = list(words)
-    more = [f"... ({len(labels)} in all)"] if len(labels) > LISTED else []
-    return ", ".join(labels[:LISTED] + more)
 
 
 def _show_times(game: ace.MarkovGame, time: int, *, asked: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
     known = list(labels)
     ambiguous = len({str(x) for x in known}) < len(known)
     return dict(zip(map(repr if ambiguous else str, known), values, strict=True))
+
+
+def _labelled(labels: Iterable[Any], record: Any, *names: str) -> dict[str, dict[str, Any]]:
+    """Return these fields of a record, of which each has a value for every label."""
+    return {name: by_label(labels, getattr(record, name)) for name in names}
 
 
 def error_data(error: Exception, message: str) -> dict[str, Any]:
@@ -80,27 +86,19 @@ def concept_data(concept: Concept) -> dict[str, Any]:
 
 def estimate_data(needs: ace.Estimate) -> dict[str, Any]:
     """Return what a solve would take; memory in bytes."""
-    same = ("counted", "seconds", "measured", "threads", "memory", "solving", "working", "tables", "policy", "values")
-    more = ("on_disk", "cells", "dense", "horizon", "prepared", "buffers", "stored")
-    sizes = {name: getattr(needs, name) for name in (*same, *more)}
-    return {"stage_games": needs.pairs, **sizes}
+    sizes = asdict(needs)
+    return {"stage_games": sizes.pop("pairs"), **sizes, "memory": needs.memory, "solving": needs.solving}
 
 
 def solution_data(solution: ace.Solution) -> dict[str, Any]:
     """Return a solution, without its game."""
-    stats = solution.stats
+    stats = asdict(solution.stats)
     return {
         "concept": concept_data(solution.concept),
         "values": by_label(solution.game.players, solution.values),
         "guarantee": str(solution.guarantee),
         "excess": by_label(solution.game.constraints, solution.guarantee.excess),
-        "stats": {
-            "stage_games": stats.pairs,
-            "programs": stats.programs,
-            "repaired": stats.repaired,
-            "seconds": stats.seconds,
-            "where": stats.where,
-        },
+        "stats": {"stage_games": stats.pop("pairs"), **stats},
     }
 
 
@@ -116,19 +114,13 @@ def certificate_data(certificate: ace.Certificate) -> dict[str, Any]:
     return {
         "ok": certificate.ok,
         "concept": concept_data(certificate.concept),
-        "values": by_label(players, certificate.values),
-        "regret": by_label(players, certificate.regret),
+        **_labelled(players, certificate, "values", "regret", "share", "rounding"),
+        "tolerance": by_label(players, certificate.tol),
         "where": places(certificate.where),
-        "share": by_label(players, certificate.share),
         "share_where": places(certificate.share_where),
         "accepted_share": certificate.accepted_share,
-        "tolerance": by_label(players, certificate.tol),
-        "rounding": by_label(players, certificate.rounding),
         "exact": certificate.exact,
-        "max_spent": by_label(constraints, certificate.max_spent),
-        "counting": by_label(constraints, certificate.counting),
-        "allowance": by_label(constraints, certificate.allowance),
-        "excess": by_label(constraints, certificate.excess),
+        **_labelled(constraints, certificate, "max_spent", "counting", "allowance", "excess"),
         "covers": certificate.covers,
         "situations": certificate.pairs,
         "problems": certificate.problems,
@@ -187,13 +179,9 @@ def proof_data(game: ace.MarkovGame, proof: ace.Proof) -> dict[str, Any]:
     """Return a proof that was written."""
     return {
         "file": str(proof.path),
-        "size": proof.size,
-        "situations": proof.situations,
-        "gain": by_label(game.players, proof.gain),
-        "values": by_label(game.players, proof.values),
-        "spent": by_label(game.constraints, proof.spent),
-        "excess": by_label(game.constraints, proof.excess),
-        "rounded": proof.rounded,
+        **{name: getattr(proof, name) for name in ("size", "situations", "rounded")},
+        **_labelled(game.players, proof, "gain", "values"),
+        **_labelled(game.constraints, proof, "spent", "excess"),
     }
 
 

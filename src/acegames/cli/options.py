@@ -23,10 +23,11 @@ from acegames.cli.game_options import GameOptions as GameOptions
 from acegames.cli.game_options import Param as Param
 from acegames.cli.game_options import concepts, games, objectives, offered, solutions
 from acegames.cli.game_options import whole as whole
-from acegames.cli.screen import counted, memory_text, warning_in_words, working
+from acegames.cli.screen import counted, warning_in_words, working
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.errors import BadFile, InvalidOption, TooLarge
 from acegames.system import atomic, limits
+from acegames.system.machine import available_memory, bytes_said
 
 if TYPE_CHECKING:
     from acegames.engines import Engine
@@ -66,24 +67,14 @@ def concept_option(text: str) -> Any:
     return Option(metavar="CONCEPT", help=f"{text}: {concept_words()}.", autocompletion=concepts)
 
 
-def _objective(text: str) -> Any:
-    help = f"{text}: welfare (sum of values), egalitarian (lowest value), fair (smallest gap), none, a player, or weights such as 1,2."
-    return Option(metavar="OBJECTIVE", help=help, autocompletion=objectives)
-
-
 Kind = Annotated[
     str | None, concept_option("Kind of equilibrium, by default that of a solution file given as GAME, else cce")
 ]
-OptionalKind = Annotated[
-    str | None, concept_option("With --curve: kind of equilibrium, by default that of a solution file, else cce")
-]
-Objective = Annotated[
-    str | None,
-    _objective("Which equilibrium of each stage game is chosen, by default as in a solution file, else welfare"),
-]
-OptionalObjective = Annotated[
-    str | None, _objective("With --curve: which equilibrium is chosen, by default as in a solution file, else welfare")
-]
+_OBJECTIVE = (
+    "Which equilibrium of each stage game is chosen, by default as in a solution file, else welfare: welfare (sum of "
+    "values), egalitarian (lowest value), fair (smallest gap), none, a player, or weights such as 1,2."
+)
+Objective = Annotated[str | None, Option(metavar="OBJECTIVE", help=_OBJECTIVE, autocompletion=objectives)]
 _EPSILON = (
     "Round costs, which makes high-precision costs solvable. No budget is exceeded by more than this: "
     "one number, or some such as fuel=0.1,risk=1, and 0 for the constraints that are left out."
@@ -360,13 +351,6 @@ def read_bytes(option: str, text: str) -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
 
 
-def free_memory() -> int:
-    """Return bytes that are free on this machine."""
-    from acegames.system.machine import available_memory
-
-    return available_memory()
-
-
 def refuse_too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False) -> None:
     """Raise TooLarge where a solve needs more memory than --memory allows, or far more than is
     free.
@@ -384,22 +368,17 @@ def too_large(needs: ace.Estimate, memory: str | None, *, on_disk: bool = False)
     """
     if needs.counted and memory is None:
         return None
-    allowed = free_memory() if memory is None else read_bytes("--memory", memory)
+    allowed = available_memory() if memory is None else read_bytes("--memory", memory)
     needed = needs.memory - (needs.policy if on_disk else 0)
     if needed / (1 if needs.counted else SAMPLED) <= allowed:
         return None
-    limit = f"{memory_text(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
+    limit = f"{bytes_said(allowed)} is free" if memory is None else f"{memory} is allowed (--memory)"
     on_cluster = "" if memory is not None else ", and several machines can share it (--engine ray)"
     return (
-        f"solving {size_words(needs)} needs about {memory_text(needed)} of memory, but only {limit}; "
+        f"solving {needs.size} needs about {bytes_said(needed)} of memory, but only {limit}; "
         "coarser costs (--epsilon), smaller budgets, fewer constraints or a shorter horizon make it smaller, "
         f"a solve with --no-values or --checkpoint needs less, and --memory allows more{on_cluster}"
     )
-
-
-def size_words(needs: ace.Estimate) -> str:
-    """Return the number of stage games."""
-    return f"{'' if needs.counted else 'about '}{counted(needs.pairs, 'stage game')}"
 
 
 def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:

@@ -15,12 +15,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.game_tables import budget_words
 from acegames.cli.screen import counted, escape, filled_bar, least_width, objective_text, one_line, out, show_table
 from acegames.model.arrays import Floats, Ints
 from acegames.model.budgets import Holds, has_schedule, own_budget
 from acegames.model.numbers import exact, nearest_float, plain
 from acegames.model.words import (
+    budgets_listed,
+    constraint_called,
     number,
     number_beside,
     reservoir_parts,
@@ -50,7 +51,8 @@ def show_frontier(feasibility: ace.Feasibility, most: int, meaning: str) -> None
     if len(budgets) == len(game.constraints) == 1 and game.reservoirs[0]:
         smallest = number_beside(budgets[0].tolist()[0], own[0])
         out.print(f"Smallest capacity that suffices: {smallest} (you have {number(own[0])})")
-    out.print(escape(f"The game's own budget: {budget_words(game)}{short}"))
+    listed = budgets_listed({constraint_called(label): budget for label, budget in own_budget(game).items()})
+    out.print(escape(f"The game's own budget: {listed}{short}"))
     _draw_frontier(feasibility)
     if has_schedule(game):
         out.print(SCHEDULE)
@@ -208,11 +210,7 @@ def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
 
 
 def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: Took) -> Text:
-    stats = solution.stats
-    repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
-    work = f"{counted(stats.pairs, 'stage game')} after clipping, {counted(stats.programs, 'linear program')}{repaired}"
-    where = "" if stats.where is None else f" {stats.where}"
-    said = f"Solved{'' if stats.seconds is None else f' in {stats.seconds:.2f} s'}{where}: {work}."
+    said = f"Solved {solution.stats}."
     if certificate is not None:
         said += f"\nChecked in {took.checking:.2f} s: {counted(certificate.pairs, 'situation')}."
     if took.compiling > 0.05:

@@ -1,4 +1,4 @@
-"""How the program speaks to people: consoles, bars, tables, labels and numbers."""
+"""How the program speaks to people: consoles, bars, tables and labels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from rich import markup
@@ -110,12 +111,15 @@ def with_bar(work: Callable[[ace.OnProgress | None], T], step: str = "solving", 
         return work(show)
 
 
-def say_written(output: Any, *, replaced: bool = False) -> str | None:
-    """Say where something was written; return the place for --json, None where nothing was."""
+def written(output: Path | None, save: Callable[[Path], object]) -> tuple[str | None, str]:
+    """Write a file, and return the place for --json and a sentence that says where; None and
+    nothing where no file is asked for.
+    """
     if output is None:
-        return None
-    out.print(f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}.")
-    return str(output)
+        return None, ""
+    replaced = output.is_file()
+    save(output)
+    return str(output), f"Written to {escape(str(output))}{', in place of the file that was there' * replaced}."
 
 
 def show_table(
@@ -200,23 +204,9 @@ def one_line(label: Any) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(label))
 
 
-# -- counts, times and amounts of memory as people say them
-
-
-UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
-
-
-def large(number: float) -> str:
-    """Return a count: in full below a million, then to three digits and a word."""
-    for size, word in UNITS:
-        if number >= size:
-            return f"{number / size:.3g} {word}"
-    return f"{number:,.0f}"
-
-
 def counted(number: int, noun: str) -> str:
-    """Return a count of things: "1 player", "2 players", "1.76 million stage games"."""
-    return f"{large(number)} {noun}{'s' * (number != 1)}"
+    """Return a count of things: "1 player", "2 players"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def objective_text(objective: Any) -> str:
@@ -224,20 +214,3 @@ def objective_text(objective: Any) -> str:
     if isinstance(objective, tuple):
         return ",".join(f"{weight:g}" for weight in objective)
     return "none" if objective is None else str(objective)
-
-
-def duration(seconds: float) -> str:
-    """Return a time that is not known better than to one digit or two."""
-    for size, word, most in ((1, "second", 100), (60, "minute", 100), (3600, "hour", 48), (86400, "day", 1000)):
-        if seconds < size:
-            return f"less than a {word}"
-        if seconds < most * size:
-            number = float(f"{seconds / size:.2g}") if seconds < 10 * size else round(seconds / size)
-            return f"about {number:g} {word}{'s' * (number != 1)}"
-    return "years"
-
-
-def memory_text(number: float) -> str:
-    """Return an amount of memory in bytes, to two digits."""
-    size, unit = next((x for x in ((1e12, "TB"), (1e9, "GB")) if number >= x[0]), (1e6, "MB"))
-    return f"{float(f'{number / size:.2g}'):g} {unit}"

@@ -11,7 +11,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import game_names, games, offered
-from acegames.cli.screen import Answer, counted, err, escape, out, say_written, show_table, with_bar, working
+from acegames.cli.screen import Answer, counted, err, escape, out, show_table, with_bar, working, written
 from acegames.errors import InvalidOption, MissingExtra
 from acegames.system.machine import bytes_said
 
@@ -75,8 +75,8 @@ def export(
     opt.check_place(output)
     what, write = formats.exporting(source, output, game=game, outside=outside, name=name, data=data)
     is_game = what == formats.GAME or typed.param
-    written = opt.read_game(source, typed) if is_game else ace.Policy.load(source)
-    lines = with_bar(lambda bar: write(written, bar), "writing", f"the {what}")
+    exported = opt.read_game(source, typed) if is_game else ace.Policy.load(source)
+    lines = with_bar(lambda bar: write(exported, bar), "writing", f"the {what}")
     out.print(f"The {what} was written to {escape(str(output))} ({counted(lines, 'line')}).", soft_wrap=True)
     if what == formats.GAME and output.suffix.lower() == ".csv":
         out.print(f"{escape(str(output))}.json was written too: it holds the players, the budget and the horizon.")
@@ -117,27 +117,13 @@ def report(
         options["against"] = opt.read_solution(against)
     said = {"--game": game, "--against": against, "--pictures": pictures, "--episodes": episodes, "--seed": seed}
     options["hints"] = _hints(file, game, output, typed.as_typed(), said)
-    written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
-    shown = "all" if written.situations == written.of else f"{written.situations:,}"
-    out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
-    out.print(f"It shows {shown} of the {counted(written.of, 'situation')} reachable under feasible play.")
-    for note in written.notes:
-        out.print(escape(note), style="yellow")
-    if not written.ok:
+    page = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
+    out.print(escape(str(page)))
+    if not page.ok:
         err.print("[bold red]The policy was not certified;[/] the page says why.")
     about = game_data(answer.game if isinstance(answer, ace.Solution) else options["game"])
-    return Answer(
-        {
-            "game": about,
-            "ok": written.ok,
-            "file": str(written.path),
-            "size": written.size,
-            "situations": written.situations,
-            "of": written.of,
-            "notes": written.notes,
-        },
-        code=0 if written.ok else 1,
-    )
+    data = {name: getattr(page, name) for name in ("ok", "size", "situations", "of", "notes")}
+    return Answer({"game": about, "file": str(page.path), **data}, code=0 if page.ok else 1)
 
 
 def _hints(file: Path, game: str | None, output: Path, typed: list[str], said: dict[str, Any]) -> Any:
@@ -172,10 +158,9 @@ def catalog(
     data = _entry_data(entry)
     if output is not None:
         opt.check_place(output)
-        replaced = output.is_file()
-        build_catalog_game(name, param or ()).save(output)
-        out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})")
-        return Answer({"games": [data], "file": say_written(output, replaced=replaced)})
+        file, said = written(output, build_catalog_game(name, param or ()).save)
+        out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n{said}")
+        return Answer({"games": [data], "file": file})
     if param:
         raise InvalidOption(f"-p {param[0]}: goes with -o FILE here; `acegames show {name} -p ...` shows the game")
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")

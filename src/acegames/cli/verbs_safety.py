@@ -11,13 +11,13 @@ from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, counted, duration, escape, memory_text, out, say_written, with_bar, working
+from acegames.cli.screen import Answer, counted, escape, out, with_bar, working, written
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
+from acegames.system.machine import available_memory, bytes_said
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 MANY_SITUATIONS = 2**31  # from which on they are not counted, where the verdict is known without
-SOON = 60.0  # seconds of a solve below which the time to compile is worth a word
 LONG = 86_400.0  # seconds of a solve above which clusters are
 
 
@@ -60,7 +60,8 @@ def check(
     show_game(model)
     facts |= _game_facts(model, how, feasible)
     if feasible is not False:
-        out.print(_size_words(needs, situations))
+        number = "Too many situations to count" if situations is None else counted(situations, "situation")
+        out.print(f"{number} (time, state, cumulative cost) reachable under feasible play.")
         out.print(_effort_words(needs))
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
@@ -108,27 +109,13 @@ def _too_many_to_count(game: ace.MarkovGame) -> bool:
     return plan(game, lattice(game), clip=False).total > MANY_SITUATIONS
 
 
-def _size_words(needs: ace.Estimate, situations: int | None) -> str:
-    """Return the two counts of a game, and what each of them counts."""
-    stages = f"{opt.size_words(needs)} to solve after clipping"
-    if situations is None:
-        return f"{stages}; the situations (time, state, cumulative cost) are too many to count."
-    return f"{counted(situations, 'situation')} (time, state, cumulative cost) reachable under feasible play; {stages}."
-
-
 def _effort_words(needs: ace.Estimate) -> str:
-    about = f"about {memory_text(needs.memory)}" if needs.memory >= 1e9 else "under 1 GB"
-    said = f"Solving takes {duration(needs.seconds)} and {about} of memory"
-    if not needs.measured and needs.seconds < SOON:
-        said += ", plus about a minute, the first time, to compile the solver"
-    free = opt.free_memory()
-    short = (
-        f"; only {memory_text(free)} is free: try --no-values, solve --checkpoint or --epsilon"
-        if needs.memory > free
-        else ""
-    )
+    """Return what a solve would take, and what helps where that is much."""
+    free = available_memory()
+    help_ = "; try --no-values, solve --checkpoint or --epsilon"
+    short = f", but only {bytes_said(free)} is free{help_}" if needs.memory > free else ""
     several = " Several machines can share it (--engine ray)." if short or needs.seconds > LONG else ""
-    return f"{said}{short}.{several}"
+    return f"To be solved: {needs}{short}.{several}"
 
 
 def _rounded(
@@ -175,8 +162,8 @@ def frontier(
     points: Annotated[
         int, Option(parser=opt.whole(2), metavar="N", help="With --curve: show at most this many budgets.")
     ] = 20,
-    concept: opt.OptionalKind = None,
-    objective: opt.OptionalObjective = None,
+    concept: opt.Kind = None,
+    objective: opt.Objective = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
@@ -271,13 +258,8 @@ def reduce(
     model = opt.read_game(game, typed)
     with working("reducing"):
         reduced = ace.reduce(model).game
-    replaced = output is not None and output.is_file()
-    if output is not None:
-        reduced.save(output)
+    file, said = written(output, reduced.save)
     show_game(reduced)
     out.print("Its states are (state, cumulative cost). It allows exactly the feasible joint actions.")
-    if output is None:
-        out.print("The reduced game was not written; add -o reduced.yaml to keep it.")
-    return Answer(
-        {"game": game_data(model), "reduced": game_data(reduced), "file": say_written(output, replaced=replaced)}
-    )
+    out.print(said or "The reduced game was not written; add -o reduced.yaml to keep it.")
+    return Answer({"game": game_data(model), "reduced": game_data(reduced), "file": file})

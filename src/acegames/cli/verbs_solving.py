@@ -13,7 +13,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.game_options import backends, offered, solutions
-from acegames.cli.screen import Answer, counted, err, escape, out, say_written, show_table, with_bar, working
+from acegames.cli.screen import Answer, counted, err, escape, out, with_bar, working, written
 from acegames.errors import BadFile, InvalidOption
 from acegames.system import atomic
 from acegames.system.compiling import seconds_compiling
@@ -87,20 +87,16 @@ def solve(
         certificate = with_bar(lambda bar: ace.verify(*asked, engine=judge, progress=bar), "checking")
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
-    output = output if good else None
-    replaced = output is not None and output.is_file()
-    if output is not None:
-        solution.save(output)
+    file, said = written(output if good else None, solution.save)
     show_summary(solution, certificate, took, verbose=verbose)
-    written = say_written(output, replaced=replaced)
-    if written is not None and solution.checkpoint is not None:
-        out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if not good:
         err.print("[bold red]The policy did not verify, so nothing was written.[/] Please report this game.")
-    elif written is None:
-        out.print("It was not saved; add -o FILE.ace.")
+    else:
+        out.print(said or "It was not saved; add -o FILE.ace.")
+    if file is not None and solution.checkpoint is not None:
+        out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     judged = None if certificate is None else certificate_data(certificate)
-    data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": written}
+    data = {"game": game_data(solution.game), **solution_data(solution), "certificate": judged, "file": file}
     return Answer(data, code=0 if good else 1)
 
 
@@ -274,50 +270,6 @@ def simulate(
             raise BadFile(f"{file}: {wrong}") from None
         except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
             raise InvalidOption(f"{file}: {wrong}") from None
-    _show_rollouts(model, rollouts)
+    out.print(escape(str(rollouts)))
     data = {"game": game_data(model), **simulation_data(model, rollouts)}
     return Answer(data, code=1 if rollouts.beyond else 0)
-
-
-def _show_rollouts(game: ace.MarkovGame, rollouts: ace.Rollouts) -> None:
-    from acegames.model.budgets import own_budget
-    from acegames.model.words import number, number_beside
-
-    summary = rollouts.summary()
-    columns = zip(game.players, summary["mean"], summary["std_error"], strict=True)
-    returns = [(str(p), f"{mean:.6g}", "unknown" if error != error else f"{error:.2g}") for p, mean, error in columns]
-    heads = ("player", "mean return", "standard error")
-    show_table(heads, returns, title=counted(summary["episodes"], "episode"), text=(0,))
-    largest, at_end = summary["max_spent"], rollouts.spent[:, -1].max(axis=0)
-    rows = zip(own_budget(game).items(), game.reservoirs, largest, at_end, rollouts.wasted.T, strict=True)
-    for (label, budget), reservoir, most, last, lost in rows:
-        name = escape(str(label))
-        if reservoir is not None:
-            level = f"{number(float(reservoir.capacity) - most)} left of {number(reservoir.capacity)}"
-            out.print(f"Lowest level of {name}: {level}")
-            wasted = f"{lost.mean():.6g} in an episode on average, {number(lost.max())} at most"
-            out.print(f"Wasted of {name}, because it was full: {wasted}")
-            continue
-        ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
-        out.print(
-            f"Largest cumulative cost of {name}: {number_beside(float(most), budget)}{ending} (budget {number(budget)})"
-        )
-    for label, reservoir, most in zip(game.constraints, game.reservoirs, rollouts.excess, strict=True):
-        if most > 0:
-            what = "excess over the budget" if reservoir is None else "shortfall below the reserve"
-            out.print(f"Largest {what} of {escape(str(label))}: {number(most)}")
-    if game.constraints:
-        out.print(_broken_words(rollouts))
-
-
-def _broken_words(rollouts: ace.Rollouts) -> str:
-    """Return how many episodes broke a budget, and how many of them rounding explains."""
-    broke, beyond = counted(rollouts.violations, "episode"), rollouts.beyond
-    if not rollouts.violations:
-        return "No episode broke a budget."
-    if beyond == rollouts.violations:
-        return f"[red]{broke} broke a budget.[/]"
-    explained = "The policy rounds costs down, and its guarantee allows for that"
-    if not beyond:
-        return f"{broke} exceeded a budget, none by more than the rounding of costs allows. {explained}."
-    return f"[red]{broke} broke a budget, {beyond:,} of them by more than the rounding of costs allows.[/]"

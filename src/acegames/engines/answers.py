@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Correlated, Nash
-from acegames.errors import NoEquilibrium, TooLarge
+from acegames.errors import AceError, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame, place
 from acegames.policy.layer import PURE_ONLY, Mixed
@@ -126,9 +126,19 @@ PLACE_BYTES = 256 * 2**20  # memory for finding the exact cumulative cost that a
 OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist: solve with CE() or CCE()."
 
 
-def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> NoEquilibrium:
-    """Return the error that names the place, what was searched, and what exists instead."""
-    stage = f"{place(t, state)}, spent {spent!r}: the stage game over the {joint_actions} feasible joint actions has no"
+def stage_error(game: MarkovGame, t: int, state: Any, spent: Any, failure: Failure, concept: Concept) -> AceError:
+    """Return the error that names the place, what was searched, and what exists or takes less."""
+    where, joint_actions = f"{place(t, state)}, spent {spent!r}", failure.joint_actions
+    if failure.too_large:
+        actions = " x ".join(str(len(labels)) for labels in game.actions)
+        less = "" if concept.objective is None else "Nash(objective=None) stops at the first one found. "
+        return TooLarge(
+            f"{where}: the stage game over {joint_actions} feasible joint actions (of {actions}) has too many "
+            f"pairs of supports to search for Nash equilibria. {less}{OTHERS}",
+            t,
+            state,
+        )
+    stage = f"{where}: the stage game over the {joint_actions} feasible joint actions has no"
     backend = concept.backend if isinstance(concept, Nash) else None
     if len(game.players) == 2:
         reason = f"{stage} Nash equilibrium; exact arithmetic ruled out every pair of supports."
@@ -148,26 +158,13 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
     return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent, game.constraints)
 
 
-def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> TooLarge:
-    """Return the error that names the place, the size, and what takes less."""
-    actions = " x ".join(str(len(labels)) for labels in game.actions)
-    less = "" if concept.objective is None else "Nash(objective=None) stops at the first one found. "
-    return TooLarge(
-        f"{place(t, state)}, spent {spent!r}: the stage game over {joint_actions} feasible joint actions (of {actions}) has too many "
-        f"pairs of supports to search for Nash equilibria. {less}{OTHERS}",
-        t,
-        state,
-    )
-
-
-def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Concept) -> NoEquilibrium | TooLarge:
+def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Concept) -> AceError:
     """Return the error for a cell of an explored space."""
     here, game = space.layers[t], space.game
     assert here.cells is not None
     cell = failure.cell if space.dense else int(here.cells.listed(here.total)[failure.cell])
     state, spent = _place(space, lattice, t, cell)
-    build = too_large if failure.too_large else none_found
-    return build(game, t, game.states[state], spent, failure.joint_actions, concept)
+    return stage_error(game, t, game.states[state], spent, failure, concept)
 
 
 def _place(space: Space, lattice: Lattice, t: int, cell: int) -> tuple[int, Any]:

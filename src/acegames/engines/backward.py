@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from acegames.concepts import Concept
 from acegames.engines import EngineResult, ExploredSpace, LayerStore, OnProgress, SolvedLayer
-from acegames.engines.answers import Answers, repair
+from acegames.engines.answers import Answers
 from acegames.engines.baseline import Baseline
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats
 from acegames.policy.layer import PolicyLayer, encode_layer
 from acegames.stage.units import weighted_sum
 from acegames.system.progress import ProgressReporter
@@ -23,57 +23,38 @@ V = TypeVar("V")
 LARGE = 4096  # cells of layers that are encoded on another thread
 
 
-class LayerSolver(Protocol[V]):
+class LayerSolver(ABC, Generic[V]):
     """The only thing that engines differ in. V is a handle on the values of one layer."""
 
-    ahead: int  # layers that may wait to be stored before the next one is asked for
-
-    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Cut the times first .. end-1 into runs t0 .. t1-1 that `solve` takes in one step."""
-
-    def values_at_end(self) -> V:
-        """Return the values after the last step: zero."""
-
-    def values_of(self, solved: SolvedLayer) -> V:
-        """Return the values of a stored layer, to go on from."""
-
-    def solve(self, t0: int, t1: int, after: V) -> tuple[list[Answers], V]:
-        """Return the answers of t1-1 down to t0 from the values of t1, and the values of t0.
-
-        Only the layer t0 may have open stages.
-        """
-
-    def apply_repairs(self, values: V, cells: Ints, repaired: Floats) -> V:
-        """Return the values that `solve` returned, with those of cells that were open replaced."""
-
-    def encoded(self, t: int, answers: Answers) -> SolvedLayer | None:
-        """Return a layer as it is stored, waited for; None where the store has it already."""
-
-
-class LayerByLayer:
-    """What solvers share that take one layer after the other."""
-
-    ahead = 1
+    ahead = 1  # layers that may wait to be stored before the next one is asked for
     space: ExploredSpace
 
     def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Return layer by layer."""
+        """Cut the times first .. end-1 into runs t0 .. t1-1 that `solve` takes in one step."""
         return [(t, t + 1) for t in range(first, end)]
 
-    def apply_repairs(self, values: V, cells: Ints, repaired: Floats) -> V:
-        """Return the values themselves: those of open stages are written into them."""
-        return values
+    @abstractmethod
+    def values_at_end(self) -> V:
+        """Return the values after the last step: zero."""
+
+    @abstractmethod
+    def values_of(self, solved: SolvedLayer) -> V:
+        """Return the values of a stored layer, to go on from."""
+
+    @abstractmethod
+    def solve(self, t0: int, t1: int, after: V) -> tuple[list[Answers], V]:
+        """Return the answers of t1-1 down to t0 from the values of t1, and the values of t0."""
 
     def encoded(self, t: int, answers: Answers) -> SolvedLayer | None:
-        """Encode answers as a policy holds them."""
+        """Return a layer as a policy holds it, waited for; None where the store has it already."""
         answers = answers.pending() if answers.pending else answers
         here, table = self.space.layers[t], self.space.game.layer(t)
         layer, abs_total = encode_layer(here, table, answers.code, answers.value, answers.mixed, *answers.more)
         return SolvedLayer(t, layer, answers.programs, answers.repaired, abs_total)
 
 
-class ByArray(LayerByLayer):
-    """A solver of one layer after the other whose values of a layer are an array.
+class ByArray(LayerSolver[Floats]):
+    """A solver whose values of a layer are an array.
 
     Values are by cell where all cells are held, else by reached cell; behind them come the sums of
     absolute rewards, of which rounding errors are a share.
@@ -91,9 +72,7 @@ class ByArray(LayerByLayer):
 
 
 def backward(
-    space: ExploredSpace,
     solver: LayerSolver[Any],
-    concept: Concept,
     base: Baseline,
     store: LayerStore,
     progress: OnProgress | None,
@@ -103,20 +82,17 @@ def backward(
 
     Where the team has other threads, large layers are encoded while the next one is solved.
     """
-    stored, game = {x.t: x for x in store.open(space)}, space.game
+    space, game = solver.space, solver.space.game
+    stored = {x.t: x for x in store.open(space)}
     pairs = [len(x.layer) for x in stored.values()]
     reporter = ProgressReporter(progress, "solving", game.horizon, space.pairs, pairs)
-    writer = _LayerWriter(space, solver, store, reporter, team or Team())
+    writer = _LayerWriter(solver, store, reporter, team or Team())
     if stored:
         reporter.report()
     for first, end in missing(stored, game.horizon):
         values = solver.values_of(stored[end]) if end < game.horizon else solver.values_at_end()
         for t0, t1 in reversed(solver.cuts(first, end)):
             answers, values = solver.solve(t0, t1, values)
-            if answers[-1].open:
-                cells = np.array([stage.cell for stage in answers[-1].open])
-                answers[-1] = repair(answers[-1], concept, game.players, {})
-                values = solver.apply_repairs(values, cells, answers[-1].value[cells])
             writer.put(t0, t1, answers)
         writer.finish()
     solved = store.close()
@@ -134,11 +110,9 @@ class _LayerWriter:
     the next step holds anyway.
     """
 
-    def __init__(
-        self, space: ExploredSpace, solver: LayerSolver[Any], store: LayerStore, reporter: ProgressReporter, team: Team
-    ) -> None:
-        self.space, self.solver, self.store, self.reporter, self.team = space, solver, store, reporter, team
-        self.waiting = deque[Callable[[], list[int]]]()
+    def __init__(self, solver: LayerSolver[Any], store: LayerStore, reporter: ProgressReporter, team: Team) -> None:
+        self.solver, self.store, self.reporter, self.team = solver, store, reporter, team
+        self.waiting = deque[Callable[[], tuple[int, int]]]()
 
     def put(self, t0: int, t1: int, answers: Sequence[Answers]) -> None:
         """Take the answers of the times t1-1 down to t0."""
@@ -147,27 +121,24 @@ class _LayerWriter:
         if self.solver.ahead > 1 or (self.team.threads > 1 and sum(len(x.code) for x in answers) >= LARGE):
             self.waiting.append(self.team.later(work))
         else:
-            self._count(work())
+            self.reporter.layer(*work())
 
     def finish(self, left: int = 0) -> None:
         """Wait until so few layers wait to be stored."""
         while len(self.waiting) > left:
-            self._count(self.waiting.popleft()())
+            self.reporter.layer(*self.waiting.popleft()())
 
-    def _encode(self, times: Sequence[int], answers: Sequence[Answers]) -> list[int]:
-        """Store the layers of some times; return how many pairs each has."""
-        pairs = []
+    def _encode(self, times: Sequence[int], answers: Sequence[Answers]) -> tuple[int, int]:
+        """Store the layers of some times; return how many pairs and layers these are."""
+        pairs = 0
         for t, x in zip(times, answers, strict=True):
             solved = self.solver.encoded(t, x)
             if solved is not None:
                 self.store.put(solved)
-            cells = self.space.layers[t].cells
+            cells = self.solver.space.layers[t].cells
             assert cells is not None
-            pairs.append(cells.number)
-        return pairs
-
-    def _count(self, pairs: list[int]) -> None:
-        self.reporter.layer(sum(pairs), len(pairs))
+            pairs += cells.number
+        return pairs, len(times)
 
 
 def missing(stored: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:

@@ -154,14 +154,10 @@ class Checkpoint:
         if self._waiting:
             self._write()
         try:
-            with _reading(self.run) as file:
-                content, solved = _mapped(file), list[SolvedLayer]()
-                for at in self._groups:  # which this process has checked or written
-                    block = read_block(file, at, self.run)
-                    block.map(content)
+            solved = list[SolvedLayer]()
+            for path, places in [(self.run, self._groups), *((alone, [0]) for alone in self._alone)]:
+                for block in _blocks(path, places):  # which this process has checked or written
                     solved += self._layers(block, check=False)
-            for path in self._alone:
-                solved += self._layers(_only_block(path, self.run), check=False)
         except OSError as error:
             raise self._unusable(error) from None
         layers = _last_first(solved if self.keep_values else list(map(without_values, solved)))
@@ -276,7 +272,8 @@ class Checkpoint:
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 raise CheckpointError(f"{path}: is no ordinary file; remove it, or give another folder")
             try:
-                layers = list(self._layers(_only_block(path, path, check=True), check=True))
+                (block,) = _blocks(path, [0], check=True)
+                layers = list(self._layers(block, check=True))
                 if [x.t for x in layers] != [int(match[2])]:
                     raise BadFile(f"holds the layers of the times {[x.t for x in layers]}")
                 solved += layers
@@ -303,12 +300,10 @@ class Checkpoint:
                 filed = len(layer.code) == answers(here.cells.number, here.total)
                 counted = all(type(n) is int for n in (t, programs, repaired))
                 counted = counted and 0 <= repaired <= programs <= len(layer)
-                assert layer.values is not None
-                like_values = abs_total is None or (abs_total.shape, abs_total.dtype) == (
-                    layer.values.shape,
-                    layer.values.dtype,
-                )
-                if t < 0 or not (filed and counted and like_values):
+                stored = layer.values
+                assert stored is not None
+                same_form = abs_total is None or (abs_total.shape == stored.shape and abs_total.dtype == stored.dtype)
+                if t < 0 or not (filed and counted and same_form):
                     raise BadFile(f"its layer of time {t} is not one of this game")
             yield SolvedLayer(t, layer, programs, repaired, abs_total)
 
@@ -377,14 +372,16 @@ def unwritable(path: str, error: OSError) -> CheckpointError:
     )
 
 
-def _only_block(path: str, named: str, *, check: bool = False) -> StoredBlock:
-    """Return the block of a file that has one, mapped."""
+def _blocks(path: str, places: Iterable[int], *, check: bool = False) -> Iterator[StoredBlock]:
+    """Yield the blocks at some places of a file, mapped."""
     with _reading(path) as file:
-        block = read_block(file, 0, named)
-        if check:
-            block.check_in(file)
-        block.map(_mapped(file))
-        return block
+        content = _mapped(file)
+        for at in places:
+            block = read_block(file, at, path)
+            if check:
+                block.check_in(file)
+            block.map(content)
+            yield block
 
 
 def allow_files(number: int) -> None:

@@ -30,6 +30,7 @@ from acegames.engines.forecast import (
     deviation_seconds,
     estimate_space,
     on_disk,
+    stage_seconds,
 )
 from acegames.engines.measure import SECONDS, TimedSample, exploring_seconds
 from acegames.engines.stages import (
@@ -44,7 +45,6 @@ from acegames.engines.stages import (
     compile_ahead,
     empty_output,
     layer_data,
-    load_kept,
     lot_of,
     solve_block,
 )
@@ -137,7 +137,7 @@ class LocalEngine:
                 compile_ahead("left")  # not before on two processors: each has something to compile
             base = baseline(game, space.played)
             solver = self._solver(space, lattice, concept, base, store, team)
-            result = backward(space, solver, concept, base, store, progress, team)
+            result = backward(solver, base, store, progress, team)
             allowed = reached_bytes(space, predicted, concept, store)
             reached = reached_pairs(space, lattice, lambda exact: self._explore(exact, allowed, team))
             return replace(result, reached=reached)
@@ -188,13 +188,12 @@ def _timed(
 
     `took` are the seconds of counting.
     """
-    space, seen = counted.space, counted.seen
-    if not (seen.feasible and expect(0)) or deviation_seconds(seen) > SECONDS:
+    seen = counted.seen
+    if not (seen.feasible and expect(int(counted.space.totals.sum()))) or deviation_seconds(seen) > SECONDS:
         return predicted
-    load_kept(len(space.game.players), concept)
     try:
         allowed = reached_bytes(seen, predicted, concept, InMemory())
-        exploring = exploring_seconds(counted, took, lattice, allowed, team)
+        exploring = exploring_seconds(counted, took, lattice, allowed)
         if _small_alone(seen):
             solving = OnePlayer(seen, baseline(seen.game, seen.played)).seconds() * predicted.pairs / seen.pairs
         else:
@@ -203,9 +202,11 @@ def _timed(
             stages = stages_of(seen, concept, base)
             solving = time.perf_counter() - began
             rewards = partial(base.columns, seen.tables)
-            more = max(predicted.pairs - seen.pairs, 0)
+            rows, outs = seen.tables.widest
+            pace = stage_seconds(rows, outs, len(seen.game.players), concept, dense=bool(seen.dense))
             with Team(min(team.threads, processors())) as few:  # more would wait for each other
-                solving += TimedSample(seen, concept, stages, few, rewards).seconds(more)
+                sample = TimedSample(seen, concept, stages, few, rewards, pace)
+                solving += sample.seconds(max(predicted.pairs - seen.pairs, 0))
     except NotCompiled:
         return predicted
     return replace(predicted, seconds=exploring + solving, measured=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, InMemory, LayerStore, OnProgress
-from acegames.engines.answers import Answers, none_found, too_large
+from acegames.engines.answers import Answers, Failure, stage_error
 from acegames.engines.backward import ByArray, backward
 from acegames.engines.baseline import Baseline, baseline, with_sizes
 from acegames.engines.forecast import Estimate, estimate_space
@@ -82,7 +82,7 @@ class ReferenceEngine:
         graph = Graph(game, lattice, nodes)
         base = baseline(game, [_played(game, t, x) for t, x in enumerate(nodes[:-1])])
         solver = OneByOne(graph, concept, base, self.stages)
-        return backward(graph, solver, concept, base, InMemory() if store is None else store, progress)
+        return backward(solver, base, InMemory() if store is None else store, progress)
 
 
 def _played(game: MarkovGame, t: int, nodes: NodeLayer) -> Bytes:
@@ -154,6 +154,5 @@ class OneByOne(ByArray):
         game, nodes = self.space.game, self.space.nodes[t]
         for g in sorted([*strategies.without, *strategies.too_large])[:1]:
             state, spent = game.states[int(nodes.state[g])], self.space.lattice.spent(nodes.spent[g].tolist())
-            joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
-            build = none_found if g in strategies.without else too_large
-            raise build(game, t, state, spent, joint_actions, self.concept)
+            failure = Failure(g, int(nodes.row_ptr[g + 1] - nodes.row_ptr[g]), g in strategies.too_large)
+            raise stage_error(game, t, state, spent, failure, self.concept)

@@ -8,11 +8,11 @@ other processes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.stage.nash import solve_stages
 from acegames.stage.program import deviation_table, goal_of
-from acegames.system.compiling import NotCompiled, nothing_compiled
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Transitions`: the game's own
 
@@ -90,13 +89,6 @@ class LayerOutput(NamedTuple):
 
     value: Floats  # (cells, 2N), or (cells, 1) with one player; column by column in memory
     code: NDArray[Any]
-
-
-class CellSolver(Protocol):
-    """Solves the stage games of cells, and writes the answers to where `out` holds those cells."""
-
-    def solve(self, data: LayerData, begin: int, end: int, out: LayerOutput) -> Answers:
-        """Return the answers of the cells begin .. end-1."""
 
 
 def empty_output(data: LayerData) -> LayerOutput:
@@ -187,17 +179,21 @@ def lot_of(data: LayerData, games: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Concept:
-    """What is solved for, in all stage games of a game."""
+class CellSolver(ABC):
+    """Solves the stage games of cells, all of which have the same concept."""
 
     concept: Concept
     players: tuple[Any, ...]
     choices: Choices
     above: Callable[[int], Floats]  # `Baseline.above` of a time
 
+    @abstractmethod
+    def solve(self, data: LayerData, begin: int, end: int, out: LayerOutput) -> Answers:
+        """Return the answers of the cells begin .. end-1, written to where `out` holds these."""
+
 
 @dataclass(frozen=True, eq=False)
-class Programs(_Concept):
+class Programs(CellSolver):
     """Correlated play, and one player's: what floats cannot certify is left open."""
 
     goals: dict[int, Goal] = field(default_factory=dict)  # of times that were solved
@@ -270,7 +266,7 @@ def _mixed(answers: records.StageAnswers, count: int) -> Mixed:
 
 
 @dataclass(frozen=True, eq=False)
-class Searches(_Concept):
+class Searches(CellSolver):
     """Nash equilibria. Mixed records hold the probabilities of each player's own actions."""
 
     def solve(self, data: LayerData, begin: int, end: int, out: LayerOutput) -> Answers:
@@ -308,14 +304,6 @@ def compile_ahead(games: Games) -> None:
     from acegames.system.machine_code import compile_in_subprocess
 
     compile_in_subprocess(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
-
-
-def load_kept(players: int, concept: Concept) -> None:
-    """Load the kernels of stage games that are cached; nothing is compiled."""
-    kinds: tuple[Games, ...] = ("nash",) if players > 1 and concept.product else ("plain", "left")
-    for games in kinds:
-        with suppress(NotCompiled), nothing_compiled():
-            solve_one(games)
 
 
 def _needed(games: Games) -> Any:

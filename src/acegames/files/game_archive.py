@@ -239,7 +239,7 @@ def _own_settings(arrays: Mapping[str, NDArray[Any]], own_actions: list[str]) ->
     return Settings(
         horizon,
         start,
-        *read_budget(budget, labels("constraints"), horizon),
+        read_budget(budget, labels("constraints"), horizon),
         labels("players"),
         states,
         tuple(labels(f"actions_{i}") or () for i in range(len(own_actions))) or None,

@@ -49,7 +49,6 @@ class Settings:
 
     horizon: int
     initial: Any
-    constraints: tuple[Label, ...]
     budgets: Budgets
     players: tuple[Label, ...] | None = None
     states: tuple[Label, ...] | None = None
@@ -59,7 +58,7 @@ class Settings:
     @property
     def names(self) -> Names:
         """The labels, where the file has all of them."""
-        return Names(self.players or (), self.states or (), self.actions or (), self.constraints)
+        return Names(self.players or (), self.states or (), self.actions or (), tuple(self.budgets))
 
     @property
     def rest(self) -> dict[str, Any]:
@@ -70,8 +69,7 @@ class Settings:
     def arguments(self) -> dict[str, Any]:
         """As keyword arguments of `MarkovGame.from_arrays` and `from_table`."""
         labels = {key: getattr(self, key) for key in ("horizon", "initial", "players", "states", "actions", "name")}
-        limited = {"constraints": self.constraints, "budget": self.budgets} if self.constraints else {}
-        return {**labels, **limited}
+        return labels | {"budget": self.budgets}
 
 
 # -- the head: archives and tables -----------------------------------------------------------------
@@ -104,15 +102,12 @@ def head_from_data(head: Mapping[str, Any]) -> Settings:
             raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
         initial[states[s]] = p
     rows = [[read_bound(b) for b in check_list(row)] for row in check_list(head["budgets"])]
-    _, budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
-    if "reservoirs" in head:
-        budgets = Budgets(budgets.rows, reservoirs_from_data(head, constraints))
-        for label, reservoir, column in zip(
-            constraints, budgets.reservoirs, zip(*budgets.rows, strict=True), strict=True
-        ):
-            if reservoir and not all(0 <= b <= reservoir.capacity for b in set(column)):
-                raise BadFile(f"reservoirs: {label!r} must be bounded between 0 and its capacity")
-    return Settings(horizon, initial, constraints, budgets, players, states, actions, head["name"])
+    budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
+    for label, reservoir in zip(constraints, reservoirs_from_data(head, constraints), strict=True):
+        if reservoir and not all(0 <= b <= reservoir.capacity for b in set(budgets[label].bounds)):
+            raise BadFile(f"reservoirs: {label!r} must be bounded between 0 and its capacity")
+        budgets[label] = budgets[label]._replace(reservoir=reservoir)
+    return Settings(horizon, initial, budgets, players, states, actions, head["name"])
 
 
 def reservoirs_to_data(reservoirs: Reservoirs) -> dict[str, Any]:

@@ -242,13 +242,12 @@ def head_from_document(document: Mapping[str, Any]) -> Settings:
     players, states = (read_labels(key, document[key]) if key in document else None for key in ("players", "states"))
     if players == ():
         raise InvalidGame("players: a game needs at least one player")
-    constraints, budgets = _budget_from_data(document, horizon)
+    budgets = _budget_from_data(document, horizon)
     if not isinstance(document.get("name", ""), str):
         raise InvalidGame(f"name: {show(document['name'])}, must be text")
     return Settings(
         horizon,
         _initial_from_data(document["initial"]),
-        constraints,
         budgets,
         *(players, states),
         _actions_from_data(document["actions"], players) if "actions" in document else None,
@@ -294,7 +293,7 @@ def _entry_to_data(column: tuple[Bound, ...], reservoir: Reservoir | None) -> An
     }
 
 
-def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[Label, ...], Budgets]:
+def _budget_from_data(document: Mapping[str, Any], horizon: int) -> Budgets:
     labels = labels_from_data("constraints", document["constraints"]) if "constraints" in document else None
     data = document.get("budget")
     if data is None:

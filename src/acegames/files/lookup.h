@@ -1,4 +1,76 @@
+/* A policy that acegames %%acegames%% wrote; %%where%%.
 
+   int64_t spent[NAME_CONSTRAINTS + 1], units[NAME_CONSTRAINTS + 1], t, joint, m;
+%%open%%   name_begin(spent);
+   for (t = 0; t < NAME_HORIZON; t++) {
+       joint = name_act(t, state, spent, uniform());  // a random number from [0, 1)
+       if (joint < 0) stop();  // not reachable under feasible play
+       // play name_action(joint, player) for each player; then see the next state and the costs
+       for (m = 0; m < NAME_CONSTRAINTS; m++)
+           if (!name_count(m, cost[m], &units[m])) stop();  // or whole units that you know
+       name_add(spent, units);
+   }
+
+   States, players, actions, joint actions and constraints are numbers from 0, in the order of their
+   labels below. Costs are counted in whole units, of which each is worth name_units[m]. No memory
+   is allocated, and all arrays are constant. Include this file in one source file. */
+#ifndef %%guard%%
+#define %%guard%%
+
+#include <stddef.h>
+#include <stdint.h>
+%%includes%%
+#ifndef INT64_C
+#define INT64_C(number) number##LL
+#endif
+
+#define NAME_HORIZON INT64_C(%%horizon%%)
+#define NAME_PLAYERS INT64_C(%%players%%)
+#define NAME_STATES INT64_C(%%states%%)
+#define NAME_CONSTRAINTS INT64_C(%%constraints%%)
+#define NAME_JOINT_ACTIONS INT64_C(%%joint_actions%%)
+#define NAME_ENTRIES INT64_C(%%entries%%)
+#define NAME_KEYS INT64_C(%%keys%%)
+#define NAME_BUDGET_TIMES INT64_C(%%budget_times%%)
+#define NAME_NO_BUDGET INT64_C(%%no_budget%%)
+#define NAME_LARGEST INT64_C(%%largest%%)
+%%data_bytes%%#define NAME_EXACT 0
+#define NAME_DOWN 1
+#define NAME_UP 2
+#define NAME_IGNORED 3
+#define NAME_GAME %%game%%
+#define NAME_CONCEPT %%concept%%
+#define NAME_ACEGAMES "%%acegames%%"
+
+/* Budget of constraint m after the step at time t, in whole units, where NAME_BUDGET_TIMES is not 0:
+   name_budget[t % NAME_BUDGET_TIMES * NAME_CONSTRAINTS + m], NAME_NO_BUDGET where there is none. */
+
+static const char *const name_player_labels[] = {
+%%player%%};
+static const char *const name_state_labels[] = {
+%%state%%};
+static const char *const name_constraint_labels[] = {
+%%constraint%%};
+static const char *const name_action_labels[] = {
+%%action%%};
+/* Where the actions of each player begin in name_action_labels. */
+static const int64_t name_action_first[] = {%%action_first%%};
+/* The states in which play begins, and how likely. */
+#define NAME_STARTS INT64_C(%%starts%%)
+static const int64_t name_start[] = {%%start%%};
+static const double name_start_probability[] = {%%start_probability%%};
+/* What a whole unit of each constraint is worth; which are reservoirs; what is spent at first. */
+static const char *const name_units[] = {%%units%%};
+static const int64_t name_reservoir[] = {%%reservoir%%};
+static const int64_t name_begins[] = {%%begins%%};
+/* How a cost counts: in steps, as it is or rounded to them (see name_count). */
+static const int64_t name_rule[] = {%%rule%%};
+static const double name_step[] = {%%step%%};
+static const int64_t name_lowest[] = {%%lowest%%};
+static const int64_t name_times[] = {%%times%%};
+static const int64_t name_part[] = {%%part%%};
+
+%%arrays%%
 /* The box of a state at time t, or -1. */
 static inline int64_t name_box(int64_t t, int64_t state)
 {
@@ -113,3 +185,5 @@ static inline int name_count(int64_t constraint, double cost, int64_t *units)
     *units = whole * name_times[constraint] / name_part[constraint];
     return 1;
 }
+
+#endif

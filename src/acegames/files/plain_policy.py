@@ -16,7 +16,6 @@ be reached under feasible play. Nothing here is a guess: what is found is what t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -38,24 +37,6 @@ FURTHEST = 2**62  # budgets beyond it can never bind: totals stay below half of 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class PlainPolicy:
-    """The arrays of a policy, each of the smallest type that holds it."""
-
-    policy: Policy
-    arrays: dict[str, Array]  # by name, in the order of the module's docstring
-
-    @property
-    def situations(self) -> int:
-        """How many entries there are: situations after clipping."""
-        return len(self.arrays["answer"])
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers all arrays have."""
-        return sum(array.size for array in self.arrays.values())
-
-
 def least_numbers(policy: Policy) -> int:
     """Return how many numbers the arrays of a policy have at least, without listing its
     situations.
@@ -66,8 +47,9 @@ def least_numbers(policy: Policy) -> int:
     return entries * (1 + len(dims)) + boxes * (2 + 3 * len(policy.constraints))
 
 
-def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPolicy:
-    """List the situations of a policy and what it plays there.
+def plain_policy(policy: Policy, progress: OnProgress | None = None) -> dict[str, Array]:
+    """Return the situations of a policy and what it plays there, as arrays by name, each of the
+    smallest type that holds it.
 
     Time and memory are linear in the number of situations, but for sorting those of one time.
     """
@@ -90,7 +72,7 @@ def plain_policy(policy: Policy, progress: OnProgress | None = None) -> PlainPol
         **answers.arrays(len(policy.players)),
         **_budgets(policy),
     }
-    return PlainPolicy(policy, {name: smallest(array) for name, array in every.items()})
+    return {name: smallest(array) for name, array in every.items()}
 
 
 def smallest(array: Array) -> Array:

@@ -120,8 +120,7 @@ class Empirical(Shown):
             reward=lambda t, s, a: usable[t][s][a].reward,
             horizon=facts.horizon,
             initial=self.tally.initial(),
-            budget=facts.budgets if facts.constraints else None,
-            constraints=facts.constraints or None,
+            budget=facts.budgets,
             name=facts.name,
         )
 

@@ -125,7 +125,7 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     episode = sum(tally.starts.values()) - 1
     for t in range(facts.horizon):
         if world.offers is not None:
-            tally.offer(t, state, world.offers)
+            facts.offer(None if tally.stationary else t, state, world.offers)
         action = choose(t, state, _offered(t, state, facts.to_sample(t, state), world.offers))
         state = tally.add(f"episode {episode}, t={t}", Sample(t, state, action, *world.step(t, action)))
         if state == END:

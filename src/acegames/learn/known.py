@@ -13,12 +13,12 @@ import numpy as np
 from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.env_protocol import END, NO_ACTION, Offer, check_parallel
-from acegames.model.budgets import Budgets, read_budget
-from acegames.model.checks import are, check_horizon, check_labels, counted, plain_label, read_initial, show, unknown
-from acegames.model.from_functions import read_vector
+from acegames.model.budgets import Budgets, budgets_of, read_budget
+from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial, show, unknown
+from acegames.model.from_functions import read_choices, read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import exact, is_scalar
-from acegames.model.user_functions import check_function, check_optional
+from acegames.model.user_functions import check_function, check_optional, read_spaces
 
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]
@@ -32,8 +32,7 @@ class Facts:
     """Players, horizon, budgets, initial states and legal joint actions."""
 
     players: tuple[Label, ...] = ()
-    constraints: tuple[Label, ...] = ()
-    budgets: Budgets = field(default_factory=lambda: Budgets(((),)))
+    budgets: Budgets = field(default_factory=dict)
     horizon: int = 0  # 0: not known
     initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
     actions: Actions | None = None  # None: what was sampled is legal
@@ -72,6 +71,11 @@ class Facts:
                 self._listed.pop((time, state), None)
 
     @property
+    def constraints(self) -> tuple[Label, ...]:
+        """The labels of the constraints."""
+        return tuple(self.budgets)
+
+    @property
     def starts(self) -> tuple[Label, ...] | None:
         """Every state where play can start; None when they are not known."""
         return self.may_start if self.initial is None else tuple(self.initial)
@@ -90,15 +94,10 @@ class Facts:
 
     def _list(self, actions: Any, t: int, state: Label) -> tuple[JointAction, ...]:
         spot = place(t, state)
-        choices = [actions[p] for p in self.players] if isinstance(actions, Mapping) else list(actions)
-        if len(choices) != len(self.players):
-            raise InvalidGame(
-                f"{spot}: actions for {counted(len(choices), 'player')}, there {are(len(self.players), 'player')}"
-            )
-        sets = [check_labels(f"{spot}: actions of player {p!r}", c) for p, c in zip(self.players, choices, strict=True)]
+        sets = read_choices(actions, self.players, spot)
         every: Iterable[JointAction] = itertools.product(*sets)
         if offered := self._offered.get((t, state), self._offered.get((None, state))):
-            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, place(t, state)))
+            every = dict.fromkeys(a for offers in offered for a in self._among(sets, offers, spot))
         legal_actions = tuple(a for a in every if self.legal is None or self.legal(t, state, a))
         if not legal_actions:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
@@ -123,7 +122,7 @@ def facts_of(game: MarkovGame) -> Facts:
         return tables[game.layer_at[t]].get(state, {})
 
     return Facts(
-        *(game.players, game.constraints, Budgets(game.budgets, game.reservoirs), game.horizon),
+        *(game.players, budgets_of(game), game.horizon),
         initial={game.states[s]: p for s, p in game.initial},
         actions=lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
         # a game forbids nothing in states that do not occur at that time
@@ -281,14 +280,15 @@ class Known:
         if own.horizon and facts.horizon > own.horizon:
             raise InvalidGame(f"horizon: got {facts.horizon}, the source has {own.horizon} steps")
         if own.horizon and self.budget is None and self.constraints is None:
-            return replace(facts, budgets=replace(own.budgets, rows=own.budgets.rows[: facts.horizon]))
-        constraints, budgets = read_budget(self.budget, self.constraints, facts.horizon)
-        if any(budgets.lower):
+            shorter = {c: x._replace(bounds=x.bounds[: facts.horizon]) for c, x in own.budgets.items()}
+            return replace(facts, budgets=shorter)
+        budgets = read_budget(self.budget, self.constraints, facts.horizon)
+        if any(budget.lower for budget in budgets.values()):
             raise InvalidGame(
                 "budget: limits on both sides (between) are two constraints; give both here, the second with negated costs, "
                 "because its worst costs are others"
             )
-        return replace(facts, constraints=constraints, budgets=budgets)
+        return replace(facts, budgets=budgets)
 
     def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:
         """Return costs of which each that can occur is at most one; None when not known."""
@@ -354,6 +354,6 @@ def is_env(source: Any) -> bool:
 
 def action_numbers(env: Any, player: Label) -> range | None:
     """Return the numbers of a player's action space; None where it is not discrete."""
-    space: Any = env.action_space(player) if callable(getattr(env, "action_space", None)) else None
+    space: Any = read_spaces(env, [player])[0] if callable(getattr(env, "action_space", None)) else None
     start = int(getattr(space, "start", 0))
     return range(start, start + int(space.n)) if hasattr(space, "n") else None

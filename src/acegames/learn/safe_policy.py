@@ -261,7 +261,7 @@ def _play(
             next_state, cost, reward = world.step(t, action)
             runner.observe(action, cost, next_state)
             total += facts.read_reward(reward, f"t={t}, action {action!r}")
-            broken |= any(x > b for x, b in zip(runner.total, facts.budgets.rows[t], strict=True))
+            broken |= any(x > b for x, b in zip(runner.total, policy.game.budgets[t], strict=True))
     except UnknownPair as error:
         surprise = str(error)
     return total.tolist(), [float(x) for x in runner.total], broken, surprise

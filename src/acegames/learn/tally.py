@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.learn.env_protocol import END, Offer
+from acegames.learn.env_protocol import END
 from acegames.learn.known import Cost, Facts
 from acegames.model.checks import plain_label, read_at, show, unknown
 from acegames.model.from_table import column_lists, columns_of
@@ -142,10 +142,6 @@ class Tally:
                 raise InvalidGame(f"{where}: reward of player {player!r} is {r}, {rule}")
         self.pairs.setdefault(self.key(time, here, played), SampleCounts(len(gained))).add(there, paid, gained)
         return there
-
-    def offer(self, t: int, state: Label, offers: Sequence[Offer]) -> None:
-        """Note what an environment offers to each player in a state."""
-        self.facts.offer(None if self.stationary else t, state, offers)
 
     def _time(self, where: str, t: Any) -> int | None:
         if t is None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Ints, distinct
-from acegames.model.budgets import Budgets, negated
+from acegames.model.budgets import Budgets, ConstraintBudget, budget_fields, budgets_of, negated
 from acegames.model.checks import are, check_name, initial_distribution, place
 from acegames.model.layers import (
     LAYER_FIELDS,
@@ -67,7 +67,7 @@ def assemble(
     if not names.players:
         raise InvalidGame("players: a game needs at least one player")
     start = initial_distribution(initial, names.states)
-    if any(budgets.lower):
+    if any(budget.lower for budget in budgets.values()):
         names, layers, cost_values, budgets = _both_sides(names, layers, cost_values, budgets)
     values, codes = _canonical_costs(cost_values, layers)
     most = max(map(len, values), default=0)
@@ -93,13 +93,12 @@ def assemble(
         **names._asdict(),
         horizon=horizon,
         initial=start,
-        budgets=budgets.rows,
         cost_values=values,
         layers=tuple(built),
         layer_at=tuple(layer_at),
         name=check_name(name),
         tails=None,
-        reservoirs=budgets.reservoirs,
+        **budget_fields(budgets, horizon),
     )
     _check_every_state_can_act(game)
     if not settled and not derived:
@@ -117,14 +116,16 @@ def rebuilt(
     budgets: Budgets | None = None,
 ) -> MarkovGame:
     """Return the game with other layers and costs; its last budgets hold later on, too."""
-    rows = (*game.budgets, *[game.budgets[-1]] * horizon)[:horizon]
+    if budgets is None:
+        own = budgets_of(game).items()
+        budgets = {c: x._replace(bounds=(*x.bounds, *x.bounds[-1:] * horizon)[:horizon]) for c, x in own}
     return assemble(
-        Names(game.players, game.states, game.actions, game.constraints),
+        Names(game.players, game.states, game.actions, tuple(budgets)),
         layers,
         cost_values,
         horizon=horizon,
         initial={game.states[s]: p for s, p in game.initial} if initial is None else initial,
-        budgets=Budgets(rows, game.reservoirs) if budgets is None else budgets,
+        budgets=budgets,
         name=game.name,
         derived=True,
     )
@@ -134,25 +135,22 @@ def _both_sides(
     names: Names, layers: Sequence[RawLayer | OrderedLayer], cost_values: Sequence[Sequence[Cost]], budgets: Budgets
 ) -> tuple[Names, list[RawLayer | OrderedLayer], list[Sequence[Cost]], Budgets]:
     """Add a constraint with the negated costs for each constraint that is limited from below."""
-    limited = [m for m, least in enumerate(budgets.lower) if least is not None]
-    values, labels = list(cost_values), list(names.constraints)
-    for m in limited:
-        label = negated(names.constraints[m])
-        if label in labels:
-            raise InvalidGame(
-                f"budget of {names.constraints[m]!r}: limits on both sides need the label {label!r}, which is taken"
-            )
+    values, both, limited = list(cost_values), dict(budgets), []
+    for m, (label, budget) in enumerate(budgets.items()):
+        if budget.lower is None:
+            continue
+        other = negated(label)
+        if other in both:
+            raise InvalidGame(f"budget of {label!r}: limits on both sides need the label {other!r}, which is taken")
         if any(isinstance(cost, RandomCost) for cost in cost_values[m]):
             raise InvalidGame(
-                f"budget of {names.constraints[m]!r}: costs that are drawn from a distribution cannot be limited from below"
+                f"budget of {label!r}: costs that are drawn from a distribution cannot be limited from below"
             )
-        labels.append(label)
+        limited.append(m)
+        both[other] = ConstraintBudget(budget.lower)
         values.append([-cost for cost in cost_values[m] if isinstance(cost, Fraction)])
-    columns = [*zip(*budgets.rows, strict=True), *(x for x in budgets.lower if x is not None)]
-    both = [replace(layer, cost=np.concatenate([layer.cost, layer.cost[:, limited]], axis=1)) for layer in layers]
-    more = (None,) * len(limited)
-    rows = Budgets(tuple(zip(*columns, strict=True)), (*budgets.reservoirs, *more))
-    return names._replace(constraints=tuple(labels)), both, values, rows
+    wider = [replace(layer, cost=np.concatenate([layer.cost, layer.cost[:, limited]], axis=1)) for layer in layers]
+    return names._replace(constraints=tuple(both)), wider, values, both
 
 
 def _canonical_costs(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,23 +60,29 @@ def spent_after(reservoirs: Reservoirs, spent: tuple[Amount, ...], cost: tuple[A
     return tuple(x if reservoir is None else max(x, 0 * x) for x, reservoir in zip(totals, reservoirs, strict=True))
 
 
-@dataclass(frozen=True)
-class Budgets:
-    """The bounds of all constraints, and which of these are reservoirs."""
+class ConstraintBudget(NamedTuple):
+    """The budget of one constraint, in exact numbers."""
 
-    rows: Rows
-    reservoirs: Reservoirs = ()
-    # M: bounds on the negated cumulative cost, of a constraint that becomes two (see `between`)
-    lower: tuple[tuple[Bound, ...] | None, ...] = ()
+    bounds: tuple[Bound, ...]  # H
+    reservoir: Reservoir | None = None
+    # bounds on the negated cumulative cost, of a constraint that becomes two (see `between`)
+    lower: tuple[Bound, ...] | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("reservoirs", "lower"):
-            if not getattr(self, name):
-                object.__setattr__(self, name, (None,) * len(self.rows[0]))
 
-    def by_constraint(self) -> Iterator[tuple[Any, ...]]:
-        """Yield for each constraint its bounds over time, its reservoir and its lower limits."""
-        return zip(zip(*self.rows, strict=True), self.reservoirs, self.lower, strict=True)
+Budgets = dict[Label, ConstraintBudget]
+"""The budget of each constraint, in order."""
+
+
+def budgets_of(game: MarkovGame) -> Budgets:
+    """Return the budgets of a game by constraint."""
+    columns = map(ConstraintBudget, zip(*game.budgets, strict=True), game.reservoirs)
+    return dict(zip(game.constraints, columns, strict=True))
+
+
+def budget_fields(budgets: Budgets, horizon: int) -> dict[str, Any]:
+    """Return budgets as the fields of a game that hold them."""
+    rows = tuple(zip(*(budget.bounds for budget in budgets.values()), strict=True)) or ((),) * horizon
+    return {"budgets": rows, "reservoirs": tuple(budget.reservoir for budget in budgets.values())}
 
 
 @dataclass(frozen=True)
@@ -174,28 +180,27 @@ def is_almost_sure(schedule: Sequence[Bound]) -> bool:
     return len(schedule) > 1 and all(b == math.inf for b in schedule[:-1]) and schedule[-1] != math.inf
 
 
-def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) -> tuple[tuple[Label, ...], Budgets]:
-    """Return constraint labels and H rows of M exact bounds from any accepted form of budget."""
+def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) -> Budgets:
+    """Return the budget of each constraint from any accepted form."""
     if budget is None:
         if constraints:
             raise InvalidGame(f"budget: missing for the constraints {list(constraints)!r}")
-        return (), Budgets(((),) * horizon)
-    if isinstance(budget, Budgets):
-        labels = check_labels("constraints", range(len(budget.reservoirs)) if constraints is None else constraints)
-        return labels, budget
+        return {}
     if isinstance(budget, Mapping):
         labels = check_labels("constraints", budget if constraints is None else constraints)
         if set(labels) != set(budget):
             raise InvalidGame(f"budget: has entries for {list(budget)!r}, the constraints are {list(labels)!r}")
-        return labels, _by_column(labels, [budget[label] for label in labels], horizon)
-    rows = _rows(budget, horizon)
-    width = len(rows[0])
-    labels = check_labels("constraints", range(width) if constraints is None else constraints)
-    if len(labels) != width:
-        there = f"{are(len(labels), 'constraint')} {list(labels)!r}"
-        raise InvalidGame(f"budget: has {counted(width, 'entry')}, there {there}")
-    # one entry per constraint, which may be `almost_sure` or `reservoir`, or the schedule of each
-    return labels, _by_column(labels, rows[0] if len(rows) == 1 else list(zip(*rows, strict=True)), horizon)
+        entries = [budget[label] for label in labels]
+    else:
+        rows = _rows(budget, horizon)
+        # one entry per constraint, such as `almost_sure` or `reservoir`, or the schedule of each
+        entries = rows[0] if len(rows) == 1 else list(zip(*rows, strict=True))
+        width = len(rows[0])
+        labels = check_labels("constraints", range(width) if constraints is None else constraints)
+        if len(labels) != width:
+            there = f"{are(len(labels), 'constraint')} {list(labels)!r}"
+            raise InvalidGame(f"budget: has {counted(width, 'entry')}, there {there}")
+    return {label: _read_entry(label, entry, horizon) for label, entry in zip(labels, entries, strict=True)}
 
 
 def _rows(budget: Any, horizon: int) -> list[list[Any]]:
@@ -217,19 +222,14 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
     return rows
 
 
-def _by_column(labels: Sequence[Label], entries: Sequence[Any], horizon: int) -> Budgets:
-    columns, reservoirs, lower = [], [], []
-    for label, entry in zip(labels, entries, strict=True):
-        reservoir, least, column = None, None, entry
-        if isinstance(entry, Holds):
-            reservoir, column = _read_reservoir(label, entry, horizon)
-        elif isinstance(entry, Between):
-            least, column = _read_between(label, entry, horizon)
-        reservoirs.append(reservoir)
-        lower.append(least)
-        columns.append(_schedule(f"budget of {label!r}", column, horizon))
-    rows = tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
-    return Budgets(rows, tuple(reservoirs), tuple(lower))
+def _read_entry(label: Label, entry: Any, horizon: int) -> ConstraintBudget:
+    if isinstance(entry, ConstraintBudget):
+        return entry
+    if isinstance(entry, Holds):
+        return _read_reservoir(label, entry, horizon)
+    if isinstance(entry, Between):
+        return _read_between(label, entry, horizon)
+    return ConstraintBudget(_schedule(f"budget of {label!r}", entry, horizon))
 
 
 def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
@@ -243,8 +243,7 @@ def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
     return tuple(_bound(f"{what} at t={t}", v) for t, v in enumerate(values))
 
 
-def _read_between(label: Label, limits: Between, horizon: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
-    """Return the bounds on the negated cumulative cost, and on the cumulative cost."""
+def _read_between(label: Label, limits: Between, horizon: int) -> ConstraintBudget:
     what = f"budget of {label!r}: the"
     high = _schedule(f"{what} upper limit", limits.high, horizon)
     low = [limits.low] * horizon if is_scalar(limits.low) else list(limits.low)
@@ -261,11 +260,11 @@ def _read_between(label: Label, limits: Between, horizon: int) -> tuple[tuple[Bo
                 f"{what} lower limit {plain(least)!r} at t={t} is above the upper limit {plain(high[t])!r}"
             )
         negative.append(-least)
-    return tuple(negative), high
+    return ConstraintBudget(high, lower=tuple(negative))
 
 
-def _read_reservoir(label: Label, holds: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:
-    """Return the capacity and the level at the beginning, and the bounds on what is missing."""
+def _read_reservoir(label: Label, holds: Holds, horizon: int) -> ConstraintBudget:
+    """Return the bounds on what is missing to the capacity, with the reservoir."""
     what = f"budget of {label!r}: the"
     capacity = read_at(f"{what} capacity", exact, holds.capacity, "; must be a finite number")
     if capacity < 0:
@@ -280,7 +279,7 @@ def _read_reservoir(label: Label, holds: Holds, horizon: int) -> tuple[Reservoir
             raise InvalidGame(
                 f"{what} reserve{at} {plain(reserve)!r} must be between 0 and the capacity {plain(capacity)!r}"
             )
-    return Reservoir(capacity, start), [capacity - reserve for reserve in reserves]
+    return ConstraintBudget(tuple(capacity - reserve for reserve in reserves), Reservoir(capacity, start))
 
 
 def _bound(what: str, value: Any) -> Bound:
@@ -290,8 +289,7 @@ def _bound(what: str, value: Any) -> Bound:
 
 def own_budget(game: MarkovGame) -> dict[Label, Any]:
     """Return the budget of each constraint as a builder takes it."""
-    columns = zip(game.constraints, zip(*game.budgets, strict=True), game.reservoirs, strict=True)
-    return {label: _own(column, reservoir) for label, column, reservoir in columns}
+    return {label: _own(budget.bounds, budget.reservoir) for label, budget in budgets_of(game).items()}
 
 
 def _own(column: Sequence[Bound], reservoir: Reservoir | None) -> Any:
@@ -306,8 +304,7 @@ def has_schedule(game: MarkovGame) -> bool:
 
     A larger budget is then the whole schedule, shifted.
     """
-    columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
-    return any(len(set(column)) > 1 for column, reservoir in columns if reservoir is None)
+    return any(len(set(x.bounds)) > 1 for x in budgets_of(game).values() if x.reservoir is None)
 
 
 def costless(game: MarkovGame) -> list[Label]:

@@ -11,7 +11,16 @@ import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, rebuilt, warn_of_near_decimals
-from acegames.model.budgets import Budgets, Reservoir, is_almost_sure, negated, own_names, read_budget
+from acegames.model.budgets import (
+    Budgets,
+    ConstraintBudget,
+    budget_fields,
+    budgets_of,
+    is_almost_sure,
+    negated,
+    own_names,
+    read_budget,
+)
 from acegames.model.checks import Label, check_horizon, check_known, check_name
 from acegames.model.layers import times_of, with_fields
 from acegames.model.numbers import Bound, plain
@@ -20,9 +29,6 @@ from acegames.system.limits import HORIZON
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
-
-Column = tuple[Bound, ...]
-"""The bounds of one constraint over time."""
 
 
 def game_with_name(game: MarkovGame, name: str) -> MarkovGame:
@@ -43,12 +49,12 @@ def game_with_budget(game: MarkovGame, budget: Any) -> MarkovGame:
         InvalidGame: naming the constraint and the rule.
     """
     limits = _limits(game, game.horizon, _read(game, budget, game.horizon))
-    if game.tails is not None and (len(set(limits.rows)) > 1 or any(limits.reservoirs) or any(limits.lower)):
+    if game.tails is not None and any(len(set(x.bounds)) > 1 or x.reservoir or x.lower for x in limits.values()):
         raise InvalidGame("budget: infinite play that was cut short needs one number per constraint, for all times")
-    if any(limits.lower):
+    if any(budget.lower for budget in limits.values()):
         changed = _again(game, game.layer_at, limits)
     else:
-        changed = with_fields(game, budgets=limits.rows, reservoirs=limits.reservoirs)
+        changed = with_fields(game, **budget_fields(limits, game.horizon))
     warn_of_near_decimals(changed, costs=False)
     return changed
 
@@ -97,19 +103,15 @@ def game_with_horizon(game: MarkovGame, horizon: int, budget: Any = None) -> Mar
     return changed
 
 
-_New = dict[Label, tuple[Column, Reservoir | None, Column | None]]
-"""For each constraint that changes: its bounds, its reservoir, and bounds from below."""
-
-
-def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
+def _read(game: MarkovGame, budget: Any, horizon: int) -> Budgets:
+    """Return the budgets of the constraints that change."""
     known = game.constraints
     if isinstance(budget, Mapping):
         check_known("constraint", budget, known, "budget: ", InvalidGame)
         labels = [c for c in known if c in budget]
     else:
         labels = own_names(known)
-    _, budgets = read_budget(budget, labels, horizon)
-    new = dict(zip(labels, budgets.by_constraint(), strict=True))
+    new = read_budget(budget, labels, horizon)
     for label, (_, reservoir, lower) in new.items():
         if reservoir is None and game.reservoirs[known.index(label)] is not None:
             raise InvalidGame(
@@ -122,28 +124,21 @@ def _read(game: MarkovGame, budget: Any, horizon: int) -> _New:
     return new
 
 
-def _limits(game: MarkovGame, steps: int, new: _New) -> Budgets:
+def _limits(game: MarkovGame, steps: int, new: Budgets) -> Budgets:
     """Return the changed budgets; `lower` has those that need a further constraint."""
-    labels, own = game.constraints, list(zip(*game.budgets, strict=True))
-    changed: dict[int, Column] = {}
-    reservoirs: list[Reservoir | None] = list(game.reservoirs)
-    lower: list[Column | None] = [None] * len(labels)
-    for label, (column, reservoir, least) in new.items():
-        m = labels.index(label)
-        changed[m], reservoirs[m] = column, reservoir
-        if least is not None and negated(label) in labels:
-            changed[_opposite(game, m)] = least
-        else:
-            lower[m] = least
-    columns = [
-        changed[m] if m in changed else _fitted(label, own[m], steps, reservoirs[m]) for m, label in enumerate(labels)
-    ]
-    rows = tuple(zip(*columns, strict=True)) if columns else ((),) * steps
-    return Budgets(rows, tuple(reservoirs), tuple(lower))
+    limits = budgets_of(game) | new
+    for label, budget in new.items():
+        other = negated(label)
+        if budget.lower is not None and other in limits:
+            if not _negates(game, label, other):
+                raise InvalidGame(f"budget of {label!r}: limits on both sides need the label {other!r}, which is taken")
+            limits[label], limits[other] = budget._replace(lower=None), limits[other]._replace(bounds=budget.lower)
+    return {label: budget._replace(bounds=_fitted(label, budget, steps)) for label, budget in limits.items()}
 
 
-def _fitted(label: Label, column: Column, steps: int, reservoir: Reservoir | None) -> Column:
+def _fitted(label: Label, budget: ConstraintBudget, steps: int) -> tuple[Bound, ...]:
     """Return the bounds of a constraint for another horizon."""
+    column, reservoir = budget.bounds, budget.reservoir
     if len(set(column)) == 1:
         return (column[0],) * steps
     if is_almost_sure(column):
@@ -159,55 +154,39 @@ def _fitted(label: Label, column: Column, steps: int, reservoir: Reservoir | Non
     return column[:steps]
 
 
-def _opposite(game: MarkovGame, m: int) -> int:
-    """Return the constraint that limits constraint m from below: its costs are the negated ones."""
-    label = game.constraints[m]
-    other = game.constraints.index(negated(label))
-    if not _negates(game, m, other):
-        raise InvalidGame(
-            f"budget of {label!r}: limits on both sides need the label {negated(label)!r}, which is taken"
-        )
-    return other
-
-
-def _negates(game: MarkovGame, m: int, other: int) -> bool:
+def _negates(game: MarkovGame, label: Label, other: Label) -> bool:
     """Return whether the costs of one constraint are everywhere the negated costs of another."""
-    values, negative = game.cost_values[m], game.cost_values[other]
+    both = [game.constraints.index(label), game.constraints.index(other)]
+    values, negative = (game.cost_values[m] for m in both)
     return not any(
         isinstance(values[one], RandomCost) or values[one] != -negative[two]
         for layer in game.layers
-        for one, two in np.unique(layer.cost[:, [m, other]], axis=0).tolist()
+        for one, two in np.unique(layer.cost[:, both], axis=0).tolist()
     )
 
 
-def _one_sided(game: MarkovGame, limits: Budgets) -> tuple[MarkovGame, Budgets]:
+def _one_sided(game: MarkovGame, limits: Budgets) -> Budgets:
     """Drop the last constraints if they limit others from below; `lower` then says it.
 
     They are made anew together with further ones, so that all are in the order of a builder.
     """
-    labels, lower = game.constraints, list(limits.lower)
-    lowered = {negated(label): m for m, label in enumerate(labels)}
-    width = len(labels)
-    while width:
-        last = width - 1
-        m = lowered.get(labels[last], last)
-        if m >= last or lower[m] or lower[last] or limits.reservoirs[last] or not _negates(game, m, last):
+    limits = dict(limits)
+    lowered = {negated(label): label for label in game.constraints}
+    for last in reversed(game.constraints):
+        label = lowered.get(last)
+        if label not in limits or limits[label].lower or limits[last].lower or limits[last].reservoir:
             break
-        lower[m], width = tuple(row[last] for row in limits.rows), last
-    one_sided = with_fields(
-        game,
-        constraints=labels[:width],
-        cost_values=game.cost_values[:width],
-        layers=tuple(replace(layer, cost=layer.cost[:, :width]) for layer in game.layers),
-        reservoirs=limits.reservoirs[:width],
-    )
-    rows = tuple(row[:width] for row in limits.rows)
-    return one_sided, Budgets(rows, limits.reservoirs[:width], tuple(lower[:width]))
+        if not _negates(game, label, last):
+            break
+        limits[label] = limits[label]._replace(lower=limits.pop(last).bounds)
+    return limits
 
 
 def _again(game: MarkovGame, layer_at: tuple[int, ...], limits: Budgets) -> MarkovGame:
     """Assemble and check the game again."""
-    if any(limits.lower):
-        game, limits = _one_sided(game, limits)
-    layers = [RawLayer.of(game.layers[k], times) for k, times in times_of(layer_at).items()]
-    return rebuilt(game, layers, game.cost_values, horizon=len(layer_at), budgets=limits)
+    if any(budget.lower for budget in limits.values()):
+        limits = _one_sided(game, limits)
+    width = len(limits)
+    raw = [RawLayer.of(game.layers[k], times) for k, times in times_of(layer_at).items()]
+    layers = [replace(layer, cost=layer.cost[:, :width]) for layer in raw]
+    return rebuilt(game, layers, game.cost_values[:width], horizon=len(layer_at), budgets=limits)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, spans
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
-from acegames.model.budgets import Budgets, negated, read_budget
+from acegames.model.budgets import Budgets, budgets_of, negated, read_budget
 from acegames.model.checks import Label, did_you_mean, place, unknown
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer, times_of
@@ -93,16 +93,17 @@ def compose(
     assert not isinstance(progress, bool)  # `public` has made a callback of it
     agents = _read_agents(agents)
     reporter = BuildingReporter(progress, agents[0].horizon)
-    limits, budgets = _budgets(agents, budget)
-    product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
-    coders = [_Coder.of(agents, label) for label in limits]
+    budgets = _budgets(agents, budget)
+    rules = _read_rules(agents, {"possible": possible, "legal": legal, "reward": reward, "cost": cost})
+    product = _Product(tuple(agents), rules)
+    coders = [_Coder.of(agents, label) for label in budgets]
     for coder in coders:
         if not coder.sources and cost is None:
             meant = did_you_mean(coder.label, {str(c): c for agent in agents for c in agent.constraints})
             hint = f"; budget names {coder.label!r}{meant}" if meant else ""
             raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost={hint}")
     players = tuple(agent.players[0] for agent in agents)
-    names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
+    names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), tuple(budgets))
     initial = product.initial(names.states)  # which is possible, so some state is
     layers: list[OrderedLayer] = []
     for numbers, times in times_of(zip(*(agent.layer_at for agent in agents), strict=True)).items():
@@ -140,33 +141,26 @@ def _read_agents(games: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
     return agents
 
 
-def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
-    """Return all constraints, those that only `budget` names last, and their bounds."""
+def _budgets(agents: Sequence[MarkovGame], budget: Mapping[Label, Any] | None) -> Budgets:
+    """Return the budgets of all constraints, those that only `budget` names last."""
     if budget is not None and not isinstance(budget, Mapping):
         raise InvalidGame(f"budget: got {budget!r}, must be {{constraint: budget}}")
-    horizon = agents[0].horizon
-    joint_labels, joint = read_budget(dict(budget or {}), None, horizon)
-    columns = dict(zip(joint_labels, joint.by_constraint(), strict=True))
-    again = {negated(label) for label, (_, _, lower) in columns.items() if lower is not None}
-    merged: dict[Label, Any] = {}
+    joint = read_budget(budget or {}, None, agents[0].horizon)
+    again = {negated(label) for label, limit in joint.items() if limit.lower is not None}
+    merged: Budgets = {}
     for agent in agents:
-        own = Budgets(agent.budgets, agent.reservoirs)
-        for label, column in zip(agent.constraints, own.by_constraint(), strict=True):
+        for label, own in budgets_of(agent).items():
             if label in again:  # it is made again, for the sum of the costs
                 continue
-            if label in merged and label not in columns:
-                given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in columns]
+            if label in merged and label not in joint:
+                given_names = [repr(c) + did_you_mean(c, {str(label): label}) for c in joint]
                 named = f"; budget names {', '.join(given_names)}" if given_names else ""
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
                     f"give budget={{{label!r}: ...}} for the sum of their costs{named}"
                 )
-            merged[label] = columns.get(label, column)
-    merged |= columns
-    if not merged:
-        return (), Budgets(((),) * horizon)
-    schedules, reservoirs, lower = zip(*merged.values(), strict=True)
-    return tuple(merged), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
+            merged[label] = joint.get(label, own)
+    return merged | joint
 
 
 def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
@@ -187,25 +181,20 @@ def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
     return objects
 
 
-class _Rules(NamedTuple):
-    """The joint rules, as functions of the agents' numbers: a list of arrays for each argument."""
+_Rules = dict[str, Callable[..., Any] | None]
+"""The joint rules, as functions of the agents' numbers: a list of arrays for each argument."""
 
-    possible: Callable[..., Any] | None
-    legal: Callable[..., Any] | None
-    reward: Callable[..., Any] | None
-    cost: Callable[..., Any] | None
 
-    @staticmethod
-    def read(agents: Sequence[MarkovGame], **rules: Any) -> _Rules:
-        states, actions = [agent.states for agent in agents], [agent.actions[0] for agent in agents]
-        arguments = {
-            "possible": [states],
-            "legal": [states, actions],
-            "reward": [states, actions],
-            "cost": [states, actions, states],
-        }
-        players = [agent.players[0] for agent in agents]
-        return _Rules(*(_rule(what, rules[what], players, arguments[what]) for what in _Rules._fields))
+def _read_rules(agents: Sequence[MarkovGame], rules: Mapping[str, Any]) -> _Rules:
+    states, actions = [agent.states for agent in agents], [agent.actions[0] for agent in agents]
+    arguments = {
+        "possible": [states],
+        "legal": [states, actions],
+        "reward": [states, actions],
+        "cost": [states, actions, states],
+    }
+    players = [agent.players[0] for agent in agents]
+    return {what: _rule(what, rules[what], players, takes) for what, takes in arguments.items()}
 
 
 def _rule(what: str, function: Any, players: list[Label], labels: list[list[tuple[Label, ...]]]) -> Any:
@@ -337,12 +326,12 @@ class _Product:
     def _possible_states(self) -> Ints:
         """Return the possible tuples of states, as numbers in mixed radix."""
         total = math.prod(self.sizes)
-        if self.rules.possible is None:
+        if self.rules["possible"] is None:
             return np.arange(total)
         blocks = []
         for begin in range(0, total, _BLOCK):
             tuples = np.arange(begin, min(begin + _BLOCK, total))
-            blocks.append(tuples[_bools("possible", self.rules.possible(self.local(tuples)), len(tuples))])
+            blocks.append(tuples[_bools("possible", self.rules["possible"](self.local(tuples)), len(tuples))])
         return np.concatenate(blocks)
 
     def local(self, tuples: Ints) -> list[Ints]:
@@ -352,7 +341,7 @@ class _Product:
     def labels(self) -> tuple[Label, ...]:
         """Return the labels of the possible states."""
         every = itertools.product(*(agent.states for agent in self.agents))
-        return tuple(every) if self.rules.possible is None else tuple(itertools.compress(every, self.number >= 0))
+        return tuple(every) if self.rules["possible"] is None else tuple(itertools.compress(every, self.number >= 0))
 
     def initial(self, labels: tuple[Label, ...]) -> dict[Label, float]:
         """Return where the joint game begins: the agents begin independently."""
@@ -384,7 +373,7 @@ class _Product:
         if together > _BLOCK:
             what = f"compose: {together:,} outcomes of the joint actions of {players} players in one joint state"
             check_memory(what, _CASE_BYTES * players * together, "agents with fewer actions would help")
-        if rows > _BLOCK and self.rules.legal is None and self.rules.possible is None:
+        if rows > _BLOCK and self.rules["legal"] is None and self.rules["possible"] is None:
             advice = "fewer states or actions would help, or rules: `possible`, `legal`"
             check_memory(f"compose: {int(rows):,} joint actions in all joint states", int(rows) * 12 * players, advice)
         cuts = np.flatnonzero(np.diff(work // _BLOCK, prepend=0))
@@ -430,12 +419,12 @@ class _JointStates:
         self.product, self.layers, self.size = product, local, len(numbers[0])
         self.state, self.row = _expand([layer.row_ptr for layer in local], numbers)  # states from 0
         self.states = [s[self.state] for s in numbers]
-        if product.rules.legal is not None:
-            allowed = product.rules.legal(self.states, self.actions())
+        if product.rules["legal"] is not None:
+            allowed = product.rules["legal"](self.states, self.actions())
             self._keep(_bools("legal", allowed, len(self.state)))
         self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
         self.next_state = self._next_states()
-        if product.rules.possible is not None:
+        if product.rules["possible"] is not None:
             impossible = self.next_state < 0
             if impossible.any():
                 keep = np.ones(len(self.state), dtype=bool)
@@ -493,10 +482,10 @@ class _JointStates:
 
     def _joint_rewards(self) -> NDArray[np.float64] | None:
         """Return what the joint rule adds to the agents' own rewards, (R, N)."""
-        if self.product.rules.reward is None or not len(self.state):
+        if self.product.rules["reward"] is None or not len(self.state):
             return None
         rewards = np.zeros((len(self.state), len(self.layers)))
-        more = self.product.rules.reward(self.states, self.actions())
+        more = self.product.rules["reward"](self.states, self.actions())
         by_player = _by_name("reward", more, self.product.players, len(rewards))
         for player, numbers in by_player.items():
             try:
@@ -513,9 +502,9 @@ class _JointStates:
 
     def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[Any]:
         joint: Mapping[Label, Any] = {}
-        if self.product.rules.cost is not None and len(self.owner):
+        if self.product.rules["cost"] is not None and len(self.owner):
             before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
-            answer = self.product.rules.cost(before, actions, self._following())
+            answer = self.product.rules["cost"](before, actions, self._following())
             joint = _by_name("cost", answer, [coder.label for coder in coders], len(self.owner))
         columns = [coder.codes(self.layers, self.out, joint.get(coder.label), where) for coder in coders]
         table = np.empty((len(self.owner), len(coders)), code_type(max((len(c.values) for c in coders), default=0)))

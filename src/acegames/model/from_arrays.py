@@ -83,8 +83,8 @@ def game_from_arrays(
     shape = moves.shape[-n - 2 : -1]  # (S, A1..An)
     if 0 in shape:
         raise InvalidGame(f"transition has shape {moves.shape}: every player needs at least one action, and S >= 1")
-    labels, budgets = read_budget(budget, constraints, horizon)
-    m = len(labels)
+    budgets = read_budget(budget, constraints, horizon)
+    labels, m = tuple(budgets), len(budgets)
     axes = ("S", *(f"A{i + 1}" for i in range(n)))
     counted = f"; the last axis of reward stands for the players, here {n}"
     moves = _timed("transition", moves, (*shape, shape[0]), horizon, (*axes, "S"), counted)
@@ -289,7 +289,8 @@ def game_from_sparse(
         InvalidGame: naming the place, the value and the rule.
     """
     horizon = check_horizon(horizon)
-    limits, budgets = read_budget(budget, constraints, horizon)
+    budgets = read_budget(budget, constraints, horizon)
+    limits = tuple(budgets)
     rewards = float_array("reward", reward)
     if rewards.ndim != 2 or not rewards.shape[1]:
         raise InvalidGame(f"reward has shape {rewards.shape}, must be (rows, players)")
@@ -317,7 +318,7 @@ def game_from_sparse(
     action, after = action.astype(np.int32), after.astype(np.int32)  # copies: a game's arrays are its own
     paid = None if out_reward is None else _paid(out_reward, (outcomes, n), rewards, owner)
     whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes, paid)
-    layers = [whole] if row_t is None else _by_time(whole, _times(row_t, rows, horizon), horizon)
+    layers = [whole] if row_t is None else _by_time(whole, row_t, horizon)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
@@ -356,14 +357,10 @@ def _check_range(what: str, numbers: NDArray[Any], count: int, of: str) -> None:
     raise InvalidGame(f"{what}, entry {k}: {numbers[k]}, must be at least 0 and less than {count}, the number of {of}")
 
 
-def _times(row_t: ArrayLike, rows: int, horizon: int) -> NDArray[Any]:
-    times = _whole("row_t", row_t, (rows,), "rows")
-    _check_range("row_t", times, horizon, "steps")
-    return times
-
-
-def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLayer]:
+def _by_time(whole: RawLayer, row_t: ArrayLike, horizon: int) -> list[RawLayer]:
     """Return a layer for each time, from rows that hold at one time each."""
+    times = _whole("row_t", row_t, (len(whole.reward),), "rows")
+    _check_range("row_t", times, horizon, "steps")
     order = np.argsort(times, kind="stable")
     begin = np.searchsorted(times[order], np.arange(horizon + 1))
     rank = np.empty(len(order), dtype=np.int64)
@@ -374,19 +371,10 @@ def _by_time(whole: RawLayer, times: NDArray[Any], horizon: int) -> list[RawLaye
     layers = []
     for t in range(horizon):
         rows, outs = order[begin[t] : begin[t + 1]], out_order[out_begin[t] : out_begin[t + 1]]
-        layers.append(
-            RawLayer(
-                (t,),
-                whole.row_state[rows],
-                whole.row_action[rows],
-                whole.reward[rows],
-                at[outs] - begin[t],
-                whole.prob[outs],
-                whole.next_state[outs],
-                whole.cost[outs],
-                None if whole.paid is None else whole.paid[outs],
-            )
-        )
+        parts = {what: getattr(whole, what)[rows] for what in ("row_state", "row_action", "reward")}
+        parts |= {what: getattr(whole, what)[outs] for what in ("prob", "next_state", "cost")}
+        paid = None if whole.paid is None else whole.paid[outs]
+        layers.append(RawLayer(times=(t,), out_row=at[outs] - begin[t], paid=paid, **parts))
     return layers
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Floats, owners, pointers
+from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.checks import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 Rewards = tuple[float, ...]
 Outcome = tuple[float, Label, tuple[Cost, ...], Rewards | None]
-"""Probability, next state, cost, and what it pays besides the reward, None for nothing."""
+"""Probability, next state, cost, and what it pays; None: the reward of its joint action."""
 
 JOINT_BYTES = 500  # that a joint action takes while answers are gathered, at least
 ALWAYS_FINE = 100_000  # joint actions of a state: asking what is free takes longer
@@ -67,7 +67,6 @@ class StateBlock(NamedTuple):
 
     rewards: dict[JointAction, Rewards]
     outcomes: dict[JointAction, tuple[Outcome, ...]]
-    paid: dict[JointAction, tuple[Rewards, ...]]  # by each outcome, where rewards come with outcomes
     following: tuple[Label, ...]
 
 
@@ -189,10 +188,10 @@ def ask_functions(
     horizon, stationary = check_horizon(horizon), check_flag("stationary", stationary, InvalidGame)
     reporter = reporter or BuildingReporter(None, horizon)
     player_labels = check_labels("players", players)
-    constraint_labels, budgets = read_budget(budget, constraints, horizon)
+    budgets = read_budget(budget, constraints, horizon)
     ask = _Questions(
         player_labels,
-        constraint_labels,
+        tuple(budgets),
         actions=_UserFunction.of("actions", actions, stationary),
         outcomes=_UserFunction.of("outcomes", outcomes, stationary),
         reward=_UserFunction.of("reward", reward, stationary, outcomes),
@@ -221,7 +220,7 @@ def ask_functions(
         asked, earlier = asked + len(here), len(states)
         here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
-    names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), constraint_labels)
+    names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), ask.constraints)
     layers, values = _raw_layers(names, tables)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
@@ -283,7 +282,9 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
     state_index = {s: i for i, s in enumerate(names.states)}
     action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
     layers = []
-    for (times, blocks), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
+    for (times, _), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
+        paid = any(out[3] is not None for *_, outs in rows for out in outs)
+        pays = [r if own is None else own for _, _, r, outs in rows for *_, own in outs] if paid else None
         acts = [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows]
         layers.append(
             RawLayer(
@@ -295,16 +296,10 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
                 prob=np.array([p for *_, outs in rows for p, *_ in outs], dtype=np.float64),
                 next_state=np.array([state_index[nxt] for *_, outs in rows for _, nxt, *_ in outs], dtype=np.int64),
                 cost=cost,
-                paid=_paid(blocks) if any(block.paid for block in blocks.values()) else None,
+                paid=None if pays is None else np.array(pays, dtype=np.float64),
             )
         )
     return layers, values
-
-
-def _paid(blocks: dict[Label, StateBlock]) -> Floats:
-    """Return what each outcome pays, (K, N)."""
-    rows = ((b, a, r) for b in blocks.values() for a, r in b.rewards.items())
-    return np.array([own for b, a, r in rows for own in b.paid.get(a) or (r,) * len(b.outcomes[a])], dtype=np.float64)
 
 
 def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, StateBlock]) -> None:
@@ -332,38 +327,24 @@ ANSWERS = {
 }
 
 
-def everything(*_: Any) -> bool:
-    """Allow every joint action."""
-    return True
-
-
-def nothing(*_: Any) -> int:
-    """Pay nothing: outcomes alone do."""
-    return 0
-
-
-ABSENT: dict[str, Callable[..., Any]] = {"legal": everything, "reward": nothing}
-"""What stands for a function that is left out."""
-
-
 def asked_at(t: int, state: Label, action: JointAction | None = None, *following: Label) -> str:
     """Return the place that a function was asked about, for an error message."""
     return ", ".join([place(t, state, action), *(f"next state {s!r}" for s in following)])
 
 
 class _UserFunction(NamedTuple):
-    """One of the user's functions."""
+    """One of the user's functions; `function` is None where it is left out."""
 
     what: str
-    function: Callable[..., Any]
+    function: Any
     takes_t: bool
     depends_on_t: bool
     takes_next: bool = False  # of a reward: whether it depends on the next state
 
     @staticmethod
     def of(what: str, function: Any, stationary: bool, outcomes: Any = None) -> _UserFunction:
-        if function is None and what in ABSENT:
-            return _UserFunction(what, ABSENT[what], takes_t=False, depends_on_t=False)
+        if function is None and what in ("legal", "reward"):
+            return _UserFunction(what, None, takes_t=False, depends_on_t=False)
         takes = roles(what, function, outcomes)
         takes_t = takes[0] == "t"
         return _UserFunction(what, function, takes_t, takes_t and not stationary, takes[-1] == "next_state")
@@ -421,18 +402,18 @@ class _Questions:
             what = f"{place(t, state)}: {number:,} joint actions of {len(self.players)} players"
             check_memory(what, JOINT_BYTES * number, "offer fewer actions where the state allows it")
         every, rule = itertools.product(*choices), self.legal
-        free = rule.function is everything
-        joint = list(every) if free else [a for a in every if self._once(rule, rule.ask, t, state, a)]
+        joint = list(every) if rule.function is None else [a for a in every if self._once(rule, rule.ask, t, state, a)]
         if not joint:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
         rewards = dict.fromkeys(joint, (0.0,) * len(self.players))
-        if not self.reward.takes_next and self.reward.function is not nothing:
+        if not self.reward.takes_next and self.reward.function is not None:
             rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
         outs_of = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
-        with_outcomes = [a for a in joint if self.reward.takes_next or any(out[3] is not None for out in outs_of[a])]
-        paid = {a: self._paid(t, state, a, rewards[a], outs_of[a]) for a in with_outcomes}
+        for a, outs in outs_of.items():
+            if self.reward.takes_next or any(out[3] is not None for out in outs):
+                outs_of[a] = self._paying(t, state, a, rewards[a], outs)
         following = dict.fromkeys(out[1] for outs in outs_of.values() for out in outs)
-        return StateBlock(rewards, outs_of, paid, tuple(following))
+        return StateBlock(rewards, outs_of, tuple(following))
 
     def _once(self, asked: _UserFunction, read: Callable[..., Any], t: int, *place: Any) -> Any:
         """Return an answer, which is remembered where it does not depend on time but others do."""
@@ -446,34 +427,23 @@ class _Questions:
     def _choices(self, t: int, state: Label) -> list[tuple[Label, ...]]:
         """Return the actions of each player."""
         spot = place(t, state)
-        answer, choices = self.actions.ask(t, state), []
-        if isinstance(answer, Mapping):
-            answer = read_vector(answer, self.players, lambda labels: labels, spot, "actions", "player")
-        if isinstance(answer, UNORDERED) or not is_iterable(answer):
-            raise InvalidGame(f"{spot}: actions gave {answer!r:.60}, must give a list of {ANSWERS['actions']}")
-        answer = list(answer)
-        if len(answer) != len(self.players):
-            raise InvalidGame(
-                f"{spot}: actions for {counted(len(answer), 'player')}, there {are(len(self.players), 'player')}"
-            )
-        for player, labels, seen in zip(self.players, answer, self.seen, strict=True):
-            choices.append(check_labels(f"{spot}: actions of player {player!r}", labels))
-            if not choices[-1]:
+        choices = read_choices(self.actions.ask(t, state), self.players, spot)
+        for player, labels, seen in zip(self.players, choices, self.seen, strict=True):
+            if not labels:
                 raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
-            seen.update(dict.fromkeys(choices[-1]))
+            seen.update(dict.fromkeys(labels))
         return choices
 
-    def _paid(
+    def _paying(
         self, t: int, state: Label, action: JointAction, reward: Rewards, outcomes: tuple[Outcome, ...]
-    ) -> tuple[Rewards, ...]:
-        """Return what each outcome pays; each next state is asked about once."""
-        by_next: dict[Label, Rewards] = {}
+    ) -> tuple[Outcome, ...]:
+        """Return the outcomes with all that each pays; each next state is asked about once."""
+        base = dict.fromkeys((out[1] for out in outcomes), reward)
         if self.reward.takes_next:
-            following = dict.fromkeys(out[1] for out in outcomes)
-            by_next = {s: self._once(self.reward, self._reward, t, state, action, s) for s in following}
-        base = [by_next.get(s, reward) for _, s, _, _ in outcomes]
-        own = [more for *_, more in outcomes]
-        return tuple(x if more is None else tuple(map(add, x, more)) for x, more in zip(base, own, strict=True))
+            base = {s: self._once(self.reward, self._reward, t, state, action, s) for s in base}
+        return tuple(
+            (p, s, cost, base[s] if own is None else tuple(map(add, base[s], own))) for p, s, cost, own in outcomes
+        )
 
     def _reward(self, t: int, state: Label, action: JointAction, *following: Label) -> Rewards:
         return self._read_reward(self.reward.ask(t, state, action, *following), t, state, action, *following)
@@ -520,7 +490,7 @@ class _Questions:
             if chance > 0:
                 label = self._label(next_state, t, state, action)
                 own = None if pays is None else self._read_reward(pays, t, state, action, label)
-                if own is None and self.reward.function is nothing:
+                if own is None and self.reward.function is None:
                     rule = "give reward=, or (probability, next_state, cost, reward)"
                     raise InvalidGame(f"{asked_at(t, state, action, label)}: the outcome pays no reward; {rule}")
                 possible.append((chance, label, vector, own))
@@ -564,6 +534,19 @@ class _Questions:
             if key is not None and all(isinstance(cost, Fraction) for cost in vector):
                 vector = self.costs.setdefault(key, self.costs.setdefault(vector, vector))
         return vector
+
+
+def read_choices(answer: Any, players: tuple[Label, ...], spot: str) -> list[tuple[Label, ...]]:
+    """Return the actions of each player from one list per player, or {player: list}."""
+    if isinstance(answer, Mapping):
+        answer = read_vector(answer, players, lambda labels: labels, spot, "actions", "player")
+    if isinstance(answer, UNORDERED) or not is_iterable(answer):
+        raise InvalidGame(f"{spot}: actions gave {answer!r:.60}, must give a list of {ANSWERS['actions']}")
+    each = list(answer)
+    if len(each) != len(players):
+        raise InvalidGame(f"{spot}: actions for {counted(len(each), 'player')}, there {are(len(players), 'player')}")
+    named = zip(players, each, strict=True)
+    return [check_labels(f"{spot}: actions of player {player!r}", labels) for player, labels in named]
 
 
 def read_vector(answer: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:

@@ -68,7 +68,8 @@ def game_from_table(
         raise InvalidGame(
             f"actions: label lists for {counted(len(actions), 'player')}, there {are(len(who), 'player')}"
         )
-    limits, budgets = read_budget(budget, constraints, horizon)
+    budgets = read_budget(budget, constraints, horizon)
+    limits = tuple(budgets)
     prizes = [f"reward_{p}" for p in who]
     others = ["state", *who, "probability", "next_state", *(prizes if rewards is None else [])]
     spendings = cost_columns(others, limits)

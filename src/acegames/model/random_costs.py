@@ -103,16 +103,6 @@ class RandomCost:
         enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
-    def below(self, x: Fraction) -> float:
-        """Return Pr[cost < x]."""
-        if x <= self.lower:
-            return 0.0
-        if x > self.upper or (x == self.upper and not self.has_atoms):
-            return 1.0
-        at = self.drawn(x)
-        nearest = largest_float(at, itself=False) if self.has_atoms else float(at)
-        return float(self._law_cdf(np.array([nearest]))[0])
-
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the cdf of `law`, between integers that at the lower one: scipy may be wrong."""
         return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)

@@ -116,6 +116,15 @@ def check_engine(engine: Any, *, fits: bool, what: str = "an engine") -> None:
         )
 
 
+def read_spaces(env: Any, agents: Sequence[Any]) -> list[Any]:
+    """Return the action spaces of agents; an environment that makes them in `reset` is reset."""
+    try:
+        return [env.action_space(agent) for agent in agents]
+    except AttributeError:
+        env.reset()
+        return [env.action_space(agent) for agent in agents]
+
+
 def check_function(
     name: str,
     function: Any,

@@ -366,8 +366,9 @@ def encode_layer(
     code = mark_reached_codes(space, code, len(at))
     row = row.astype(row_type(int(row.max(initial=0)), code.dtype))
     n = table.action.shape[1]
+    size = size.astype(np.min_scalar_type(int(size.max(initial=0))))
     values, abs_totals = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
-    return PolicyLayer(space, table.row_ptr, table.action, code, values, smallest(size), row, prob), abs_totals
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, size, row, prob), abs_totals
 
 
 def mark_reached_codes(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
@@ -376,16 +377,6 @@ def mark_reached_codes(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDA
         assert space.cells is not None
         code = np.where(space.cells.marks(space.total) > 0, code, code.dtype.type(1))
     return code
-
-
-def smallest(sizes: Ints) -> NDArray[Any]:
-    """Return the sizes of records in the smallest type that holds them."""
-    return sizes.astype(size_type(int(sizes.max(initial=0))))
-
-
-def size_type(largest: int) -> np.dtype[Any]:
-    """Return the type of the sizes of records."""
-    return np.min_scalar_type(largest)
 
 
 def row_type(largest: int, code: np.dtype[Any]) -> np.dtype[Any]:

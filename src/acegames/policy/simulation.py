@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints, number_rows, seal
+from acegames.model.budgets import own_budget
 from acegames.model.checks import check_count, check_rng
 from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import SEED, check_function, policy_of, public
-from acegames.model.words import named
+from acegames.model.words import named, number
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.system.display import Shown
@@ -65,6 +66,8 @@ class Rollouts(Shown):
     """M labels, in the order of `spent`."""
     capacities: tuple[float | None, ...] = ()
     """M capacities of reservoirs, None for plain budgets."""
+    limits: tuple[str, ...] = ()
+    """M budgets, in words."""
     rewards: Floats | None = None
     """(E, T, N) what each step paid; None where that is the reward of state and joint action."""
 
@@ -78,12 +81,16 @@ class Rollouts(Shown):
         full = self.capacities or (None,) * len(constraints)
         error = [f" ± {e:.2g}" if len(self.returns) > 1 else "" for e in said["std_error"]]
         means = [f"{p}{m:.6g}{e}" for p, m, e in zip(players, said["mean"], error, strict=True)]
-        each = list(zip(constraints, said["max_spent"], said["wasted"], full, strict=True))
-        largest = [f"{name}{x:.6g}" for name, x, _, capacity in each if capacity is None]
-        lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, full in each if full is not None]
-        wasted = [f"{name}{x:.6g}" for name, _, x, full in each if full is not None]
+        limits = [f" of {limit}" for limit in self.limits] or [""] * len(constraints)
+        each = list(zip(constraints, said["max_spent"], limits, said["wasted"], full, strict=True))
+        largest = [f"{name}{x:.6g}{limit}" for name, x, limit, _, capacity in each if capacity is None]
+        lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, _, full in each if full is not None]
+        wasted = [f"{name}{x:.6g}" for name, _, _, x, full in each if full is not None]
+        allowed = f", {self.beyond:,} by more than its rounding allows" * (self.beyond < self.violations)
+        excess = [f"{name}{x:.6g}" for name, x in zip(constraints, said["excess"], strict=True) if x > 0]
         lines = [
-            f"Episodes: {len(self.returns):,}, {self.violations:,} exceeded a budget.",
+            f"Episodes: {len(self.returns):,}, {self.violations:,} exceeded a budget{allowed}.",
+            f"Largest excess: {', '.join(excess)}." if excess else "",
             f"Mean returns: {', '.join(means)}{' (± standard error)' * any(error)}.",
             f"Largest cumulative cost: {', '.join(largest)}." if largest else "",
             f"Lowest level: {', '.join(lowest)}." if lowest else "",
@@ -191,7 +198,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     most = np.array(list(map(float, excess)))
     counts = int(broken.sum()), state, action, most, int(beyond.sum())
     capacities = tuple(None if stored is None else float(stored.capacity) for stored in game.reservoirs)
-    labels = game.players, game.constraints, capacities
+    limits = tuple(number(budget) for budget in own_budget(game).values())
+    labels = game.players, game.constraints, capacities, limits
     return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted), *labels, rewards)
 
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from acegames.model.arrays import Bools, Floats, Ints, in_order, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
-from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, Layer, MarkovGame
 from acegames.model.user_functions import public
 from acegames.safety.feasible import REMEDY, Feasibility, feasibility
@@ -156,7 +155,7 @@ class Reduction(Shown):
             (),
             horizon=game.horizon,
             initial={(game.states[s], spent): p for s, p in game.initial},
-            budgets=Budgets(((),) * game.horizon),
+            budgets={},
             name=game.name,
         )
 

@@ -121,13 +121,12 @@ class Shield(Shown, Sealed):
         Args:
             agents: {agent: its actions}, each a number of actions, a Discrete space or a list of
                 labels; or an environment of PettingZoo or Gymnasium, whose agents and spaces are
-                taken; or a list of agents, whose actions are those that `price` lists; or the
-                actions of a single agent, which is called "agent".
+                taken; or the actions of a single agent, which is called "agent".
             horizon: steps of an episode, at least 1; it may end sooner.
             price: what an action costs: {action: cost}, where others are free, or one cost per
                 action, for every agent alike; {agent: either}; or a function price(agent, action).
-                A function of one argument gets the joint action. A cost is a number, one number per
-                constraint, or {constraint: number}. The costs of all agents are added up.
+                A cost is a number, one number per constraint, or {constraint: number}. The costs of
+                all agents are added up.
             budget: as in `MarkovGame.from_functions`.
             criterion: as for `Shield`.
 
@@ -143,11 +142,6 @@ class Shield(Shown, Sealed):
         shield = cls(game, criterion=criterion)
         shield.idle = idle
         return shield
-
-    @property
-    def feasible(self) -> bool:
-        """Always True: `Shield(game)` raises Infeasible for a game that is not feasible."""
-        return True
 
     @property
     def players(self) -> tuple[Label, ...]:

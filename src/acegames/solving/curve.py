@@ -37,7 +37,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints, seal
 from acegames.model.assemble import RawLayer, rebuilt
-from acegames.model.budgets import Budgets, has_schedule
+from acegames.model.budgets import ConstraintBudget, has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
@@ -410,6 +410,7 @@ def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fractio
     later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
     budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
-    held = Budgets(((math.inf,) * len(top), *budgets), scale.reservoirs(top))
+    columns = map(ConstraintBudget, zip((math.inf,) * len(top), *budgets, strict=True), scale.reservoirs(top))
+    held = dict(zip(game.constraints, columns, strict=True))
     steps, begin = game.horizon + 1, {game.states[0]: 1.0}
     return rebuilt(game, [first, *later], values, horizon=steps, initial=begin, budgets=held)

@@ -6,7 +6,6 @@ file is locked while its process lives, so that the next writer can remove what 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import getpass
 import hashlib
@@ -231,7 +230,7 @@ def try_lock(handle: int) -> bool | None:
     return True
 
 
-@contextlib.contextmanager
+@contextmanager
 def one_process_at_a_time(what: str) -> Iterator[None]:
     """Wait until none of this user's processes on this machine is in here for the same, then go on.
 
@@ -239,7 +238,7 @@ def one_process_at_a_time(what: str) -> Iterator[None]:
     nearly always right without.
     """
     handle = None
-    with contextlib.suppress(OSError, KeyError, ImportError):  # the last two: a user without a name
+    with suppress(OSError, KeyError, ImportError):  # the last two: a user without a name
         path = os.path.join(tempfile.gettempdir(), f"acegames-{getpass.getuser()}-{what}.lock")
         handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
@@ -249,7 +248,7 @@ def one_process_at_a_time(what: str) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
-            with contextlib.suppress(OSError):  # closing is not enough where a child has the file open
+            with suppress(OSError):  # closing is not enough where a child has the file open
                 _unlock(handle)
             os.close(handle)
 

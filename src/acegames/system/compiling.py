@@ -75,11 +75,6 @@ def loading() -> Iterator[None]:
         _seconds_loading += time.perf_counter() - started
 
 
-def seconds_loading() -> float:
-    """Return how long this process has loaded kernels so far."""
-    return _seconds_loading
-
-
 def working_clock() -> float:
     """Return the time by a clock that stands still while kernels are compiled or loaded."""
     return time.perf_counter() - _seconds - _seconds_loading

@@ -121,11 +121,11 @@ def write_block(
     content = header_bytes(kind, {"arrays": array_types(arrays), **header})
     length, begin = sum(_padded(array.nbytes, 8) for array in arrays.values()), file.tell()
     file.write(bytes(_before_data(len(content), length)))
-    rest = content + np.fromiter(_write_pages(file, arrays), "<u4").tobytes()
+    pages = np.fromiter(_write_pages(file, arrays), "<u4")
     file.write(bytes(-file.tell() % 64))
     end = file.tell()
     file.seek(begin)
-    file.write(HEAD.pack(MAGIC, len(content), length, _digest(len(content), length, rest)) + rest)
+    _write_head(file, content, length, pages)
     file.seek(end)
 
 
@@ -153,8 +153,13 @@ def fill_block(
     fill({name: data[first:end].view(dtype).reshape(shape) for name, (dtype, shape, first, end) in places})
     pages = [zlib.crc32(little_bytes(data[at : at + PAGE])) for at in range(0, length, PAGE)]
     mapped.flush()
-    rest = content + np.array(pages, "<u4").tobytes()
     file.seek(0)
+    _write_head(file, content, length, np.array(pages, "<u4"))
+
+
+def _write_head(file: IO[bytes], content: bytes, length: int, pages: NDArray[Any]) -> None:
+    """Write what precedes the data."""
+    rest = content + pages.tobytes()
     file.write(HEAD.pack(MAGIC, len(content), length, _digest(len(content), length, rest)) + rest)
 
 

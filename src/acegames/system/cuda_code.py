@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial, reduce
 from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
@@ -52,7 +52,7 @@ class KernelSpec:
     """A kernel: what its threads do, and the memory they need. Arrays stand for their shapes."""
 
     name: str
-    phases: tuple[Any, ...]  # one to three
+    phases: tuple[Any, ...]  # at least one
     threads: int  # of a block
     shared: Any = None  # an array, or a record of arrays, of each block
     own: Any = None  # the same of each thread
@@ -288,30 +288,24 @@ def _assembled(cuda: Any, spec: KernelSpec) -> Any:
     """Return the function that runs the phases, with a barrier between them."""
     places = _Places(spec)
     make_shared, make_own = places.maker(spec.shared, shared=True), places.maker(spec.own, shared=False)
-    first, second, third = (*spec.phases, None, None)[:3]
-    threads, whole = spec.threads, types.int64
+    run, threads, whole = reduce(partial(_joined, cuda), spec.phases), spec.threads, types.int64
 
-    def one(arguments):  # type: ignore[no-untyped-def]
+    def kernel(arguments):  # type: ignore[no-untyped-def]
         thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
-        first(thread, block, threads, blocks, make_shared(), make_own(), arguments)
+        run(thread, block, threads, blocks, make_shared(), make_own(), arguments)
 
-    def two(arguments):  # type: ignore[no-untyped-def]
-        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
-        shared, own = make_shared(), make_own()
+    return kernel
+
+
+def _joined(cuda: Any, first: Any, second: Any) -> Any:
+    """Return the function that runs one phase, waits for the whole block, and runs another."""
+
+    def both(thread, block, threads, blocks, shared, own, arguments):  # type: ignore[no-untyped-def]
         first(thread, block, threads, blocks, shared, own, arguments)
         cuda.syncthreads()
         second(thread, block, threads, blocks, shared, own, arguments)
 
-    def three(arguments):  # type: ignore[no-untyped-def]
-        thread, block, blocks = whole(cuda.threadIdx.x), whole(cuda.blockIdx.x), whole(cuda.gridDim.x)
-        shared, own = make_shared(), make_own()
-        first(thread, block, threads, blocks, shared, own, arguments)
-        cuda.syncthreads()
-        second(thread, block, threads, blocks, shared, own, arguments)
-        cuda.syncthreads()
-        third(thread, block, threads, blocks, shared, own, arguments)
-
-    return (one, two, three)[len(spec.phases) - 1]
+    return cuda.jit(both, device=True)
 
 
 class _Places:

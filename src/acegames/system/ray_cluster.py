@@ -114,8 +114,6 @@ def place_of(address: str | None, name: str = "address") -> tuple[str, int] | No
     """
     if address is None or address in ("auto", "local"):
         return None
-    if not isinstance(address, str):
-        raise InvalidOption(f'{name}: {address!r} is neither "auto" nor "HOST:PORT"')
     if address.startswith("ray://"):
         raise InvalidOption(
             f"{name}: {address}: Ray Client is not supported, because every block would pass through its proxy; run the program on a "

@@ -18,10 +18,9 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from acegames.errors import InvalidOption
 from acegames.system.ray_cluster import connect
 from acegames.system.ray_worker import RayBlock, RayShared, TaskCall, original, own_fingerprint, perform
-from acegames.system.tasks import Block, OnDone, Shared
+from acegames.system.tasks import Block, OnDone
 
 log = logging.getLogger("acegames")
 
@@ -56,9 +55,6 @@ class RayTasks:
     """
 
     def __init__(self, address: str | None = "auto", *, retries: int = 3, in_flight: int | None = None) -> None:
-        _at_least(0, "retries", retries)
-        if in_flight is not None:
-            _at_least(1, "in_flight", in_flight)
         self._ray = connect(address)
         self._retries, self._limit = retries, in_flight
         self._remote = self._ray.remote(max_retries=retries, retry_exceptions=False)(perform)
@@ -82,7 +78,7 @@ class RayTasks:
         finally:
             self._give_up()
 
-    def share(self, content: Any) -> Shared:
+    def share(self, content: Any) -> RayShared:
         """Lay something down once; each worker loads it when a task needs it, and keeps it."""
         return RayShared(own_fingerprint(), uuid4().hex, self._ray.put(content))
 
@@ -191,9 +187,3 @@ class RayTasks:
         self._done += 1
         if on_done is not None:
             on_done(future.result())
-
-
-def _at_least(least: int, name: str, value: Any) -> None:
-    """See that an option is a number that is large enough."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidOption(f"{name}: {value!r} is no whole number of at least {least}")

@@ -13,9 +13,9 @@ import platform
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ MOST_CONTENTS = 2
 """How many shared contents a worker keeps. Some solves alternate between two."""
 
 _contents: dict[str, Any] = {}  # of this worker, by key, the one used last at the end
+Fingerprint = tuple[tuple[str, str], ...]
 _agreed: set[Fingerprint] = set()  # compared with this process before
 
 
@@ -85,10 +86,9 @@ def _received(agreement: Fingerprint, key: str, ref: Any) -> RayShared:
         ClusterError: this process has other versions than the one that it comes from.
     """
     if agreement not in _agreed:
-        differences = agreement.differences(own_fingerprint())
-        if differences:
+        if unequal := differences(agreement):
             raise ClusterError(
-                f"node {socket.gethostname()} ({_ray().util.get_node_ip_address()}) has {'; '.join(differences)}: "
+                f"node {socket.gethostname()} ({_ray().util.get_node_ip_address()}) has {'; '.join(unequal)}: "
                 "install the same versions on all nodes, and start Ray there again"
             )
         _agreed.add(agreement)
@@ -190,42 +190,29 @@ def _first(error: BaseException) -> str:
 # -- what processes that work together must have in common, so that they make the same bits
 
 
-@dataclass(frozen=True)
-class Fingerprint:
-    """Versions of everything that has a hand in answers, and the kind of machine."""
-
-    acegames: str
-    sources: str  # a digest of all modules of acegames
-    numpy: str
-    numba: str
-    llvmlite: str
-    python: str
-    machine: str
-
-    def differences(self, other: Fingerprint) -> list[str]:
-        """Return what differs, as "numpy 2.1.0 instead of 2.0.0": what `other` has comes first."""
-        mine, theirs = asdict(self), asdict(other)
-        unequal = [x for x in mine if mine[x] != theirs[x]]
-        if "acegames" in unequal:  # other sources are no news then
-            unequal.remove("sources")
-        return [f"{WORDS.get(x, x)} {theirs[x]} instead of {mine[x]}" for x in unequal]
-
-
-WORDS = {"sources": "sources of acegames with the digest", "python": "Python", "machine": "a machine of the kind"}
+SOURCES = "sources of acegames with the digest"
 
 
 @cache
 def own_fingerprint() -> Fingerprint:
-    """Return the fingerprint of this process; the sources are read once."""
-    return Fingerprint(
-        acegames=__version__,
-        sources=sources_digest(Path(__file__).parents[1]),
-        numpy=_version("numpy"),
-        numba=_version("numba"),
-        llvmlite=_version("llvmlite"),
-        python=f"{sys.version_info.major}.{sys.version_info.minor}",
-        machine=f"{platform.machine()}, {sys.byteorder} endian",
+    """Return the versions of everything that has a hand in answers, and the kind of machine."""
+    packages = ((name, str(import_module(name).__version__)) for name in ("numpy", "numba", "llvmlite"))
+    return (
+        ("acegames", __version__),
+        (SOURCES, sources_digest(Path(__file__).parents[1])),
+        *packages,
+        ("Python", f"{sys.version_info.major}.{sys.version_info.minor}"),
+        ("a machine of the kind", f"{platform.machine()}, {sys.byteorder} endian"),
     )
+
+
+def differences(expected: Fingerprint) -> list[str]:
+    """Return what differs here, as "numpy 2.1.0 instead of 2.0.0"."""
+    wanted = dict(expected)
+    unequal = {x: f"{x} {own} instead of {wanted.get(x)}" for x, own in own_fingerprint() if own != wanted.get(x)}
+    if "acegames" in unequal:  # other sources are no news then
+        unequal.pop(SOURCES, None)
+    return list(unequal.values())
 
 
 def sources_digest(folder: Path) -> str:
@@ -236,11 +223,3 @@ def sources_digest(folder: Path) -> str:
         total.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         total.update(content)
     return total.hexdigest()[:16]
-
-
-def _version(package: str) -> str:
-    """Return the version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:  # a bundle without metadata
-        return str(getattr(__import__(package), "__version__", "unknown"))

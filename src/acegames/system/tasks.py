@@ -39,10 +39,6 @@ class Block(Protocol):
         """Return the content, waited for. It may be read-only."""
 
 
-class Shared(Protocol):
-    """A handle on what many tasks use."""
-
-
 class Tasks(Protocol):
     """Where tasks run. Leaving its `with` statement by an error drops what has not begun."""
 
@@ -55,7 +51,7 @@ class Tasks(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End."""
 
-    def share(self, content: Any) -> Shared:
+    def share(self, content: Any) -> Any:
         """Give something out to all tasks that name it."""
 
     def put(self, content: Any) -> Block:
@@ -64,7 +60,7 @@ class Tasks(Protocol):
     def run(
         self,
         function: Callable[..., tuple[Any, ...]],
-        shared: Shared,
+        shared: Any,
         what: Any,
         blocks: Sequence[Block] = (),
         *,

@@ -25,7 +25,7 @@ from acegames.concepts import Concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.system.progress import OnProgress
-from acegames.system.tasks import Block, OnDone, Shared, Tasks
+from acegames.system.tasks import Block, OnDone, Tasks
 from acegames.verifier.basics import ALONE, LIMITS, Floats, Ints, LayerValues
 from acegames.verifier.judgement import Evaluated, Faults, Judge, Verdict
 from acegames.verifier.pair_keys import ExactUnits, PairKeys
@@ -143,7 +143,7 @@ class ClusterVerifier:
         assert evaluated is not None
         return evaluated
 
-    def _share(self, context: VerifyContext) -> Shared:
+    def _share(self, context: VerifyContext) -> Any:
         """Give out what tasks need."""
         try:
             return self._tasks.share(context)
@@ -182,7 +182,7 @@ class ClusterVerifier:
         return verdict.evaluated(known, np.arange(len(keys[0])))
 
     def _block(
-        self, shared: Shared, base: Floats, t: int, number: int, after: Sequence[PairBlock], note: OnDone
+        self, shared: Any, base: Floats, t: int, number: int, after: Sequence[PairBlock], note: OnDone
     ) -> PairBlock:
         """Ask for one block to be judged."""
         packed, every, begin = self._subgames.packed, self._subgames.keys[t], number * self._pairs

@@ -4,7 +4,7 @@
 with exact probabilities; the choices of one play form a *script*. A play is repeated with other
 scripts until every one that can occur was played: the probabilities of all plays sum to one.
 
-Time O(scripts) plays, memory O(longest script * events of a draw) scripts that wait.
+Time O(scripts) plays, memory O(draws of the longest play * events of a draw).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import itertools
 import math
 import random
 import sys
@@ -43,6 +44,9 @@ PLAIN_NUMPY = np.random.default_rng(0)
 Script = tuple[int, ...]
 """Which event each draw chooses."""
 
+WaitingEvent = tuple[list[int], int, int]
+"""The choices of a play, how many of them come first, and another event that comes then."""
+
 W = TypeVar("W")
 A = TypeVar("A")
 
@@ -71,7 +75,8 @@ class EnumeratingRNG(np.random.Generator):
         self.seed: int | None = None  # what `reset` is given
         self._script: Script | None = None  # None: draws as usual
         self._made: list[int] = []  # choices so far
-        self._waiting: list[Script] = []
+        self._waiting: list[WaitingEvent] = []
+        self._most_waiting = most - 1  # how many may wait
         self._chance, self._total = 1, 1  # their probability is the ratio
         self._plays = 0
 
@@ -79,35 +84,32 @@ class EnumeratingRNG(np.random.Generator):
 
     def leaves(self, begin: Callable[[], W], play: Callable[[W], A]) -> Iterator[Leaf]:
         """Play with every script that can occur; `begin` comes before each play, and may draw."""
-        pending: list[Script] = [()]
-        for count in range(1, self.most + 2):
-            if not pending:
-                return
-            if count > self.most:
-                raise self._too_many()
-            answer = self._played(pending.pop(), begin, play)
+        script: Script = ()
+        pending: list[WaitingEvent] = []
+        for played in itertools.count(1):
+            answer = self.replay(script, begin, play, most_waiting=self.most - played - len(pending))
             pending += reversed(self._waiting)
             yield Leaf(Fraction(self._chance, self._total), tuple(self._made), answer)
+            if not pending:
+                return
+            made, before, event = pending.pop()
+            script = (*made[:before], event)
 
-    def replay(self, script: Script, begin: Callable[[], W], play: Callable[[W], A]) -> A:
-        """Play with one script again."""
-        return self._played(script, begin, play)
-
-    def _played(self, script: Script, begin: Callable[[], W], play: Callable[[W], A]) -> A:
+    def replay(
+        self, script: Script, begin: Callable[[], W], play: Callable[[W], A], most_waiting: int | None = None
+    ) -> A:
+        """Play with one script; TooManyBranches where more than `most_waiting` come of it."""
         with _unseeded_is(self):
             at = begin()
             self._plays += 1
+            self._most_waiting = self.most - 1 if most_waiting is None else most_waiting
             self._script, self._made, self._waiting, self._chance, self._total = script, [], [], 1, 1
             try:
                 return play(at)
             finally:
                 self._script = None
 
-    def choose(self, shares: Sequence[Fraction]) -> int:
-        """Return one of several events with these probabilities, or in proportion to them."""
-        return self._branch(weights(shares))
-
-    def _branch(self, likely: Sequence[int]) -> int:
+    def branch(self, likely: Sequence[int]) -> int:
         """Return the event that the script chooses, or the first that can occur, where it ends."""
         events = [k for k, weight in enumerate(likely) if weight > 0]
         if len(events) == 1:
@@ -119,7 +121,9 @@ class EnumeratingRNG(np.random.Generator):
             chosen = self._script[made]
         else:
             chosen = events[0]
-            self._waiting += [(*self._made, k) for k in events[1:]]
+            self._waiting += [(self._made, made, k) for k in events[1:]]
+            if len(self._waiting) > self._most_waiting:  # also where a play draws again and again, without end
+                raise self._too_many()
         self._made.append(chosen)
         self._chance *= likely[chosen]
         self._total *= sum(likely)
@@ -132,7 +136,7 @@ class EnumeratingRNG(np.random.Generator):
         def branch(likely: Sequence[int]) -> int:
             if play != self._plays:
                 raise CannotEnumerate(TOO_LATE)
-            return self._branch(likely)
+            return self.branch(likely)
 
         return SymbolicUniform(branch, name, *terms)
 
@@ -140,7 +144,7 @@ class EnumeratingRNG(np.random.Generator):
         """Return one of n events of the same probability."""
         if n > self.most:
             raise self._too_many()
-        return self._branch([1] * n)
+        return self.branch([1] * n)
 
     def _too_many(self) -> TooManyBranches:
         return TooManyBranches(f"chance can go more than {self.most:,} ways")
@@ -151,7 +155,7 @@ class EnumeratingRNG(np.random.Generator):
         """Return numbers between 0 and 1, to be compared."""
         if out is not None:
             raise CannotEnumerate("np_random.random(out=...) writes numbers, which have no list of outcomes")
-        return _filled(size, lambda: self._drawn("np_random.random()"))
+        return _each((), size, object, lambda: self._drawn("np_random.random()"))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Return numbers between two bounds, to be compared."""
@@ -191,7 +195,7 @@ class EnumeratingRNG(np.random.Generator):
             merged = shares if entries.ndim > 1 or not replace else _merged(entries, shares)
             if len(merged) > self.most:
                 raise self._too_many()
-            taken.append(self._branch(merged))
+            taken.append(self.branch(merged))
             if not replace:
                 shares = [0 if k == taken[-1] else x for k, x in enumerate(shares)]
         if size is None:
@@ -224,7 +228,7 @@ class EnumeratingRNG(np.random.Generator):
             k, x = int(trials), exact(chance)
             if k > self.most:
                 raise self._too_many()
-            return self._branch(weights([math.comb(k, i) * x**i * (1 - x) ** (k - i) for i in range(k + 1)]))
+            return self.branch(weights([math.comb(k, i) * x**i * (1 - x) ** (k - i) for i in range(k + 1)]))
 
         return _each((n, p), size, np.int64, one)
 
@@ -242,26 +246,16 @@ class EnumeratingRNG(np.random.Generator):
     __copy__ = __deepcopy__
 
 
-def _filled(size: Any, one: Callable[[], Any]) -> Any:
-    """Return one of something, or an array of them."""
-    if size is None:
-        return one()
-    draws = np.empty(size, dtype=object)
-    for at in np.ndindex(draws.shape):
-        draws[at] = one()
-    return draws
-
-
-def _each(bounds: tuple[Any, Any], size: Any, dtype: Any, one: Callable[[Any, Any], Any]) -> Any:
+def _each(bounds: tuple[Any, ...], size: Any, dtype: Any, one: Callable[..., Any]) -> Any:
     """Return one draw, or an array of them, for bounds that may be arrays too."""
     if size is None and not any(map(np.ndim, bounds)):
         value = one(*bounds)
         return value if dtype is object else np.dtype(dtype).type(value)
     shape = np.broadcast_shapes(*map(np.shape, bounds)) if size is None else size
     drawn = np.empty(shape, dtype=dtype)
-    low, high = (np.broadcast_to(np.asarray(x), drawn.shape) for x in bounds)
+    bounds = tuple(np.broadcast_to(np.asarray(x), drawn.shape) for x in bounds)
     for at in np.ndindex(drawn.shape):
-        drawn[at] = one(low[at], high[at])
+        drawn[at] = one(*(x[at] for x in bounds))
     return drawn
 
 

@@ -30,7 +30,7 @@ from acegames.learn.env_protocol import (
 )
 from acegames.model.checks import plain_label, show
 from acegames.model.game import JointAction, Label
-from acegames.model.user_functions import check_optional, note_of_place
+from acegames.model.user_functions import check_optional, note_of_place, read_spaces
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
 
@@ -96,7 +96,8 @@ class Conventions:
             rule = f"the game's players {list(self.players)!r}; they must be the same"
             raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
         self.actions = tuple(
-            action_labels(self.called(p), env.action_space(p), self.who, self.extra) for p in self.players
+            action_labels(self.called(p), space, self.who, self.extra)
+            for p, space in zip(self.players, read_spaces(env, self.players), strict=True)
         )
         self.constraints, self.cost, self.hidden_of = tuple(constraints), cost, hidden
         self.state_of = state or state_by_convention(env)

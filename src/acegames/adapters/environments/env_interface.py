@@ -33,7 +33,7 @@ from acegames.approximate.rounding import read_number, upper
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints, frozen
 from acegames.model.checks import check_choice, check_known
-from acegames.model.game import Label, MarkovGame
+from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import nearest_float
 from acegames.model.random_costs import RandomCost
 from acegames.model.user_functions import check_function
@@ -153,6 +153,25 @@ def flat(names: Mapping[Label, str], amounts: Mapping[str, Iterable[Any]]) -> di
         for what, per_constraint in amounts.items()
         for name, amount in zip(names.values(), per_constraint, strict=True)
     }
+
+
+# -- names of Safety-Gymnasium: `cost_sum` and one `cost_...` per kind of cost, and no `cost`, which
+# its own conversion to Gymnasium adds
+
+
+def check_names(game: MarkovGame) -> None:
+    """Raise InvalidOption for a constraint whose cost would be called as the sum of all costs."""
+    check_game(game)
+    if "sum" in {*map(str, game.constraints), *constraint_names(game.constraints).values()}:
+        raise InvalidOption("constraint 'sum': infos hold the sum of all costs as `cost_sum`; choose another name")
+
+
+def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    """Return the cost of a step, and its info under the names of Safety-Gymnasium."""
+    rest = dict(info)
+    cost = rest.pop("cost")
+    kinds = {f"cost_{label}": float(amount) for label, amount in info.get("costs", {}).items()}
+    return cost, {**rest, **kinds, "cost_sum": cost}
 
 
 # -- actions

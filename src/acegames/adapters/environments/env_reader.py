@@ -24,7 +24,7 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ from acegames.adapters.environments.enumerating_rng import (
 )
 from acegames.adapters.environments.env_conventions import Conventions
 from acegames.adapters.environments.snapshots import Snapshots, constant_parts, entropy_of, generators_in, is_fresh
-from acegames.adapters.environments.symbolic_uniform import CannotEnumerate
+from acegames.adapters.environments.symbolic_uniform import CannotEnumerate, weights
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.learn.env_protocol import END, MASK, NO_ACTION, EnvAnswer, agents_of, reset_env, step_env, user_env
 from acegames.model.budgets import warn_of_costless
@@ -103,6 +103,11 @@ class ReadingOptions:
         check_optional("chances", self.chances if callable(self.chances) else None, ("t", "state", "action"))
         if self.set_state is not None and self.stationary is not None and not self.stationary:
             raise InvalidOption("set_state: cannot be used together with stationary=False: it knows no time")
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any], **more: Any) -> ReadingOptions:
+        """Return the options among the arguments of a public function, and `more`."""
+        return cls(**{f.name: said[f.name] for f in fields(cls) if f.name in said} | more)
 
     @property
     def pooled(self) -> bool:
@@ -255,11 +260,12 @@ class EnvReader:
 
     def _at(self, t: int) -> dict[Label, ReachedSituation]:
         """Return the situations of a time; those of times before it are forgotten."""
-        if self.stationary:
-            return self.known[0]
-        if t > self.now:
+        if not self.stationary and t > self.now:
             self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
-        return self.known.setdefault(t, {})
+        return self._known_at(t)
+
+    def _known_at(self, t: int) -> dict[Label, ReachedSituation]:
+        return self.known.setdefault(0 if self.stationary else t, {})
 
     def _law(self, t: int, state: Label, action: JointAction) -> Outcomes:
         """Return what a joint action can lead to, the hidden values averaged over."""
@@ -371,7 +377,7 @@ class EnvReader:
         what = "a force of chances"
         try:
             with self._own_rest(env):
-                force = chances[self.generator.choose([exact(p) for p, _ in chances])][1]
+                force = chances[self.generator.branch(weights([exact(p) for p, _ in chances]))][1]
                 if force is not None:
                     force(user_env(env))
                 what = "env.step"
@@ -417,7 +423,7 @@ class EnvReader:
         """Remember a situation and the way into it."""
         state, hidden = at
         options = self.options
-        known = self.known[0] if self.stationary else self.known.setdefault(t, {})
+        known = self._known_at(t)
         if state not in known:
             self.count += 1
             if self.count > options.most:
@@ -447,7 +453,7 @@ class EnvReader:
                 belief = shares.setdefault((x.next_state, repr(x.cost)), {})
                 belief[x.hidden] = belief.get(x.hidden, Fraction(0)) + chance
         for (state, _), belief in shares.items():
-            situation = (self.known[0] if self.stationary else self.known[t])[state]
+            situation = self._known_at(t)[state]
             new = _normalised(belief)
             situation.belief = situation.belief or new
             if situation.belief != new:
@@ -500,7 +506,10 @@ def _enumerating(where: str) -> Iterator[None]:
     except CannotEnumerate as reason:
         raise CannotEnumerate(f"{where}: {reason}. {INSTEAD}") from None
     except TooManyBranches as reason:
-        rule = "a larger branches= takes longer; or an environment that draws less (such as for pictures alone)"
+        rule = (
+            "a larger branches= takes longer; or an environment that draws less, as for pictures alone, or until something fits: that "
+            "has no end, a layout that is fixed has"
+        )
         raise TooManyBranches(f"{where}: {reason}; {rule}") from None
 
 

@@ -78,16 +78,16 @@ class AgentInterface:
     def name_agents(self) -> None:
         """Read the names of the agents and their spaces in one environment."""
         self.possible_agents: list[str] = list(self.play.agents)
-        self._single_seen = self.each(lambda i: observation_space(self.play, i))
-        self._single_actions = self.each(lambda i: spaces.Discrete(len(self.play.game.actions[i])))
+        self._seen = self.each(lambda i: observation_space(self.play, i))
+        self._actions = self.each(lambda i: spaces.Discrete(len(self.play.game.actions[i])))
 
     def observation_space(self, agent: str) -> Any:
-        """Return the space of an agent's observations, always the same object."""
-        return self._single_seen[agent]
+        """Return the space of an agent's observations (in all environments), always one object."""
+        return self._seen[agent]
 
     def action_space(self, agent: str) -> Any:
         """Return the numbers of an agent's actions, as in `game.actions`, always one object."""
-        return self._single_actions[agent]
+        return self._actions[agent]
 
     def close(self) -> None:
         """Do nothing: nothing is held open."""
@@ -336,8 +336,9 @@ class GameVectorParallelEnv(_GameBatch, AgentInterface):
         super().__init__(game, num_envs, autoreset_mode, options)
         self.name_agents()
         self.agents = list(self.possible_agents)
-        self._seen = {agent: batch_space(space, self.num_envs) for agent, space in self._single_seen.items()}
-        self._actions = {agent: batch_space(space, self.num_envs) for agent, space in self._single_actions.items()}
+        self._single_seen, self._single_actions = self._seen, self._actions
+        self._seen = {agent: batch_space(space, self.num_envs) for agent, space in self._seen.items()}
+        self._actions = {agent: batch_space(space, self.num_envs) for agent, space in self._actions.items()}
 
     def single_observation_space(self, agent: str) -> Any:
         """Return the space of an agent's observations in one environment, always one object."""
@@ -346,14 +347,6 @@ class GameVectorParallelEnv(_GameBatch, AgentInterface):
     def single_action_space(self, agent: str) -> Any:
         """Return the numbers of an agent's actions, as in `game.actions`, always one object."""
         return self._single_actions[agent]
-
-    def observation_space(self, agent: str) -> Any:
-        """Return the space of an agent's observations in all environments, always one object."""
-        return self._seen[agent]
-
-    def action_space(self, agent: str) -> Any:
-        """Return the space of an agent's actions in all environments, always one object."""
-        return self._actions[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
         """Begin all episodes anew; return observations and infos by agent.

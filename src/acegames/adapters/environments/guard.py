@@ -17,7 +17,7 @@ import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,9 +159,11 @@ class Guarded:
         observations, infos = self.env.reset(seed=seed, options=options)
         state = self._rules.state(self.env, observations, "reset")
         try:
-            self._place = self._places.get((state,)) or self._visited(self.shield.start(state=state), (state,))
+            if (state,) not in self._places:
+                self._places[state,] = VisitedPlace(self.shield.start(state=state))
         except UnknownPair as error:
             raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}") from None
+        self._place = self._places[state,]
         spent = self._place.runner.spent
         self._account = self._accounted(0, (0,) * len(spent), spent)
         self._look(observations, infos)
@@ -274,13 +276,12 @@ class Guarded:
         if over:  # perhaps sooner than the game thinks
             self._check_last(played, cost)
             return here
-        self._check_state(next_state)
+        known = self.shield.game.state_numbers
+        if next_state not in known:
+            raise UnknownPair(f"next state: {unknown('state', next_state, known)}, by {self._rules.source}")
         runner = copy.copy(here.runner)
         runner.observe(played, cost, next_state)
         key = runner.t, next_state, runner.total, runner.total_counted
-        return self._places.get(key) or self._visited(runner, key)
-
-    def _visited(self, runner: ShieldRunner, key: Any) -> VisitedPlace:
         return self._places.setdefault(key, VisitedPlace(runner))
 
     def _remember(self, before: VisitedPlace, key: Any, after: VisitedPlace) -> None:
@@ -297,12 +298,6 @@ class Guarded:
         bounds = self.shield.game.budgets[min(t, self.shield.game.horizon - 1)]
         left = (b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, spent, strict=True))
         return Account(t, cost, spent, tuple(left), self.constraint_names)
-
-    def _check_state(self, state: Label) -> None:
-        """Raise UnknownPair for a state that the game does not have."""
-        known = self.shield.game.state_numbers
-        if state not in known:
-            raise UnknownPair(f"next state: {unknown('state', state, known)}, by {self._rules.source}")
 
     def _check_last(self, played: JointAction, cost: Any) -> None:
         """Check the last cost against the game, and the total against every budget to come."""
@@ -395,35 +390,26 @@ def check_shield(shield: Any) -> None:
         raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
 
 
-def knows_only_actions(shield: Shield) -> bool:
-    """Return whether a shield comes from `Shield.of_actions`: one state stands for all."""
-    return shield.game.states == (ANY_STATE,)
+def defaults(shield: Shield, state: Any, cost: Any, *, alone: bool) -> tuple[Any, Any]:
+    """Return `state` and `cost` of a shielded environment, with their defaults.
+
+    Of a shield from `Shield.of_actions`, where one state stands for all, the default cost is the
+    price of the action. `alone`: the environment has one agent, whose actions are no joint ones.
+    """
+    if shield.game.states != (ANY_STATE,):
+        return state, "cost" if cost is None else cost
+    return state or _any_state, cost or partial(_price, shield, alone)
 
 
-def any_state(env: Any, observations: Any) -> Label:
-    """Return the state where only actions matter."""
+def _any_state(env: Any, observations: Any) -> Label:
     return ANY_STATE
 
 
-class Price:
-    """`cost(step)` where only actions matter: what they cost in the shield's game."""
-
-    def __init__(self, shield: Shield) -> None:
-        self.game, self.shape = shield.game, shield.shape
-
-    def __call__(self, step: Any) -> dict[Label, Any]:
-        """Return the cost of a step of several agents."""
-        return self.of(step.action)
-
-    def of_one(self, step: Any) -> dict[Label, Any]:
-        """Return the cost of a step of an environment with one agent."""
-        return self.of((step.action,))
-
-    def of(self, action: JointAction) -> dict[Label, Any]:
-        """Return the cost of a joint action; every one is a row of the only state, in order."""
-        row = int(np.ravel_multi_index(self.game.action_indices(action), self.shape))
-        ((_, _, cost),) = self.game.outcomes(0, row)
-        return dict(zip(self.game.constraints, cost, strict=True))
+def _price(shield: Shield, alone: bool, step: Any) -> dict[Label, Any]:
+    """Return what the game says that an action costs; every one is a row of its only state."""
+    joint = shield.game.action_indices((step.action,) if alone else step.action)
+    ((_, _, amounts),) = shield.game.outcomes(0, int(np.ravel_multi_index(joint, shield.shape)))
+    return dict(zip(shield.game.constraints, amounts, strict=True))
 
 
 def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[dict[Any, Label], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,12 +219,15 @@ class Law:
     horizon: int
     limit: int | None  # steps after which a TimeLimit cuts episodes off
     stationary: bool
-    _read: dict[Any, Any] = field(default_factory=dict)
 
     def initial(self, env: Any, wanted: Any) -> dict[Label, float] | None:
         """Return where play begins, by the user or the environment; None where neither says it."""
         if wanted is not None:
-            return self._known(read_initial(wanted))
+            by_state = read_initial(wanted)
+            strange = next((state for state in by_state if state not in self.table), None)
+            if strange is not None:
+                raise InvalidOption(f"initial: {strange!r} is no state of P, whose states are {show(list(self.table))}")
+            return by_state
         inner = getattr(env, "unwrapped", env)
         for name in ("initial_state_distrib", "isd"):
             shares = getattr(inner, name, None)
@@ -244,12 +247,6 @@ class Law:
             )
             raise InvalidOption(f"{name}: got {show(shares)}, {rule}")
         return read_initial({state: p for state, p in enumerate(probabilities.tolist()) if p})
-
-    def _known(self, shares: dict[Label, float]) -> dict[Label, float]:
-        strange = next((state for state in shares if state not in self.table), None)
-        if strange is not None:
-            raise InvalidOption(f"initial: {strange!r} is no state of P, whose states are {show(list(self.table))}")
-        return shares
 
     def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...]]:
         """Return every action of P."""

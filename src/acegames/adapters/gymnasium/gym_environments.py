@@ -7,8 +7,7 @@ no game and no compiler.
 A shielded environment is shown to the machinery of several agents as one with PettingZoo's parallel
 interface (which needs no PettingZoo), in which the player of the shield's game is the agent.
 
-Safety-Gymnasium's steps have six values, the cost as the third. Infos hold `cost_sum` and one
-`cost_...` per kind of cost, and no `cost`: its own conversion to Gymnasium adds it.
+Safety-Gymnasium's steps have six values, the cost as the third.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.env_interface import Options, constraint_names, metadata, read_options
+from acegames.adapters.environments.env_interface import Options, info_of_six, metadata, read_options
 from acegames.adapters.environments.game_environments import (
     GameEnvironment,
     GameVectorEnv,
     check_one_player,
     observation_space,
 )
-from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
+from acegames.adapters.environments.guard import Guarded, check_shield, defaults
 from acegames.adapters.gymnasium import YOURS
 from acegames.adapters.gymnasium.gym_conventions import CostRule, GymConventions
 from acegames.errors import InvalidOption
 from acegames.learn.env_protocol import OneAgent
 from acegames.model.checks import check_choice, check_known, show
-from acegames.model.game import JointAction, Label, MarkovGame, check_game
+from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.shield import Shield
 
 
@@ -127,29 +126,32 @@ class ShieldedEnv(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordC
         env: Any,
         shield: Shield,
         *,
-        state: Any = None,
-        cost: CostRule | None = None,
-        actions: Any = None,
-        unsafe: str = "repair",
-        surprise: str = "error",
-        observation: str = "dict",
+        state: Any,
+        cost: CostRule | None,
+        actions: Any,
+        observation: str,
+        **handling: str,
     ) -> None:
         check_shield(shield)
         check_choice("observation", observation, OBSERVATIONS)
         _check_environment(env, shield)
-        rest = {"state": state, "cost": cost, "actions": actions, "unsafe": unsafe, "surprise": surprise}
-        saved = {"shield": shield, "observation": observation, **rest}
+        saved = {
+            "shield": shield,
+            "state": state,
+            "cost": cost,
+            "actions": actions,
+            "observation": observation,
+            **handling,
+        }
         gymnasium.utils.RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **saved)
         gymnasium.Wrapper.__init__(self, env)
         self.shield, self._agent, self._own = shield, shield.players[0], observation == "own"
         view = OneAgent(env, self._agent)
-        if knows_only_actions(shield):
-            state, cost = state or any_state, cost or Price(shield).of_one
-        rules = GymConventions(view, shield.game.constraints, state, "cost" if cost is None else cost, shield.players)
+        read = defaults(shield, state, cost, alone=True)
+        rules = GymConventions(view, shield.game.constraints, *read, shield.players)
         named = None if actions is None else {self._agent: actions}
-        handling = {"how": "product", "unsafe": unsafe, "surprise": surprise}
         shape = {"observation": "dict" if self._own else observation, "infos": "flat", "style": "pettingzoo"}
-        self._guard = Guarded(view, shield, rules, named, **handling, **shape)
+        self._guard = Guarded(view, shield, rules, named, how="product", **handling, **shape)
         self.constraint_names = self._guard.constraint_names  # {label: name in the keys of infos}
         if not self._own:
             self.observation_space = self._guard.observation_space(self._agent)
@@ -212,42 +214,3 @@ class SafetyGameEnv(SingleAgentEnv):
         seen, reward, terminated, truncated, info = super().step(action)
         cost, info = info_of_six(info)
         return seen, reward, cost, terminated, truncated, info
-
-
-class SafetyMultiAgentEnv:
-    """A parallel environment of a game, with the costs as the third value of a step."""
-
-    def __init__(self, env: Any) -> None:
-        self.env = env
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "env":
-            raise AttributeError(name)
-        return getattr(self.env, name)
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode."""
-        seen, infos = self.env.reset(seed=seed, options=options)
-        return seen, {agent: info_of_six(info)[1] for agent, info in infos.items()}
-
-    def step(self, actions: Mapping[str, Any]) -> Six:
-        """Play one action number per agent; return six values, the costs as the third."""
-        seen, rewards, terminations, truncations, infos = self.env.step(actions)
-        split = {agent: info_of_six(info) for agent, info in infos.items()}
-        costs = {agent: cost for agent, (cost, _) in split.items()}
-        return seen, rewards, costs, terminations, truncations, {agent: info for agent, (_, info) in split.items()}
-
-
-def check_names(game: MarkovGame) -> None:
-    """Raise InvalidOption for a constraint whose cost would be called as the sum of all costs."""
-    check_game(game)
-    if "sum" in {*map(str, game.constraints), *constraint_names(game.constraints).values()}:
-        raise InvalidOption("constraint 'sum': infos hold the sum of all costs as `cost_sum`; choose another name")
-
-
-def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    """Return the cost of a step, and its info under the names of Safety-Gymnasium."""
-    rest = dict(info)
-    cost = rest.pop("cost")
-    kinds = {f"cost_{label}": float(amount) for label, amount in info.get("costs", {}).items()}
-    return cost, {**rest, **kinds, "cost_sum": cost}

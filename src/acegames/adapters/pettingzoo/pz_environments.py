@@ -10,9 +10,9 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.env import ParallelEnv
 
 from acegames.adapters.environments.env_conventions import Conventions, CostRule
-from acegames.adapters.environments.env_interface import MASKS, Options
+from acegames.adapters.environments.env_interface import MASKS, Options, info_of_six
 from acegames.adapters.environments.game_environments import AgentInterface, GameEnvironment, vector_space
-from acegames.adapters.environments.guard import Guarded, Price, any_state, check_shield, knows_only_actions
+from acegames.adapters.environments.guard import Guarded, check_shield, defaults
 from acegames.learn.env_protocol import MASK
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.shield import Shield
@@ -68,6 +68,22 @@ class GameParallelEnv(GameEnvironment, AgentInterface, ParallelEnv):  # type: ig
         return info
 
 
+class SafetyMultiAgentEnv(GameParallelEnv):
+    """A game that all agents play at once, with the costs as the third value of a step."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
+        """Begin an episode."""
+        seen, infos = super().reset(seed=seed, options=options)
+        return seen, {agent: info_of_six(info)[1] for agent, info in infos.items()}
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Play one action number per agent; return six values, the costs as the third."""
+        seen, rewards, *ended, infos = super().step(actions)
+        split = {agent: info_of_six(info) for agent, info in infos.items()}
+        costs, infos = ({agent: pair[k] for agent, pair in split.items()} for k in range(2))
+        return seen, rewards, costs, *ended, infos
+
+
 class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
     """PettingZoo's conversion to turns, with masks that fit the choices of the agents before.
 
@@ -116,8 +132,7 @@ class ShieldedParallelEnv(Guarded, BaseParallelWrapper):  # type: ignore[misc]
         self, env: Any, shield: Shield, *, state: Any, cost: CostRule | None, actions: Any, **handling: str
     ) -> None:
         check_shield(shield)
-        if knows_only_actions(shield):
-            state, cost = state or any_state, cost or Price(shield)
-        rules = Conventions(env, shield.game.constraints, state, "cost" if cost is None else cost, shield.players)
+        read = defaults(shield, state, cost, alone=False)
+        rules = Conventions(env, shield.game.constraints, *read, shield.players)
         BaseParallelWrapper.__init__(self, env)
         Guarded.__init__(self, env, shield, rules, actions, **handling)

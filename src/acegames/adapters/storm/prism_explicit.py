@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from acegames.adapters.storm.storm_game import (
     INITIAL,
+    MOST_PLAYERS,
     NOTHING,
     UNLABELLED,
     UNNAMED,
@@ -129,28 +130,21 @@ def _tuple(line: FileLine, text: str, what: str) -> list[str]:
 def _rewards(path: Path, transitions: ExplicitTransitions, outcomes: dict[Outcome, int]) -> dict[str, Rewards]:
     """Return the reward structures in the files beside a file of transitions."""
     structures: dict[str, Rewards] = {}
+    states, chain = transitions.states, transitions.chain
     for number, of_states, of_transitions in _files(path):
-        names: list[str] = []
-        state: dict[int, Fraction] = {}
-        outcome: dict[int, Fraction] = {}
-        for file in filter(None, (of_states, of_transitions)):
-            with naming_file(file):
-                text = read_text(file)
-                names += [named[1]] if (named := _NAMED.match(text)) and named[1] else []
-                if file is of_states:
-                    state = _numbers(
-                        lines_of(text), "state", [transitions.states], {(s,): s for s in range(transitions.states)}
-                    )
-                else:
-                    sizes = [transitions.states, *([] if transitions.chain else [len(transitions.choices)])]
-                    places = {(s, to) if transitions.chain else (s, c, to): k for (s, c, to), k in outcomes.items()}
-                    outcome = _numbers(lines_of(text), "transition", sizes, places)
+        sizes = [states, *([] if chain else [len(transitions.choices)])]
+        places = {(s, to) if chain else (s, c, to): k for (s, c, to), k in outcomes.items()}
+        read = [
+            _numbers(of_states, "state", [states], {(s,): s for s in range(states)}),
+            _numbers(of_transitions, "transition", sizes, places),
+        ]
+        names = [name for name, _ in read if name]
         name = names[0] if names else f"{UNNAMED}{number}"
         if name in structures or len(set(names)) > 1:
             raise BadFile(
                 f"{of_states or of_transitions}: the reward structure {name!r:.60} has another name, or comes twice"
             )
-        structures[name] = Rewards(of_state=state, of_outcome=outcome)
+        structures[name] = Rewards(of_state=read[0][1], of_outcome=read[1][1])
     return structures
 
 
@@ -176,41 +170,40 @@ FORMS = {1: "state number", 2: "state target number", 3: "state choice target nu
 
 
 def _numbers(
-    lines: Iterator[FileLine], what: str, sizes: Sequence[int], places: Mapping[Any, int]
-) -> dict[int, Fraction]:
-    """Return the rewards of states, or of transitions, by their places.
+    file: Path | None, what: str, sizes: Sequence[int], places: Mapping[Any, int]
+) -> tuple[str, dict[int, Fraction]]:
+    """Return the name in a file of rewards, if it says one, and the rewards by their places.
 
     Args:
-        lines: of the file.
+        file: of the rewards of states, or of transitions; None for no file.
         what: whose rewards they are, for messages.
         sizes: the numbers that the first line repeats from the transitions.
         places: by the numbers with which a line begins.
     """
     rewards: dict[int, Fraction] = {}
-    form = FORMS[len(next(iter(places)))]
-    head = first_line(lines, f"the numbers of {'states' if len(sizes) == 1 else 'states, choices'} and of rewards")
-    announced = _announced(head, sizes)
-    for line in lines:
-        words = line.text.split()
-        if len(words) != len(form.split()):
-            raise line.wrong(f"a reward: {form}")
-        place = places.get(tuple(line.whole(word, 2**31, "a state or a choice") for word in words[:-1]))
-        if place is None:
-            raise line.wrong(f"a {what} of the model")
-        if place in rewards:
-            raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
-        rewards[place] = line.exact(words[-1], "a reward")
-    if announced != len(rewards):
-        raise BadFile(f"line {head.number}: announces {announced} rewards, the file has {len(rewards)}; is it cut off?")
-    return rewards
-
-
-def _announced(head: FileLine, sizes: Sequence[int]) -> int:
-    """Return the number of rewards that the first line announces."""
-    words = head.text.split()
-    if len(words) != len(sizes) + 1 or words[:-1] != list(map(str, sizes)) or not WHOLE.fullmatch(words[-1]):
-        raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")
-    return int(words[-1])
+    if file is None:
+        return "", rewards
+    with naming_file(file):
+        text = read_text(file)
+        lines, named, form = lines_of(text), _NAMED.match(text), FORMS[len(next(iter(places)))]
+        head = first_line(lines, f"the numbers of {'states' if len(sizes) == 1 else 'states, choices'} and of rewards")
+        *repeated, announced = head.text.split()
+        if repeated != list(map(str, sizes)) or not WHOLE.fullmatch(announced):
+            raise head.wrong(f"{' '.join(map(str, sizes))}, as the transitions have, and the number of rewards")
+        for line in lines:
+            words = line.text.split()
+            if len(words) != len(form.split()):
+                raise line.wrong(f"a reward: {form}")
+            place = places.get(tuple(line.whole(word, 2**31, "a state or a choice") for word in words[:-1]))
+            if place is None:
+                raise line.wrong(f"a {what} of the model")
+            if place in rewards:
+                raise line.wrong(f"each {what} once, an earlier line has a reward of this one")
+            rewards[place] = line.exact(words[-1], "a reward")
+        if int(announced) != len(rewards):
+            said = f"announces {int(announced)} rewards, the file has {len(rewards)}"
+            raise BadFile(f"line {head.number}: {said}; is it cut off?")
+    return named[1] if named else "", rewards
 
 
 # -- lines, and the errors that name them
@@ -260,7 +253,6 @@ def first_line(lines: Iterator[FileLine], what: str) -> FileLine:
 
 # -- transitions (`.tra`)
 
-MOST_PLAYERS = 30
 READ = ("DTMC", "MDP", "SMG", "CSG")
 
 _KIND = re.compile(r"\s*#\s*Transitions\s*\((\w+)\)")

@@ -7,16 +7,18 @@ numbers are exact. A `Question` says what is rewarded, what is bounded, and for 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.known import per_player
 from acegames.model.arrays import Floats
 from acegames.model.budgets import read_budget, warn_of_costless
@@ -32,6 +34,7 @@ UNLABELLED = "tau"
 """The action of a choice that has no label, among choices of one player."""
 UNNAMED = "reward"
 """The reward structure without a name."""
+MOST_PLAYERS = 30
 INITIAL = "init"
 """The label of initial states."""
 
@@ -85,6 +88,32 @@ def moves(owner: int | None, players: int, name: str) -> JointAction:
     return tuple(name if i == owner else NOTHING for i in range(players))
 
 
+def turns(
+    row_state: Sequence[int], names: Iterable[str], owners: Sequence[int | None], players: int
+) -> list[JointAction]:
+    """Return the joint action of each row where one player moves at a time.
+
+    Args:
+        row_state: the state of each row; rows of a state stand together.
+        names: what is done in each row.
+        owners: who moves in each state; None for nobody.
+        players: how many there are.
+    """
+    joint: list[JointAction] = []
+    for state, group in itertools.groupby(zip(row_state, names, strict=True), key=itemgetter(0)):
+        own = distinct(name for _, name in group)
+        if owners[state] is None and len(own) > 1:
+            raise InvalidGame(f"state {state}: nobody moves there, but it has {len(own)} choices")
+        joint += [moves(owners[state], players, name) for name in own]
+    return joint
+
+
+def by_values(texts: Iterable[str], count: int) -> tuple[Label, ...]:
+    """Return the labels of `count` states: values of variables, or numbers where these are few."""
+    labels = tuple(texts)
+    return labels if len(set(labels)) == len(labels) == count else tuple(range(count))
+
+
 # -- from a model and a question to a Markov game
 
 DEADLOCK = "deadlock"
@@ -116,7 +145,7 @@ def game_of(model: Model, asked: Question) -> MarkovGame:
     """Return the game in which a question is asked of a model."""
     horizon = horizon_of(asked)
     wanted = _rewards_of_players(model, asked.reward)
-    limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon)[0])
+    limits = [] if asked.budget is None else list(read_budget(asked.budget, None, horizon))
     if any(not isinstance(c, str) for c in limits):
         raise InvalidOption("budget: must name what it bounds, as {'energy': 20}")
     prices = _costs(model, limits, asked.cost)

@@ -16,17 +16,17 @@ from typing import Any
 
 from acegames.adapters.storm.storm_game import (
     INITIAL,
-    NOTHING,
+    MOST_PLAYERS,
     UNLABELLED,
     UNNAMED,
     Model,
     Rewards,
-    distinct,
-    moves,
+    by_values,
     player_names,
+    turns,
 )
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
-from acegames.model.checks import JointAction, Label, read_at, unknown
+from acegames.model.checks import Label, read_at, unknown
 from acegames.model.words import read_exact, read_text
 from acegames.system.container import naming_file
 from acegames.system.extras import optional
@@ -151,7 +151,6 @@ def _value(stormpy: Any, name: str, value: Any, variable: Any) -> Any:
 # -- sparse models of stormpy
 
 READ = ("DTMC", "MDP", "SMG")
-MOST_PLAYERS = 30
 
 _REASONS = {
     **dict.fromkeys(("CTMC", "MA", "PTA"), "time goes on continuously in it, and a game here goes step by step"),
@@ -183,7 +182,7 @@ def read_sparse(model: Any, variables: Sequence[str] = (), name: str = "") -> Mo
     matrix, chain = model.transition_matrix, model.model_type.name == "DTMC"
     row_state = [s for s in range(model.nr_states) for _ in _rows(matrix, s, chain)]
     outcomes = [(row, e.column, number(e.value)) for row in range(matrix.nr_rows) for e in matrix.get_row(row)]
-    players, joint = _joint_actions(model, chain)
+    players, owners = _players(model, chain)
     labels = {label: frozenset(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
     at = {(row, target): k for k, (row, target, _) in enumerate(outcomes)}
     return Model(
@@ -191,7 +190,7 @@ def read_sparse(model: Any, variables: Sequence[str] = (), name: str = "") -> Mo
         states=_states(model, variables),
         initial=tuple(sorted(labels.get(INITIAL, model.initial_states))),
         row_state=row_state,
-        row_action=joint,
+        row_action=turns(row_state, (_choice_name(model, row) for row in range(matrix.nr_rows)), owners, len(players)),
         out_row=[row for row, _, _ in outcomes],
         chance=[p for _, _, p in outcomes],
         next_state=[target for _, target, _ in outcomes],
@@ -215,24 +214,13 @@ def _numbers() -> Number:
     return lambda value: read(str(value))
 
 
-def _joint_actions(model: Any, chain: bool) -> tuple[tuple[str, ...], list[JointAction]]:
-    """Return the players, and what they do in each row."""
-    if chain:
-        return player_names(1), [(NOTHING,)] * model.nr_states
-    states = range(model.nr_states)
-    owners: list[int | None] = [0] * model.nr_states
-    count = 1
-    if model.model_type.name == "SMG":
-        numbers = [model.get_player_of_state(s) for s in states]
-        owners = [p if 0 <= p < MOST_PLAYERS else None for p in numbers]  # Storm has a huge number for nobody
-        count = max((p for p in owners if p is not None), default=0) + 1
-    joint: list[JointAction] = []
-    for state in states:
-        names = distinct(_choice_name(model, row) for row in _rows(model.transition_matrix, state, chain))
-        if owners[state] is None and len(names) > 1:
-            raise InvalidGame(f"state {state}: nobody moves there, but it has {len(names)} choices")
-        joint += [moves(owners[state], count, name) for name in names]
-    return player_names(count), joint
+def _players(model: Any, chain: bool) -> tuple[tuple[str, ...], list[int | None]]:
+    """Return the players, and who moves in each state; nobody in a chain."""
+    if model.model_type.name != "SMG":
+        return player_names(1), [None if chain else 0] * model.nr_states
+    numbers = [model.get_player_of_state(s) for s in range(model.nr_states)]
+    owners = [p if 0 <= p < MOST_PLAYERS else None for p in numbers]  # Storm has a huge number for nobody
+    return player_names(max((p for p in owners if p is not None), default=0) + 1), owners
 
 
 def _choice_name(model: Any, row: int) -> str:
@@ -242,16 +230,15 @@ def _choice_name(model: Any, row: int) -> str:
 
 def _states(model: Any, variables: Sequence[str]) -> tuple[Label, ...]:
     """Return the values of the variables of each state; numbers where they tell no states apart."""
-    plain = tuple(range(model.nr_states))
+    plain = range(model.nr_states)
     if not model.has_state_valuations():
-        return plain
+        return tuple(plain)
     hidden = {*model.reward_models, *model.labeling.get_labels()}  # JANI has variables for these
     order = {name: k for k, name in enumerate(variables)}
     known = sorted(model.state_valuations.get_all_variables(), key=lambda v: (order.get(v.name, len(order)), v.name))
     columns = [(v.name, _values(model, v)) for v in known if v.name not in hidden]
     shown = [(name, column) for name, column in columns if not (name.startswith("_loc_") and len(set(column)) == 1)]
-    texts = [",".join(f"{name}={column[s]}" for name, column in shown) for s in plain]
-    return tuple(texts) if len(set(texts)) == len(texts) else plain
+    return by_values((",".join(f"{name}={column[s]}" for name, column in shown) for s in plain), len(plain))
 
 
 def _values(model: Any, variable: Any) -> list[str]:

@@ -15,12 +15,13 @@ from acegames.adapters.storm.storm_game import (
     UNLABELLED,
     Model,
     Rewards,
-    distinct,
+    by_values,
     moves,
     player_names,
+    turns,
 )
 from acegames.errors import BadFile, InvalidGame, TooLarge
-from acegames.model.checks import JointAction, Label, show
+from acegames.model.checks import Label, show
 from acegames.model.numbers import exact
 from acegames.system.container import damage_of
 from acegames.system.extras import optional
@@ -75,18 +76,19 @@ def _model(path: Path, content: Any, system: Any) -> Model:
         raise BadFile(f"branch-to-target: must be numbers of states, below {states}")
     chances = [1] * outcomes if content.branch_to_probability is None else content.branch_to_probability
     row_state = [s for s in range(states) for _ in range(first_row[s], first_row[s + 1])]
-    players, joint = _joint_actions(content, system, first_row)
+    players, owners = _players(content, system)
     out_row = [r for r in range(rows) for _ in range(first_out[r], first_out[r + 1])]
     chance = [exact(p) for p in _list("branch-to-probability", chances, outcomes)]
     stuck = [s for s in range(states) if first_row[s] == first_row[s + 1]]  # deadlocks stay where they are
     labels = {_name(content, "aps", key): _where(values) for key, values in _group(content, "aps")}
     initial = frozenset(s for s, begins in enumerate(_list("initial", content.state_is_initial, states)) if begins)
+    names = (_action(content, row) for row in range(rows))
     return Model(
         players=players,
         states=_states(content, states),
         initial=tuple(sorted(initial)),
         row_state=row_state + stuck,
-        row_action=joint + [moves(None, len(players), NOTHING)] * len(stuck),
+        row_action=turns(row_state, names, owners, len(players)) + [moves(None, len(players), NOTHING)] * len(stuck),
         out_row=out_row + list(range(rows, rows + len(stuck))),
         chance=chance + [Fraction(1)] * len(stuck),
         next_state=targets + stuck,
@@ -109,8 +111,8 @@ def _list(what: str, entries: Any, count: int) -> list[Any]:
     return list(entries)
 
 
-def _joint_actions(content: Any, system: Any, first_row: list[int]) -> tuple[tuple[str, ...], list[JointAction]]:
-    """Return the players, and what they do in each row."""
+def _players(content: Any, system: Any) -> tuple[tuple[str, ...], list[int | None]]:
+    """Return the players, and who moves in each state; nobody in a chain."""
     count = max(system.num_players, 1)
     players = tuple(system.player_to_name or player_names(count))
     owners = (
@@ -118,12 +120,7 @@ def _joint_actions(content: Any, system: Any, first_row: list[int]) -> tuple[tup
     )
     if len(set(players)) != count or any(not 0 <= owner < count for owner in owners):
         raise BadFile("state-to-player: must name one of the players, who have different names")
-    joint: list[JointAction] = []
-    for state, owner in enumerate(owners):
-        rows = range(first_row[state], first_row[state + 1])
-        names = distinct(_action(content, row) for row in rows)
-        joint += [moves(owner if system.num_players else None, count, name) for name in names]
-    return players, joint
+    return players, owners if system.num_players else [None] * system.num_states
 
 
 def _action(content: Any, row: int) -> str:
@@ -158,8 +155,8 @@ def _states(content: Any, count: int) -> tuple[Label, ...]:
     if by_state is None:
         return tuple(range(count))
     shift = {x.name: x.offset or 0 for x in content.index.valuations["states"].classes[0].attributes}
-    texts = [",".join(f"{name}={_shown(value, shift[name])}" for name, value in state.items()) for state in by_state]
-    return tuple(texts) if len(set(texts)) == len(texts) == count else tuple(range(count))
+    texts = (",".join(f"{name}={_shown(value, shift[name])}" for name, value in state.items()) for state in by_state)
+    return by_values(texts, count)
 
 
 def _shown(value: Any, shift: Any) -> str:

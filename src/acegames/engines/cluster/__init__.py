@@ -128,7 +128,7 @@ class RayEngine:
             context = self._context(space, concept, base, store, tasks.workers)
             failure = partial(_failed, space, lattice, concept)
             with BlockSolver(tasks, context, space, store, failure) as solver:
-                result = backward(space, solver, concept, base, store, progress)
+                result = backward(solver, base, store, progress)
             allowed = reached_bytes(space, predicted, concept, store)
             reached = reached_pairs(space, lattice, lambda exact: explore(exact, allowed, team))
             return replace(result, reached=reached, ran=tasks.account())

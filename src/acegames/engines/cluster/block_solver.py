@@ -15,7 +15,7 @@ import numpy as np
 
 from acegames.engines import LayerStore, SolvedLayer
 from acegames.engines.answers import Answers, Failure
-from acegames.engines.backward import LayerByLayer
+from acegames.engines.backward import LayerSolver
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.cluster.pieces import LayerAssembly, SharedFolder, layer_of
 from acegames.engines.cluster.stage_tasks import (
@@ -45,7 +45,7 @@ class _AskedLayer:
 
 
 @dataclass(eq=False)
-class BlockSolver(LayerByLayer, AbstractContextManager["BlockSolver"]):
+class BlockSolver(LayerSolver[list[Block]], AbstractContextManager["BlockSolver"]):
     """Solves layers in blocks, wherever tasks run."""
 
     tasks: Tasks

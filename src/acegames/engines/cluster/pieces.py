@@ -8,9 +8,9 @@ write layers there themselves.
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +31,6 @@ from acegames.policy.layer import (
     mark_reached_codes,
     row_type,
     scatter,
-    size_type,
 )
 from acegames.safety.cells import LayerSpace
 
@@ -115,7 +114,7 @@ class LayerForm(NamedTuple):
         return {
             "code": ((answers,), self.code),
             "values": values,
-            "mixed_size": ((records,), size_type(largest_size)),
+            "mixed_size": ((records,), np.min_scalar_type(largest_size)),
             "mixed_row": ((entries,), row_type(largest_row, self.code)),
             "mixed_prob": ((entries,), np.dtype(np.float64)),
         } | ({"abs_total": values} if self.columns > self.players else {})
@@ -200,15 +199,9 @@ def sees(sign: str) -> bool:
 
 def remove_signs(run: str) -> None:
     """Remove the signs of solves of this folder that were killed."""
-    folder, own = os.path.split(os.path.abspath(run))
-    shape = re.compile(rf"{re.escape(own)}\.[0-9a-f]{{16}}")
-    try:
-        names = [name for name in os.listdir(folder) if shape.fullmatch(name)]
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    for name in names:
+    for sign in glob.glob(f"{glob.escape(os.path.abspath(run))}.{'[0-9a-f]' * 16}"):
         with suppress(OSError):
-            os.unlink(os.path.join(folder, name))
+            os.unlink(sign)
 
 
 class SharedFolder:

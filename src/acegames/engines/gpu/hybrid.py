@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, LayerStore, SolvedLayer
 from acegames.engines.answers import Answers, OpenStage, RepairCache, repair
-from acegames.engines.backward import LayerByLayer, LayerSolver
+from acegames.engines.backward import LayerSolver
 from acegames.engines.baseline import Baseline
 from acegames.engines.gpu import GPUEngine
 from acegames.engines.gpu.kernel_specs import KERNELS, DeviceTables, Shape, example_arguments, kernel_spec
@@ -81,7 +81,7 @@ def chunk_cells(space: Space, shape: Shape, memory: int) -> int:
 
 
 @dataclass(eq=False)
-class CardSolver(LayerByLayer):
+class CardSolver(LayerSolver[Any]):
     """A `LayerSolver` whose values stay on a card."""
 
     card: Any

@@ -203,7 +203,6 @@ def example_arguments(name: str) -> Any:
 # -- a space on a card ----------------------------------------------------------------------------
 
 
-MOST_BLOCKS = 2**30  # of one launch
 SLOT_BYTES = 64 * 2**20  # of the boxes of states, for some times together
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # arrays of `Tables` that kernels read; and
 BOXES = ("budget", "states", "lo", "size", "base", "line")  # of `Space`
@@ -274,8 +273,7 @@ class DeviceTables:
         """Yield runs of pieces with their cells, which are at most so many; at least SEGMENT."""
         first, begin, pieces = 0, 0, self.pieces_of(t)
         while first < pieces:
-            ends = range(first + 1, min(pieces, first + MOST_BLOCKS) + 1)
-            last = ends[-1]
+            last, ends = pieces, range(first + 1, pieces + 1)
             if self.cell_of(t, last) > begin + cells:
                 last = ends[bisect_right(ends, begin + cells, key=partial(self.cell_of, t)) - 1]
             end = self.cell_of(t, last)
