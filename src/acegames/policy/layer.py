@@ -238,7 +238,7 @@ def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
         present = rank < len(keys) and keys.item(rank) == cell
     else:
         at, bit = divmod(cell, 64)
-        present = words.item(at) >> bit & 1
+        present = bool(words.item(at) >> bit & 1)
         if present and not by_cell:
             before = (*words[at - at % 8 : at].tolist(), words.item(at) & ((1 << bit) - 1))
             rank = counts.item(at // 8) + sum(map(int.bit_count, before))

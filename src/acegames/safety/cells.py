@@ -163,8 +163,9 @@ class LayerSpace:
         cells, nothing = self.cells, np.empty(0, dtype=np.int64)
         assert cells is not None
         keys, counts = (nothing if x is None else x for x in (cells.keys, cells.counts))
-        arrays = (np.array(dims, dtype=np.int64), keys, cells.words, counts)
-        return PairTable(*self._fixed, *map(frozen, arrays), by_cell)
+        states, lo, size, base, least, most = self._fixed
+        own = (frozen(np.array(dims, dtype=np.int64)), frozen(keys), frozen(cells.words), frozen(counts))
+        return PairTable(states, lo, size, base, least, most, *own, by_cell)
 
     @cached_property
     def _fixed(self) -> tuple[Ints, ...]:
