@@ -385,9 +385,15 @@ def rank_of(cell, words, counts):
     words: a bit per cell, the lowest first; counts: set bits before each block of eight words.
     """
     at, bit = cell >> 6, np.uint64(1) << np.uint64(cell & 63)
-    if words[at] & bit == np.uint64(0):
+    if not is_set(cell, words):
         return np.int64(-1)
     total = counts[at >> 3]
     for k in range((at >> 3) << 3, at):
         total += popcount(words[k])
     return total + popcount(words[at] & (bit - np.uint64(1)))
+
+
+@inlined
+def is_set(cell, words):
+    """Return whether the bit of a cell is set."""
+    return words[cell >> 6] & (np.uint64(1) << np.uint64(cell & 63)) != np.uint64(0)

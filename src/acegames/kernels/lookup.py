@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.boxes import any_marked, box_totals, last_at_most, rank_of
+from acegames.kernels.boxes import any_marked, box_totals, is_set, last_at_most, rank_of
 from acegames.kernels.dense import allocate_line, line_rows
 from acegames.kernels.intrinsics import popcount
 from acegames.kernels.records import Small
@@ -96,8 +96,12 @@ def find_pairs(table, state, total, pair):
         if at < 0 or not _is_between(q, total, table.least, table.most, at):
             continue
         cell = _cell_in_box(at, q, total, table.dims, table.lo, table.size, True)
-        if cell >= 0:
-            cell += table.base[at]
+        if cell < 0:
+            continue
+        cell += table.base[at]
+        if table.by_cell and len(table.words):
+            pair[q] = cell if is_set(cell, table.words) else np.int64(-1)
+        else:
             number = _number(cell, 0, len(table.keys), np.int64(0), table)
             pair[q] = cell if table.by_cell and number >= 0 else number
 
