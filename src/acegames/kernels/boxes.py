@@ -175,7 +175,7 @@ def threshold(r, c, step, after):
 
 
 @inlined
-def last_at_most(values, begin, end, wanted):
+def _last_at_most(values, begin, end, wanted):
     """Return the last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -189,7 +189,7 @@ def last_at_most(values, begin, end, wanted):
 @inner
 def box_of(number, first):
     """Return the box of a cell, or of a line: `first` (B+1,) are those of each box."""
-    return last_at_most(first, np.int64(0), np.int64(len(first) - 1), number)
+    return _last_at_most(first, np.int64(0), np.int64(len(first) - 1), number)
 
 
 @inner

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.boxes import any_marked, box_totals, is_set, last_at_most, rank_of
+from acegames.kernels.boxes import _last_at_most, any_marked, box_totals, is_set, rank_of
 from acegames.kernels.dense import allocate_line, line_rows
 from acegames.kernels.intrinsics import popcount
 from acegames.kernels.records import Small
@@ -23,7 +23,7 @@ from acegames.system.compiled import inlined, inner, kernel
 @inlined
 def _place_of(values, begin, end, wanted):
     """Return the place of a value among begin .. end-1, -1 where it is not there."""
-    at = last_at_most(values, begin, end, wanted)
+    at = _last_at_most(values, begin, end, wanted)
     return at if at >= begin and values[at] == wanted else np.int64(-1)
 
 
@@ -170,7 +170,7 @@ def _cell_of(t, number, place):
     word, words, counts, keys = place.word, place.words, place.counts, place.keys
     if not len(words):
         return keys[number]
-    block = last_at_most(counts, word[t] >> 3, word[t + 1] >> 3, number)
+    block = _last_at_most(counts, word[t] >> 3, word[t + 1] >> 3, number)
     left = number - counts[block]
     at = block << 3
     here = popcount(words[at])
@@ -211,11 +211,14 @@ def pairs_of_numbers(number, dims, place, t, state, spent):
         t[q] = -1
         if number[q] < 0 or number[q] >= first[-1]:
             continue
-        time = last_at_most(first, 0, len(first), number[q])
+        time = _last_at_most(first, 0, len(first), number[q])
         begin, end = place.start[time], place.start[time + 1]
         cell = _cell_of(time, number[q], place)
-        box = last_at_most(base, begin + time, end + time, cell) - time
-        box_totals(total, len(total), cell - base[box + time], place, box)
+        box = _last_at_most(base, begin + time, end + time, cell) - time
+        rest = cell - base[box + time]
+        for m in range(len(total) - 1, -1, -1):
+            total[m] = place.lo[box, m] + rest % place.size[box, m]
+            rest //= place.size[box, m]
         t[q], state[q] = time, states[box]
         for k in range(len(dims)):
             spent[q, dims[k]] = total[k]
