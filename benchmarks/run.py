@@ -28,9 +28,8 @@ import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.kernels.batches import solve_written
 from acegames.model.layers import with_fields
-from acegames.stage import StageBatch
 from acegames.system.machine import processors
-from stage_solvers import PlainFirst, kernel_arguments, solve_plain_games
+from stage_solvers import PlainFirst, StageBatch, kernel_arguments, solve_plain_games
 
 HERE = Path(__file__).parent
 

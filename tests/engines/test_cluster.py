@@ -30,8 +30,8 @@ from acegames.safety.space import plan
 from acegames.system.compiling import nothing_compiled
 from acegames.system.tasks import Team
 from same_bytes import CONCEPTS, Enough, drawn, outcome, stop_after
+from shaped_games import large_game
 from shuffled_tasks import BlockEngine, Shuffled, ShuffledEngine
-from slab_games import large_game
 
 SMALL = [1, 3, 10, 50]
 

@@ -17,7 +17,7 @@ import acegames as ace
 import two_nodes as clusters
 from acegames.safety.lattice import lattice
 from oracle import random_game
-from slab_games import large_game, slow_game
+from shaped_games import large_game, slow_game
 
 pytest.importorskip("ray", reason=clusters.MISSING)
 
@@ -119,7 +119,7 @@ def test_a_node_goes_and_another_comes(start_cluster, shared, tmp_path):
 DRIVER = """
 import sys
 import acegames as ace
-from slab_games import slow_game
+from shaped_games import slow_game
 ace.solve(slow_game(), ace.CE(), engine=ace.RayEngine(sys.argv[1], block=3000), checkpoint=sys.argv[2])
 """
 

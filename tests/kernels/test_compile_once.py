@@ -11,8 +11,7 @@ import importlib
 import pkgutil
 import numpy as np
 import acegames as ace
-from acegames.stage import StageBatch
-from stage_solvers import BatchStageSolver, NashStageSolver
+from stage_solvers import BatchStageSolver, NashStageSolver, StageBatch
 import acegames.kernels
 from acegames.system import compiled
 compiled.LARGE = 0  # nothing is interpreted

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acegames.policy.layer import find, find_one
-from acegames.safety.cells import Cells, LayerSpace, number_boxes
+from acegames.safety.cells import Cells, LayerSpace, bits_of, number_boxes
 
 
 @st.composite
@@ -24,9 +24,7 @@ def tables(draw):
     space = LayerSpace(np.array(states), lo - 2, size + 1, *numbers, lo - 2 - below, lo + size - 1 - above // 2)
     present = Cells.from_keys(np.array(sorted(draw(st.sets(st.integers(0, space.total - 1)))), dtype=np.int64))
     if draw(st.booleans()):
-        bits = np.zeros((-(-space.total // 16), 2), dtype=np.uint8)
-        np.bitwise_or.at(bits.reshape(-1), present.keys // 8, (1 << present.keys % 8).astype(np.uint8))
-        present = Cells.from_bits(bits)
+        present = Cells.from_bits(bits_of(present.keys, space.total))
     return replace(space, cells=present).pair_table(tuple(range(shape[1])), by_cell=draw(st.booleans()))
 
 

@@ -21,8 +21,7 @@ from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, Un
 from acegames.model.numbers import exact
 from acegames.safety import space
 from acegames.shield import shield_sets
-from games import alone, one_state
-from products import check_maximal
+from games import alone, check_maximal, one_state
 from random_games import changing_games
 from shares import examples
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from acegames.shield import product_sets as product_sets_module
 from acegames.shield.product_sets import CRITERIA, _greedily, product_sets
-from products import check_maximal
+from games import check_maximal
 from shares import examples
 
 

@@ -13,7 +13,7 @@ from acegames import Nash
 from cycles import KINDS, THREE, as_stage, three_players, two_players
 from games import one_stage
 from nash_oracle import boxes, faults, gain, pure
-from stage_solvers import ExactNashSolver, NashStageSolver, answers
+from stage_solvers import NashStageSolver, ReferenceStageSolver, answers
 
 OBJECTIVES = {"welfare": (1, 1), "egalitarian": "egalitarian", "fair": "fair", (2.0, -1.0): (2, -1), None: None}
 """As the solvers and as the oracle take them."""
@@ -55,7 +55,7 @@ def test_two_players(number):
     """Both solvers with every objective, and what the objective chooses."""
     found = verdicts(two_players, KINDS, number, boxes)
     games = [cells for cells, _ in found["exists"]]
-    for solver, (objective, goal) in itertools.product((NashStageSolver(), ExactNashSolver()), OBJECTIVES.items()):
+    for solver, (objective, goal) in itertools.product((NashStageSolver(), ReferenceStageSolver()), OBJECTIVES.items()):
         assert not disagreements(found, solver, objective)
         if goal is not None:
             for (cells, spans), sigma in zip(found["exists"], solved(games, solver, objective), strict=True):
@@ -67,7 +67,7 @@ def test_three_players(number):
     """Pure equilibria alone are searched for: an answer is one, and where there is none brute force finds none either."""
     found = verdicts(three_players, THREE, number, pure)
     games = [cells for cells, _ in found["exists"]]
-    for solver in (NashStageSolver(), ExactNashSolver()):
+    for solver in (NashStageSolver(), ReferenceStageSolver()):
         for objective in ("welfare", "fair", None):
             assert not disagreements(found, solver, objective)
         for (cells, stable), sigma in zip(found["exists"], solved(games, solver, "welfare"), strict=True):

@@ -11,14 +11,13 @@ import pytest
 
 import oracle
 from acegames import CCE, CE
-from acegames.stage import StageBatch, program
-from acegames.stage.highs import HighsStageSolver
+from acegames.stage import program
 from shares import examples
-from stage_solvers import BatchStageSolver, PlainFirst, batch_of, solved_exactly
+from stage_solvers import BatchStageSolver, PlainFirst, ReferenceStageSolver, StageBatch, batch_of, solved_exactly
 
 TOLERANCE = 1e-8  # in units of the stage's utility range
 
-SOLVERS = {"highs": HighsStageSolver, "fast": BatchStageSolver, "lockstep": PlainFirst}
+SOLVERS = {"highs": ReferenceStageSolver, "fast": BatchStageSolver, "lockstep": PlainFirst}
 
 
 @functools.cache

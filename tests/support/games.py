@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 import acegames as ace
 from acegames.model.numbers import exact
 
@@ -227,3 +229,13 @@ def deliveries(*, timed=False):
         initial=0,
         budget={"c": 4},
     )
+
+
+def check_maximal(mask, sets):
+    """A product of sets of actions is safe, no player is without an action, and no action can be added."""
+    assert mask[np.ix_(*sets)].all() and all(own.any() for own in sets)
+    for i, own in enumerate(sets):
+        for a in np.flatnonzero(~own):
+            more = [m.copy() for m in sets]
+            more[i][a] = True
+            assert not mask[np.ix_(*more)].all()

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from acegames.concepts import Correlated
+from acegames.errors import TooLarge
 from acegames.kernels.batches import solve_regular, solve_written
 from acegames.kernels.lanes import LANES
 from acegames.kernels.lockstep import allocate_group
 from acegames.kernels.records import Choices, StageAnswers, StageGames
 from acegames.kernels.stage import pure_workspace
 from acegames.model.arrays import owners, pointers
-from acegames.stage import Stage, StageBatch, StageStrategies
+from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
+from acegames.stage.highs import HighsStageSolver
 from acegames.stage.nash import solve_stages
-from acegames.stage.nash_exact import solve_nash
 from acegames.stage.program import deviation_table, goal_of
 from acegames.system.compiled import kernel
+
+
+class StageBatch(NamedTuple):
+    """Many stage games. The feasible joint actions of stage g are the rows ptr[g] : ptr[g+1]."""
+
+    ptr: np.ndarray
+    action: np.ndarray
+    utility: np.ndarray
+    abs_total: np.ndarray | None = None  # by default the absolute utilities
+    baseline: np.ndarray | None = None  # by stage
+
+    @property
+    def number(self):
+        """How many stages there are."""
+        return len(self.ptr) - 1
+
+    @property
+    def rounded(self):
+        """What rounding errors are a share of, by row."""
+        return np.abs(self.utility) if self.abs_total is None else self.abs_total
+
+    def stage(self, g, concept, players):
+        """One of the stages."""
+        rows = slice(self.ptr[g], self.ptr[g + 1])
+        baseline = np.zeros(len(players)) if self.baseline is None else self.baseline[g]
+        return Stage(self.action[rows], self.utility[rows], concept, players, self.rounded[rows], baseline)
+
+
+class StageStrategies(NamedTuple):
+    """An equilibrium of each stage of a batch, and which stages have none or were given up."""
+
+    sigma: np.ndarray
+    programs: int
+    repaired: int
+    without: tuple = ()
+    too_large: tuple = ()
 
 
 def batch_of(games):
@@ -41,7 +80,7 @@ def solved_exactly(action, utility, concept, players):
 def written(batch):
     """The stages as kernels read them; the rows of each count from its first."""
     utility = batch.utility if batch.utility.shape[1] == 1 else np.hstack([batch.utility, batch.rounded])
-    return StageGames(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
+    return StageGames(np.arange(batch.number), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
 
 
 def choices_of(batch, concept, players):
@@ -62,7 +101,7 @@ def above_of(batch):
 
 def kernel_arguments(batch, concept, players):
     """The arguments of `kernels.written.solve_written` for a batch."""
-    stages, number, rows, widest = written(batch), len(batch), len(batch.utility), int(np.diff(batch.ptr).max())
+    stages, number, rows, widest = written(batch), batch.number, len(batch.utility), int(np.diff(batch.ptr).max())
     row_type = np.uint16 if widest < 65535 else np.uint32
     value, code = np.empty((stages.utility.shape[1], number)), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
@@ -142,12 +181,24 @@ class BatchStageSolver:
         return StageStrategies(sigma, int(programs), int(bad))
 
 
-class ExactNashSolver:
-    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
+class ReferenceStageSolver:
+    """Solves stages one by one as the reference engine does, with HiGHS; Nash in rational arithmetic."""
 
     def solve(self, batch, concept, players):
-        """Return a Nash equilibrium of each stage that has one."""
-        return batch.solve_each(concept, players, solve_nash)
+        """Return an equilibrium of each stage that has one."""
+        solver, sigma, repaired, failed = HighsStageSolver(), np.zeros(len(batch.utility)), 0, ([], [])
+        for g in range(batch.number):
+            try:
+                found, exactly = solver.solve(batch.stage(g, concept, players))
+            except TooLarge:
+                failed[1].append(g)
+                continue
+            repaired += exactly
+            if found is None:
+                failed[0].append(g)
+            else:
+                sigma[batch.ptr[g] : batch.ptr[g + 1]] = found
+        return StageStrategies(sigma, batch.number, repaired, *map(tuple, failed))
 
 
 class NashStageSolver:
@@ -160,7 +211,7 @@ class NashStageSolver:
         sigma, group = np.zeros(len(batch.utility)), owners(batch.ptr)
         pure = np.flatnonzero(found.pure >= 0)
         sigma[batch.ptr[pure] + found.pure[pure]] = 1.0
-        share = np.zeros((len(batch), int(choices.first_action[-1])))
+        share = np.zeros((batch.number, int(choices.first_action[-1])))
         share[owners(found.ptr), found.action] = found.prob
         played = np.isin(group, np.flatnonzero(np.diff(found.ptr)))
         columns = choices.first_action[:-1] + batch.action[played]

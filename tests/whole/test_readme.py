@@ -6,7 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from acegames.cli import app
@@ -50,8 +49,3 @@ def test_console_block_runs_in_order(tmp_path, monkeypatch):
         assert done.exit_code == 0, f"{line}\n{done.output}"
         assert done.stdout.strip(), line
         assert done.stderr == "", line
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
-def test_links_to_files_lead_somewhere(target):
-    assert (Path(__file__).parents[2] / target).exists()

@@ -8,10 +8,12 @@ V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
 
 from __future__ import annotations
 
+import itertools
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from acegames.engines.answers import Answers, Failure, stage_error
 from acegames.engines.backward import ByArray, backward
 from acegames.engines.baseline import Baseline, baseline, with_sizes
 from acegames.engines.forecast import Estimate, estimate_space
-from acegames.errors import NoEquilibrium
+from acegames.errors import NoEquilibrium, TooLarge
 from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.model.layers import with_fields
@@ -32,24 +34,21 @@ from acegames.safety.lattice import Lattice
 from acegames.safety.lattice import lattice as make_lattice
 from acegames.safety.reduction import NodeLayer, feasible_graph
 from acegames.safety.space import plan
-from acegames.stage import StageBatch, StageSolver, StageStrategies
+from acegames.stage import Stage
+
+if TYPE_CHECKING:
+    from acegames.stage.highs import HighsStageSolver
 
 MEASURED = 200  # stage games that are solved to see how long they take, about
 
 
 class ReferenceEngine:
-    """Solves stage by stage with HiGHS: slow, simple, and the standard that others are tested by.
+    """Solves stage by stage with HiGHS: slow, simple, and the standard for tests of others."""
 
-    Args:
-        stages: the solver of stage games; by default linear programs by HiGHS.
-    """
+    def __init__(self) -> None:
+        from acegames.stage.highs import HighsStageSolver
 
-    def __init__(self, stages: StageSolver | None = None) -> None:
-        if stages is None:
-            from acegames.stage.highs import HighsStageSolver
-
-            stages = HighsStageSolver()
-        self.stages = stages
+        self.stages = HighsStageSolver()
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
@@ -130,7 +129,7 @@ class OneByOne(ByArray):
     space: Graph
     concept: Concept
     base: Baseline
-    stages: StageSolver
+    stages: HighsStageSolver
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """Apply the recursion above to every node of time t0."""
@@ -138,21 +137,28 @@ class OneByOne(ByArray):
         table = game.layer(t0)
         future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
         utility = with_sizes(self.base.rewards(t0)[nodes.row]) + future
-        both = (utility[:, :n], utility[:, n:] if n > 1 else None)
-        batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, self.base.above_states(t0)[nodes.state])
-        strategies = self.stages.solve(batch, self.concept, game.players)
-        self._check(t0, strategies)
-        values = np.add.reduceat(strategies.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-        code, mixed = strategies_of(nodes, table, strategies.sigma)
+        above, ptr, sigma, repaired = self.base.above_states(t0)[nodes.state], nodes.row_ptr, np.zeros(len(utility)), 0
+        for p, (first, end) in enumerate(itertools.pairwise(ptr.tolist())):
+            own, action = utility[first:end], table.action[nodes.row[first:end]]
+            stage = Stage(action, own[:, :n], self.concept, game.players, own[:, n:], above[p])
+            sigma[first:end], exactly = self._strategy(t0, p, stage)
+            repaired += exactly
+        values = np.add.reduceat(sigma[:, None] * utility, ptr[:-1], axis=0)
+        code, mixed = strategies_of(nodes, table, sigma)
         if self.concept.product:
             mixed = by_player(nodes, table, mixed, game)
-        answers = Answers(values, code, mixed, programs=strategies.programs, repaired=strategies.repaired)
-        return [answers], values
+        programs = int((np.diff(ptr) > 1).sum()) if n > 1 else 0
+        return [Answers(values, code, mixed, programs=programs, repaired=repaired)], values
 
-    def _check(self, t: int, strategies: StageStrategies) -> None:
-        """Raise where a stage has no equilibrium, or where its search was broken off."""
+    def _strategy(self, t: int, p: int, stage: Stage) -> tuple[Floats, bool]:
+        """Return what `HighsStageSolver.solve` says of node p, or raise where that is nothing."""
+        sigma, large = None, False
+        try:
+            sigma, repaired = self.stages.solve(stage)
+        except TooLarge:
+            large = True
+        if sigma is not None:
+            return sigma, repaired
         game, nodes = self.space.game, self.space.nodes[t]
-        for g in sorted([*strategies.without, *strategies.too_large])[:1]:
-            state, spent = game.states[int(nodes.state[g])], self.space.lattice.spent(nodes.spent[g].tolist())
-            failure = Failure(g, int(nodes.row_ptr[g + 1] - nodes.row_ptr[g]), g in strategies.too_large)
-            raise stage_error(game, t, state, spent, failure, self.concept)
+        state, spent = game.states[int(nodes.state[p])], self.space.lattice.spent(nodes.spent[p].tolist())
+        raise stage_error(game, t, state, spent, Failure(p, len(stage.utility), large), self.concept)

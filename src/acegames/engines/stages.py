@@ -114,18 +114,18 @@ def solve_block(data: LayerData, begin: int, end: int, solver: CellSolver, out: 
     return solver.solve(data, begin, end, out)
 
 
-def write_out(data: LayerData, cells: Ints) -> tuple[StageGames, int]:
-    """Write out the stage games of some cells, in ascending order; return their number too.
+def write_out(data: LayerData, begin: int, end: int) -> tuple[StageGames, int]:
+    """Write out the stage games of the cells begin .. end-1; return their number too.
 
     The arrays have room for more entries than there are.
     """
-    length = len(cells)
+    length = end - begin
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
     written = StageGames(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
     from acegames.kernels.batches import write_cells
 
-    return written, write_cells(cells, data.source, data.widest, written)
+    return written, write_cells(begin, end, data.source, data.widest, written)
 
 
 # -- solvers --------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class Searches(CellSolver):
 
     def solve(self, data: LayerData, begin: int, end: int, out: LayerOutput) -> Answers:
         """Solve the stage games of some cells, see `CellSolver.solve`."""
-        written, count = write_out(data, np.arange(begin, end))
+        written, count = write_out(data, begin, end)
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
         stages = StageGames(cell, ptr, first_row, written.row[:used], written.utility[:used])

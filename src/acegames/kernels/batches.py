@@ -42,13 +42,14 @@ def solve_cells(taken, end, lot, source, choices, goal, widest, answers, rest):
 
 
 @kernel
-def write_cells(cells, source, widest, batch):
-    """Write out the stage games of some cells (G,), in ascending order.
+def write_cells(begin, end, source, widest, batch):
+    """Write out the stage games of the cells begin .. end-1; return how many there are.
 
-    Return how many there are. `widest` (2,): most rows of a state, and most outcomes of these.
+    `widest` (2,): most rows of a state, and most outcomes of these.
     """
     scratch = allocate_lines(source.step, source.reward, widest), allocate_places(source.step, widest)
-    return _write_runs(cells, source, *scratch, batch)
+    batch.ptr[0] = 0
+    return _write(begin, end, np.int64(0), source, *scratch, batch)
 
 
 @allocates
@@ -98,18 +99,6 @@ def _copy_left(before, left, batch, answers, rest):
                 rest.utility[at, i] = batch.utility[r, i]
             at += 1
         rest.ptr[k + 1] = at
-
-
-@inner
-def _write_runs(cells, source, lines, places, batch):
-    """Write out some cells (G,); those that follow each other are written together."""
-    count = first = np.int64(0)
-    batch.ptr[0] = 0
-    for k in range(len(cells)):
-        if k + 1 == len(cells) or cells[k + 1] != cells[k] + 1:
-            count = _write(cells[first], cells[k] + 1, count, source, lines, places, batch)
-            first = np.int64(k + 1)
-    return count
 
 
 @inner

@@ -174,17 +174,22 @@ def threshold(r, c, step, after):
     return top
 
 
+@inlined
+def _last_at_most(values, begin, end, wanted):
+    """Return the last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if values[middle] <= wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin - 1
+
+
 @inner
 def box_of(number, first):
     """Return the box of a cell, or of a line: `first` (B+1,) are those of each box."""
-    low, high = np.int64(0), np.int64(len(first) - 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if first[middle] <= number:
-            low = middle
-        else:
-            high = middle
-    return low
+    return _last_at_most(first, np.int64(0), np.int64(len(first) - 1), number)
 
 
 @inner
@@ -204,29 +209,6 @@ def box_totals(c, count, place, here, a):
 
 
 ALL_LINES = 2**62
-
-
-@inner
-def heights(begin, end, here, step, after, height, c):
-    """Fill the height map (spec 2) of the lines begin .. end-1.
-
-    The height (lines,) of a line is its largest feasible place, or -1. c (D,) is scratch.
-    """
-    for a in range(len(here.states)):
-        for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
-            height[here.line[a] + nth] = line_height(a, nth, here, step, after, c)
-
-
-@inlined
-def line_height(a, nth, here, step, after, c):
-    """Return the height of the nth line of box a: its largest feasible place, or -1."""
-    last = step.cost.shape[1] - 1
-    s = here.states[a]
-    box_totals(c, last, nth, here, a)
-    most = -np.int64(2**62)
-    for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-        most = max(most, threshold(r, c, step, after))
-    return max(min(most - here.lo[a, last], here.size[a, last] - 1), -1)
 
 
 @inner
@@ -280,14 +262,31 @@ def _mark_each(into, marks):
 
 @kernel
 def heights_range(t0, t1, begin, end, boxes, steps):
-    """Fill boxes.height for the lines begin .. end-1 of the layers t1-1 down to t0."""
+    """Fill boxes.height for the lines begin .. end-1 of the layers t1-1 down to t0.
+
+    The height (spec 2) of a line is its largest feasible place, or -1.
+    """
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)
         height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
-        heights(begin, end, boxes_at(boxes, t), steps_at(steps, t), after, height, c)
+        _heights(begin, end, boxes_at(boxes, t), steps_at(steps, t), after, height, c)
         leave(after.slot, boxes, t + 1)
+
+
+@inner
+def _heights(begin, end, here, step, after, height, c):
+    """Fill the heights (lines,) of the lines begin .. end-1 of one layer; c (D,) is scratch."""
+    last = step.cost.shape[1] - 1
+    for a in range(len(here.states)):
+        s = here.states[a]
+        for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
+            box_totals(c, last, nth, here, a)
+            most = -np.int64(2**62)
+            for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+                most = max(most, threshold(r, c, step, after))
+            height[here.line[a] + nth] = max(min(most - here.lo[a, last], here.size[a, last] - 1), -1)
 
 
 @kernel
@@ -386,9 +385,15 @@ def rank_of(cell, words, counts):
     words: a bit per cell, the lowest first; counts: set bits before each block of eight words.
     """
     at, bit = cell >> 6, np.uint64(1) << np.uint64(cell & 63)
-    if words[at] & bit == np.uint64(0):
+    if not is_set(cell, words):
         return np.int64(-1)
     total = counts[at >> 3]
     for k in range((at >> 3) << 3, at):
         total += popcount(words[k])
     return total + popcount(words[at] & (bit - np.uint64(1)))
+
+
+@inlined
+def is_set(cell, words):
+    """Return whether the bit of a cell is set."""
+    return words[cell >> 6] & (np.uint64(1) << np.uint64(cell & 63)) != np.uint64(0)

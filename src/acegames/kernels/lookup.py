@@ -7,17 +7,61 @@ actions are each held once, one bit per joint action of the state: those found s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.boxes import any_marked, box_totals, rank_of
+from acegames.kernels.boxes import _last_at_most, any_marked, box_totals, is_set, rank_of
 from acegames.kernels.dense import allocate_line, line_rows
 from acegames.kernels.intrinsics import popcount
-from acegames.kernels.records import Ints, Place, Small
-from acegames.kernels.sparse import allocate_places_for, next_places
+from acegames.kernels.records import Small
+from acegames.kernels.sparse import allocate_places, next_places
 from acegames.system.compiled import inlined, inner, kernel
+
+
+@inlined
+def _place_of(values, begin, end, wanted):
+    """Return the place of a value among begin .. end-1, -1 where it is not there."""
+    at = _last_at_most(values, begin, end, wanted)
+    return at if at >= begin and values[at] == wanted else np.int64(-1)
+
+
+@inlined
+def _cell_in_box(box, q, total, dims, lo, size, clipped):
+    """Return the cell of a box with the totals `dims` of total[q], from its first; -1 outside.
+
+    Where boxes are `clipped`, totals below the least count as the least.
+    """
+    cell = np.int64(0)
+    for d in range(len(dims)):
+        at = total[q, dims[d]] - lo[box, d]
+        if clipped:
+            at = max(at, np.int64(0))
+        if at < 0 or at >= size[box, d]:
+            return np.int64(-1)
+        cell = cell * size[box, d] + at
+    return cell
+
+
+@inlined
+def _number(cell, begin, end, word, cells):
+    """Return the number of a cell, -1 where it has none.
+
+    It is among the keys begin .. end-1 of `cells`, or has a bit from the word `word` on.
+    """
+    if not len(cells.words):
+        return _place_of(cells.keys, begin, end, cell)
+    return rank_of((word << 6) + cell, cells.words, cells.counts)
+
+
+@inlined
+def _is_between(q, total, least, most, box):
+    """Return whether the totals total[q] are between the bounds of a box."""
+    known = True
+    for m in range(total.shape[1]):
+        known &= least[box, m] <= total[q, m] <= most[box, m]
+    return known
 
 
 @kernel
@@ -29,21 +73,14 @@ def locate(states, lo, size, base, least, most, state, counted, spent, cell_of):
 
     Where `spent` (Q, M) has rows, each is compared with the bounds of all constraints too.
     """
+    dims = np.arange(counted.shape[1])
     for q in range(len(state)):
         cell_of[q] = -1
-        at = np.searchsorted(states, state[q])
-        if at == len(states) or states[at] != state[q]:
-            continue
-        known = True
-        for m in range(spent.shape[1] if len(spent) else 0):
-            known &= least[at, m] <= spent[q, m] <= most[at, m]
-        cell = np.int64(0)
-        for d in range(counted.shape[1]):
-            place = max(counted[q, d] - lo[at, d], np.int64(0))
-            known &= place < size[at, d]
-            cell = cell * size[at, d] + place
-        if known:
-            cell_of[q] = base[at] + cell
+        at = _place_of(states, 0, len(states), state[q])
+        if at >= 0 and (len(spent) == 0 or _is_between(q, spent, least, most, at)):
+            cell = _cell_in_box(at, q, counted, dims, lo, size, True)
+            if cell >= 0:
+                cell_of[q] = base[at] + cell
 
 
 @kernel
@@ -51,39 +88,22 @@ def find_pairs(table, state, total, pair):
     """Fill the pair of each situation, or -1: state (Q,), total (Q, M) in whole units, pair
     (Q,).
     """
-    states, lo, size, base, least, most, dims, listed, keys, bits, counts, ones, by_cell = table
-    width, at = bits.shape[1], np.int64(0)
+    states, at = table.states, np.int64(-1)
     for q in range(len(state)):
         pair[q] = -1
         if q == 0 or state[q] != state[q - 1]:
-            at = np.searchsorted(states, state[q])
-        if at == len(states) or states[at] != state[q]:
+            at = _place_of(states, 0, len(states), state[q])
+        if at < 0 or not _is_between(q, total, table.least, table.most, at):
             continue
-        known = True
-        for m in range(total.shape[1]):
-            known &= least[at, m] <= total[q, m] <= most[at, m]
-        cell = np.int64(0)
-        for d in range(len(dims)):
-            place = max(total[q, dims[d]] - lo[at, d], np.int64(0))
-            known &= place < size[at, d]
-            cell = cell * size[at, d] + place
-        if not known:
+        cell = _cell_in_box(at, q, total, table.dims, table.lo, table.size, True)
+        if cell < 0:
             continue
-        cell += base[at]
-        if listed:
-            rank = np.searchsorted(keys, cell)
-            if rank < len(keys) and keys[rank] == cell:
-                pair[q] = cell if by_cell else rank
-            continue
-        block, byte, bit = cell // (8 * width), cell % (8 * width) // 8, cell % 8
-        if not 0 <= block < len(bits):
-            continue
-        own = bits[block, byte]
-        if (own >> bit) & 1:
-            rank = counts[block]
-            for k in range(0 if by_cell else byte):
-                rank += ones[bits[block, k]]
-            pair[q] = cell if by_cell else rank + ones[own & ((1 << bit) - 1)]
+        cell += table.base[at]
+        if table.by_cell and len(table.words):
+            pair[q] = cell if is_set(cell, table.words) else np.int64(-1)
+        else:
+            number = _number(cell, 0, len(table.keys), np.int64(0), table)
+            pair[q] = cell if table.by_cell and number >= 0 else number
 
 
 @kernel
@@ -141,40 +161,11 @@ def fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, 
 # -- the pairs of a shield -------------------------------------------------------------------------
 
 
-Int = Any  # a number that numba types
-
 _ONE = np.uint64(1)
 
 
 @inlined
-def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
-    """Return the last place of begin .. end-1 with a value up to `wanted`, or begin - 1."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if values[middle] <= wanted:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin - 1
-
-
-@inlined
-def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
-    """Return the place of a value among begin .. end-1, -1 where it is not there."""
-    at = _last_at_most(values, begin, end, wanted)
-    return at if at >= begin and values[at] == wanted else np.int64(-1)
-
-
-@inlined
-def _number(t: Int, cell: Int, place: Place) -> Int:
-    """Return the number of a cell of time t, -1 where it has none."""
-    if not len(place.words):
-        return _place_of(place.keys, place.first[t], place.first[t + 1], cell)
-    return rank_of((place.word[t] << 6) + cell, place.words, place.counts)
-
-
-@inlined
-def _cell_of(t: Int, number: Int, place: Place) -> Int:
+def _cell_of(t, number, place):
     """Return the cell with a number of time t."""
     word, words, counts, keys = place.word, place.words, place.counts, place.keys
     if not len(words):
@@ -193,23 +184,9 @@ def _cell_of(t: Int, number: Int, place: Place) -> Int:
     return ((at - word[t]) << 6) + popcount((own & (~own + _ONE)) - _ONE)
 
 
-@inlined
-def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
-    """Return the cell of a box with the totals spent, -1 outside."""
-    lo, size, base = place.lo, place.size, place.base
-    cell = np.int64(0)
-    for m in range(lo.shape[1]):
-        at = total[m] - lo[box, m]
-        if at < 0 or at >= size[box, m]:
-            return np.int64(-1)
-        cell = cell * size[box, m] + at
-    return base[box + t] + cell
-
-
 @kernel
-def find_numbers(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, number: Ints) -> None:
+def find_numbers(t, state, spent, dims, place, number):
     """Fill the number (B,) of each pair t, state, spent (B, M); -1 where no safe play comes."""
-    total = np.zeros(place.lo.shape[1], np.int64)
     last = len(place.start) - 2
     for q in range(len(state)):
         number[q] = -1
@@ -219,15 +196,14 @@ def find_numbers(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, nu
         box = _place_of(place.states, place.start[time], place.start[time + 1], state[q])
         if box < 0:
             continue
-        for k in range(len(dims)):
-            total[k] = spent[q, dims[k]]
-        cell = _cell(time, box, total, place)
+        cell = _cell_in_box(box, q, spent, dims, place.lo, place.size, False)
         if cell >= 0:
-            number[q] = _number(time, cell, place)
+            first, end = place.first[time], place.first[time + 1]
+            number[q] = _number(place.base[box + time] + cell, first, end, place.word[time], place)
 
 
 @kernel
-def pairs_of_numbers(number: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spent: Ints) -> None:
+def pairs_of_numbers(number, dims, place, t, state, spent):
     """Fill t, state (B,) and spent (B, M) of each number (B,); t = -1 where no pair has it."""
     states, base, first = place.states, place.base, place.first
     total = np.zeros(place.lo.shape[1], np.int64)
@@ -289,13 +265,10 @@ def _number_of(bits, block, sets, count):
 
 
 @kernel
-def index_sets(sets, count):
-    """Put the first `count` sets into an empty index."""
-    for d in range(count):
-        h = _slot(sets.bits[d], sets.block[d], len(sets.table))
-        while sets.table[h] >= 0:
-            h = (h + 1) & (len(sets.table) - 1)
-        sets.table[h] = d
+def add_sets(sets, larger):
+    """Add sets, which are all different, to room for more of them."""
+    for d in range(len(sets.block)):
+        _number_of(sets.bits[d], sets.block[d], larger, d)
 
 
 @inner
@@ -364,13 +337,13 @@ def dense_sets(a, nth, k, pair, here, mark, step, after, widest, block, sets, co
 
 
 @kernel
-def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code):
+def sparse_sets(pair, keys, here, step, after, listed, widest, block, sets, count, code):
     """Fill code with the number of each listed cell's set of feasible rows.
 
     Return the pair to go on from and the number of sets: before the end where there is no room for
     another. keys, code (pairs,), block (S,).
     """
-    c, places = allocate_places_for(step)
+    c, places = allocate_places(step, widest)
     bits = np.zeros(sets.bits.shape[1], np.uint64)
     a = np.int64(0)
     while pair < len(keys):

@@ -237,7 +237,7 @@ def _dictionary(side, rank, equations):
         equations.rhs[r] = equations.e[r]
     m = rank
     for c in side.rivals:
-        if not _contains(own, c):
+        if c not in own:
             for k in range(n):
                 equations.form[k] = G[c, others[k]] - G[own[0], others[k]]
             _write_form(m, rank, free, equations)
@@ -274,14 +274,6 @@ def _sum(start, numbers, count):
     for k in range(count):
         start += numbers[k]
     return start
-
-
-@inlined
-def _contains(own, c):
-    contained = False
-    for a in own:
-        contained = contained or a == c
-    return contained
 
 
 @inner

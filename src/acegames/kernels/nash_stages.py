@@ -40,7 +40,7 @@ from acegames.kernels.nash_supports import search
 from acegames.kernels.records import ANY, FAIR
 from acegames.kernels.scaling import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.kernels.simplex import Tableau
-from acegames.kernels.stage import best_row, enter_stage, gains_alone, leave_stage, terms_line
+from acegames.kernels.stage import best_row, enter_stage, leave_stage, pure_is_stable, terms_line
 from acegames.numerics import NOISE, STABLE, SUPPORT
 from acegames.system.compiled import inlined, inner, kernel
 
@@ -123,18 +123,9 @@ def _solve_stage(stage, kind, terms, limit, work):
                 sigma[j] = j == best
         closer = finer_goal(u, R, N, kind, terms, top, unit, sigma, span) if kind != ANY else span
         if not finer(u, R, N, sigma, top, core, unit) and closer == span:
-            return (status if status == MIXED or _is_stable(best, stage) else UNSURE), best, searched
+            return (status if status == MIXED or pure_is_stable(best, stage, unit) else UNSURE), best, searched
         span = closer
     return UNSURE, best, searched
-
-
-@inlined
-def _is_stable(a, stage):
-    """Return whether no player gains by a feasible deviation from a, by the stage's own numbers."""
-    stable = True
-    for i in range(len(stage.first_action) - 1):
-        stable = stable and not gains_alone(a, i, stage)
-    return stable
 
 
 @inlined

@@ -49,11 +49,9 @@ class PairTable(NamedTuple):
     least: Ints  # (B, M) least spending of every constraint with which the state is entered
     most: Ints  # (B, M) largest
     dims: Ints  # the constraints that boxes count; if none, a box has one cell
-    listed: bool  # the present cells are in `keys`, else in `bits`
-    keys: Ints  # ascending
-    bits: NDArray[np.uint8]  # (blocks, width) one bit per cell
-    counts: Ints  # cells present before each block
-    ones: NDArray[np.uint8]  # (256,) bits set in each byte
+    keys: Ints  # the present cells in order, where they are listed; or empty
+    words: NDArray[np.uint64]  # a bit per cell, set where it is present; or empty
+    counts: Ints  # cells present before each block of 8 words
     by_cell: bool  # a pair is the cell itself, else the cell's number among those present
 
 

@@ -80,27 +80,20 @@ def next_places(r, c, step, after, listed, places):
 
 
 @allocates
-def allocate_places_for(step):
-    """Allocate totals, and successors of the row with the most outcomes."""
-    widest = 0
-    for r in range(len(step.out_ptr) - 1):
-        widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
-    return np.empty(step.cost.shape[1], np.int64), np.empty(widest, np.int64)
-
-
-@allocates
 def allocate_places(step, widest):
-    """Allocate totals and successors, without a look at every row: for each call of a kernel."""
+    """Allocate totals and successors; widest (2,): most rows of a state, and most outcomes of
+    these.
+    """
     return np.empty(step.cost.shape[1], np.int64), np.empty(widest[1], np.int64)
 
 
 @kernel
-def expand(keys, here, step, after, table):
+def expand(keys, here, step, after, widest, table):
     """Collect the cells that safe rows lead to in a hash set: keys (cells,), table (slots,).
 
     Return their number, -1 if the table is full.
     """
-    return _collect(keys, here, step, after, table, *allocate_places_for(step))
+    return _collect(keys, here, step, after, table, *allocate_places(step, widest))
 
 
 @inner
@@ -130,12 +123,13 @@ def _collect(keys, here, step, after, table, c, cells):
 
 
 @kernel
-def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played):
+def sweep(keys, wanted, here, step, after, listed, widest, next_true, true, next_keep, played):
     """Set true[p] for wanted cells with a row whose successors are all true; mark both.
 
     keys, wanted, true (cells,); next_true, next_keep (cells of the next layer,); played (R,).
     """
-    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, *allocate_places_for(step))
+    layer = here, step, after, listed
+    _sweep(keys, wanted, *layer, next_true, true, next_keep, played, *allocate_places(step, widest))
 
 
 @inner

@@ -152,7 +152,7 @@ def is_pure(g, batch, choices, goal, work):
         return False
     stage = enter_stage(g, batch, choices, work.row, work.position)
     work.chosen[0] = _best_pure(stage, goal.terms[0], work)
-    stable = _pure_is_stable(work.chosen[0], stage, work.unit)
+    stable = pure_is_stable(work.chosen[0], stage, work.unit)
     leave_stage(stage)
     return stable
 
@@ -233,16 +233,16 @@ def _best_pure(stage, terms, work):
 
 
 @inlined
-def _pure_is_stable(a, stage, unit):
+def pure_is_stable(a, stage, unit):
     """Return whether no player gains by a feasible deviation from joint action a."""
     stable = True
     for i in range(len(unit)):
-        stable = stable and (unit[i] == 0.0 or not gains_alone(a, i, stage))
+        stable = stable and (unit[i] == 0.0 or not _gains_alone(a, i, stage))
     return stable
 
 
 @inlined
-def gains_alone(a, i, stage):
+def _gains_alone(a, i, stage):
     """Return whether player i gains, beyond rounding, by a feasible deviation from a."""
     u, abs_total = stage.utility, len(stage.first_action) - 1 + i
     for target in range(stage.first_action[i], stage.first_action[i + 1]):

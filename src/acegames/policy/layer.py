@@ -219,7 +219,7 @@ def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
 
 def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
     """Return what `find` says of a single pair: plain Python takes a third of a kernel's call."""
-    states, lo, size, base, least, most, dims, listed, keys, bits, counts, _, by_cell = table
+    states, lo, size, base, least, most, dims, keys, words, counts, by_cell = table
     at = int(states.searchsorted(state))
     if at == len(states) or states.item(at) != state:
         return -1
@@ -233,15 +233,15 @@ def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
             return -1
         cell = cell * width + place
     cell += base.item(at)
-    if listed:
+    if not len(words):
         rank = int(keys.searchsorted(cell))
         present = rank < len(keys) and keys.item(rank) == cell
     else:
-        block, within = divmod(cell, 8 * bits.shape[1])
-        present = block < len(bits) and bits.item(block, within >> 3) >> (within & 7) & 1
+        at, bit = divmod(cell, 64)
+        present = bool(words.item(at) >> bit & 1)
         if present and not by_cell:
-            before = int.from_bytes(bits[block].tobytes(), "little") & ((1 << within) - 1)
-            rank = counts.item(block) + before.bit_count()
+            before = (*words[at - at % 8 : at].tolist(), words.item(at) & ((1 << bit) - 1))
+            rank = counts.item(at // 8) + sum(map(int.bit_count, before))
     return -1 if not present else cell if by_cell else rank
 
 

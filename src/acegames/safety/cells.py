@@ -76,7 +76,9 @@ class Cells:
         return self if self.keys is None else Cells.from_bits(bits_of(self.keys, total))
 
     def before(self, cell: int) -> int:
-        """Return how many of the set, which has bits, come before a cell."""
+        """Return how many of the set come before a cell."""
+        if self.keys is not None:
+            return int(np.searchsorted(self.keys, cell))
         assert self.bits is not None and self.counts is not None
         block, within = divmod(cell, RANK_BLOCK)
         if block >= len(self.bits):
@@ -84,23 +86,26 @@ class Cells:
         bits = np.unpackbits(self.bits[block], count=within, bitorder="little")
         return int(self.counts[block] + bits.sum(dtype=np.int64))
 
-    def any_between(self, first: int, end: int) -> bool:
-        """Return whether one of the cells first : end is present."""
-        if self.keys is not None:
-            return bool(np.diff(np.searchsorted(self.keys, [first, end]))[0])
-        return self.before(end) > self.before(first)
-
     def rank(self, cells: Ints) -> Ints:
         """Return the number of each cell among those present, -1 where absent."""
         if self.keys is not None:
             at = np.minimum(np.searchsorted(self.keys, cells), max(self.number - 1, 0))
             return np.where(self.keys[at] == cells, at, -1) if self.number else np.full(len(cells), -1)
-        assert self.bits is not None and self.counts is not None
         from acegames.kernels.boxes import rank_bits
 
         rank = np.empty(len(cells), dtype=np.int64)
-        rank_bits(self.bits.reshape(-1).view("<u8").astype(np.uint64, copy=False), self.counts, cells, rank)
+        rank_bits(self.words, self.counts, cells, rank)
         return rank
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """The bits in words of 64 cells, the first one lowest; none where cells are listed."""
+        return words_of(np.empty(0, dtype=np.uint8) if self.bits is None else self.bits)
+
+
+def words_of(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return bits, one per cell, in words of 64 cells, the first one lowest."""
+    return np.require(bits.reshape(-1).view("<u8"), np.uint64, "A")
 
 
 def bits_of(keys: Ints, total: int) -> NDArray[np.uint8]:
@@ -135,7 +140,7 @@ class LayerSpace:
         box = int(np.searchsorted(self.states, state))
         if self.cells is None or box == len(self.states) or self.states[box] != state:
             return False
-        return self.cells.any_between(int(self.base[box]), int(self.base[box + 1]))
+        return self.cells.before(int(self.base[box + 1])) > self.cells.before(int(self.base[box]))
 
     def locate(self, state: Ints, counted: Ints, spent: Ints | None) -> Ints:
         """Return the cell of each (state, spent); -1 outside the boxes.
@@ -157,14 +162,10 @@ class LayerSpace:
         """Return what `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
         cells, nothing = self.cells, np.empty(0, dtype=np.int64)
         assert cells is not None
-        keys = nothing if cells.keys is None else cells.keys
-        bits = np.empty((0, 1), dtype=np.uint8) if cells.bits is None else cells.bits
-        counts = nothing if cells.counts is None else cells.counts
-        arrays = (np.array(dims, dtype=np.int64), keys, bits, counts, _BITS_SET)
-        number, keys, bits, counts, ones = (frozen(x) for x in arrays)
+        keys, counts = (nothing if x is None else x for x in (cells.keys, cells.counts))
         states, lo, size, base, least, most = self._fixed
-        boxes = (states, lo, size, base, least, most)
-        return PairTable(*boxes, number, cells.keys is not None, keys, bits, counts, ones, by_cell)
+        own = (frozen(np.array(dims, dtype=np.int64)), frozen(keys), frozen(cells.words), frozen(counts))
+        return PairTable(states, lo, size, base, least, most, *own, by_cell)
 
     @cached_property
     def _fixed(self) -> tuple[Ints, ...]:

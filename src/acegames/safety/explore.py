@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import AllBoxes, Boxes, Listed, NextLayer, Transitions
+from acegames.kernels.records import AllBoxes, Listed
 from acegames.model.arrays import Bools, Bytes, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import DENSE_OCCUPANCY, Space
@@ -343,7 +343,8 @@ def _explore_sparse(
 
     def swept(t: int, wanted: Bools, next_true: Bools, played: Bools) -> tuple[Bools, Bools]:
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
-        layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1), listed(keys[t + 1]))
+        both = (space.layers[t].boxes(), space.steps(t), space.following(t + 1))
+        layer = (*both, listed(keys[t + 1]), space.tables.widest)
 
         def run(piece: tuple[int, int]) -> None:  # pieces only ever set what they share
             own = slice(*piece)
@@ -426,7 +427,7 @@ def merged(parts: Sequence[Ints]) -> Ints:
 
 
 def successor_bytes(keys: int, following: int) -> int:
-    """Return the bytes of the hash set of `successors`, of which there are `following`."""
+    """Return the bytes of the hash set of `_set_of_successors`, of which there are `following`."""
     capacity = _first_capacity(keys)
     while 2 * following > capacity:
         capacity *= 4
@@ -434,7 +435,7 @@ def successor_bytes(keys: int, following: int) -> int:
 
 
 def check_successors(keys: int, following: int, allowed: int) -> None:
-    """Raise TooLarge where `successors`, in one set, would."""
+    """Raise TooLarge where one set of them all would."""
     needed = successor_bytes(keys, following)
     check_memory(needed, max(allowed, 2**20), needed // 16)
 
@@ -444,22 +445,19 @@ def _first_capacity(keys: int) -> int:
 
 
 def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
-    return successors(keys, space.layers[t].boxes(), space.steps(t), space.following(t + 1), allowed)
-
-
-def successors(keys: Ints, here: Boxes, step: Transitions, after: NextLayer, allowed: int) -> Ints:
-    """Return the cells that rows lead to that keep the budgets, in order.
+    """Return the cells of time t + 1 that rows lead to that keep the budgets, in order.
 
     Raises:
         TooLarge: when that takes more than `allowed` bytes.
     """
     from acegames.kernels.sparse import expand
 
+    layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1), space.tables.widest)
     capacity = _first_capacity(len(keys))
     while True:
         check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
         table = np.empty(capacity, dtype=np.int64)
-        number = expand(keys, here, step, after, table)
+        number = expand(keys, *layer, table)
         if number >= 0:
             return np.sort(table[table >= 0])
         capacity *= 4

@@ -29,7 +29,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.kernels.records import Place
 from acegames.model.arrays import Bools, Ints, frozen, pointers
 from acegames.policy.tracker import CostTracker
-from acegames.safety.cells import RANK_BLOCK
+from acegames.safety.cells import RANK_BLOCK, words_of
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.system.machine import check_memory
@@ -119,7 +119,7 @@ def number_pairs(space: Space) -> Place:
         keys = np.concatenate([cells.keys for cells in space.cells if cells.keys is not None])
     else:
         bits = np.concatenate([cells.bits for cells in space.cells if cells.bits is not None])
-        words = bits.reshape(-1).view("<u8").astype(np.uint64, copy=False)
+        words = words_of(bits)
         before = zip(space.cells, first, strict=False)
         own = [cells.counts[:-1] + n for cells, n in before if cells.counts is not None]
         counts = np.concatenate([*own, first[-1:]])
@@ -129,8 +129,9 @@ def number_pairs(space: Space) -> Place:
 
 def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
-    game = space.game
-    number = int(first[-1])
+    from acegames.kernels.lookup import Sets
+
+    game, number = space.game, int(first[-1])
     advice = "coarser costs, fewer constraints or smaller budgets would help"
     check_memory(f"shield: {number:,} situations", 4 * number, advice)
     # which list of joint actions each state of each layer has, (L, S), and the distinct lists
@@ -139,30 +140,29 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     blocks, lists = of.reshape(len(game.layers), len(game.states)), tuple(offered[k] for k in firsts)
     code = np.empty(number, dtype=np.int32)
     words = -(-space.tables.widest[0] // 64)
-    nothing = np.zeros((0, words), np.uint64), np.zeros(0, np.int32)
-    known, count = _with_room(*nothing, max(FIRST_BYTES // (8 * words), 1)), 0
+    nothing = Sets(np.zeros((0, words), np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    known, count = _with_room(nothing, max(FIRST_BYTES // (8 * words), 1)), 0
     for t in range(game.horizon):
         kernel, at, end, layer = _layer(space, t)
         into = code[first[t] : first[t + 1]]
         while at[0] < end:
             *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
             if at[0] < end:  # there was no room for another set
-                known = _with_room(known.bits, known.block, 2 * len(known.bits))
+                known = _with_room(known, 2 * len(known.bits))
     return _merged(int(first[-2]), code, known, count, lists)
 
 
-def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
+def _with_room(known: Sets, number: int) -> Sets:
     """Return the sets with room for `number` in all; see the kernels."""
-    from acegames.kernels.lookup import Sets, index_sets
+    from acegames.kernels.lookup import Sets, add_sets
 
-    count, words = bits.shape
+    count, words = known.bits.shape
     what = f"shield: {count:,} different sets of safe joint actions so far, with {64 * words:,} bits each, and room for more"
     advice = "fewer joint actions, or smaller budgets with coarser costs, would help"
     check_memory(what, (8 * words + BESIDES_BITS) * number, advice)
     table = np.full(1 << (2 * number).bit_length(), -1, dtype=np.int32)
     larger = Sets(np.zeros((number, words), dtype=np.uint64), np.zeros(number, dtype=np.int32), table)
-    larger.bits[:count], larger.block[:count] = bits, block
-    index_sets(larger, count)
+    add_sets(known, larger)
     return larger
 
 
@@ -176,12 +176,13 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
 
     here, after = space.layers[t], space.layers[t + 1].cells
     assert here.cells is not None and after is not None
-    both = (space.steps(t), space.following(t + 1))
+    both, widest = (space.steps(t), space.following(t + 1)), space.tables.widest
     if space.dense:
-        layer = (here.boxes(), here.cells.marks(here.total), *both, space.tables.widest)
+        layer = (here.boxes(), here.cells.marks(here.total), *both, widest)
         return dense_sets, [0, 0, 0, 0], len(here.states), layer
     assert here.cells.keys is not None and after.keys is not None
-    return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
+    keys = here.cells.keys
+    return sparse_sets, [0], len(keys), (keys, here.boxes(), *both, listed(after.keys), widest)
 
 
 def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[int]]:

@@ -7,16 +7,14 @@ program itself, or else computed again in exact arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from acegames.concepts import Concept, Correlated
+from acegames.concepts import Correlated
 from acegames.model.arrays import Bools, Floats
 from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
-from acegames.stage import Stage, StageBatch, StageStrategies
+from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import solve_nash
 from acegames.stage.program import Utilities, deviation_rows, stage_program
@@ -54,20 +52,20 @@ class HighsStageSolver:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()  # HiGHS itself cannot be pickled
 
-    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
-        if not isinstance(concept, Correlated):
-            return batch.solve_each(concept, players, solve_nash)
-        repaired = []
+    def solve(self, stage: Stage) -> tuple[Floats | None, bool]:
+        """Return sigma, and whether exact arithmetic repaired it; None without an equilibrium.
 
-        def solve_one(stage: Stage) -> Floats:
-            sigma = self._solve_stage(stage)
-            if sigma is None:
-                repaired.append(stage)
-                return solve_exactly(stage)
-            return sigma
+        One player has the best row. The exact search finds Nash equilibria.
 
-        return replace(batch.solve_each(concept, players, solve_one), repaired=len(repaired))
+        Raises:
+            TooLarge: the search for Nash equilibria was stopped.
+        """
+        if len(stage.players) == 1 or len(stage.utility) == 1:
+            return (np.arange(len(stage.utility)) == stage.utility[:, 0].argmax()).astype(np.float64), False
+        if not isinstance(stage.concept, Correlated):
+            return solve_nash(stage), False
+        sigma = self._solve_stage(stage)
+        return (solve_exactly(stage), True) if sigma is None else (sigma, False)
 
     def _solve_stage(self, stage: Stage) -> Floats | None:
         """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
