@@ -323,7 +323,8 @@ def learn_tests(copies: list[Path], shorts: list[str], plain: bool, folder: Path
             copy, file = free.pop(), todo.pop()
             running[in_child(lambda c=copy, f=file: _learn(c, f, targets, plain, answers[f]))] = copy
         child, _ = os.wait()
-        free.append(running.pop(child))
+        if child in running:  # else it compiles kernels
+            free.append(running.pop(child))
     known = Known({}, {})
     for answer in answers.values():
         seconds, calls = json.loads(answer.read_text()) if answer.exists() else ({}, {})
