@@ -248,9 +248,9 @@ def number(monkeypatch):
     """How many pairs were judged."""
     count, judge = [0], pair_kernels.judge
 
-    def counting(keys, *rest):
-        count[0] += len(keys)
-        return judge(keys, *rest)
+    def counting(task, *rest):
+        count[0] += len(task.keys)
+        return judge(task, *rest)
 
     counting._cache = judge._cache
     monkeypatch.setattr(pair_kernels, "judge", counting)

@@ -128,6 +128,21 @@ class LayerValues(NamedTuple):
     fault: Annotated[Bytes, "P"]  # 1: the policy runs into a fault from here
 
 
+class Judging(NamedTuple):
+    """Some pairs of one time that are to be judged (`judgement`)."""
+
+    keys: Ints  # (P,) in order
+    time: TimeRules
+    origin: int  # the key at the first position of the next time
+    numbers: Numbers
+    base: Floats  # (N,) taken out of rewards
+    played: PlayedRows
+    interim: bool  # a deviator hears its recommendation first
+    following: LayerValues  # of the next time, by position; nothing is read after the last
+    result: LayerValues
+    outside: Ints  # (P,) to be written: the last row played that is not in FA, or -1
+
+
 class WindowWorkspace(NamedTuple):
     """Room for one window of pairs, that of one thread; at most `lanes` pairs."""
 

@@ -44,6 +44,7 @@ from acegames.verifier.basics import (
     BlockThreads,
     Floats,
     Ints,
+    Judging,
     LayerValues,
     Numbers,
     PlayedRows,
@@ -233,15 +234,15 @@ class Judge:
             entry = spans(ptr[first], ptr[first + 1])
             judged, ptr, row, prob = keys[first], offsets(np.diff(ptr)[first]), row[entry], prob[entry]
         time, numbers = packed.time(t), self.numbers[packed.game.layer_at[t]]
-        result, outside = self._buffer("odd" if t % 2 else "even", len(judged)), np.empty(len(judged), dtype=np.int64)
+        result, outside = self._buffer("own", len(judged)), np.empty(len(judged), dtype=np.int64)
         sound = not known.fault.any()
 
         def work(block: slice) -> Extremes:
             played = PlayedRows(ptr[block.start : block.stop + 1], row, prob)
-            pair_kernels.judge(
-                judged[block], time, after.index, after.first, numbers, base, played, self.interim, known, sound, result,
-                block.start, outside[block], packed.workspace(after.lanes),
-            )  # fmt: skip
+            task = Judging(
+                judged[block], time, after.first, numbers, base, played, self.interim, known, result, outside[block]
+            )
+            pair_kernels.judge(task, after.index, sound, block.start, packed.workspace(after.lanes))
             return Extremes.of(packed, judged, result.values, block, start=t == 0)
 
         extremes = threads.over(len(judged), work)
