@@ -194,7 +194,7 @@ class Limits:
     long_line: int = 8  # keys of a line, and ...
     keys_per_pair: int = 8  # ... keys per pair at most ...
     few_keys: int = 2**15  # ... or in all, for windows of neighbours
-    kept_rows: int = 2**17  # rows of all times up to which the rules of each time are worked out once
+    kept_rows: int = 2**17  # rows of all times up to which the rules of each time are kept, else of one time
     walked: int = 2**16  # situations of the policy whose outcomes are held together
     merged: int = 2**10  # pairs of a time from which on those that are alike are judged as one
     # questions to the policy

@@ -263,8 +263,9 @@ class PairKeys:
             row_ptr, out_ptr, _ = self.units.steps[at]
             layout = self.units.stored, self.stride, self.size, self.low, np.int64(self.line), last
             rules = TimeRules(row_ptr, out_ptr, self._jumps[at], self.costs[at], self.ceilings.rows(t), *layout)
-            if len(rules.ceiling) * self.game.horizon <= LIMITS.kept_rows:
-                self._times[t] = rules
+            if len(rules.ceiling) * self.game.horizon > LIMITS.kept_rows:
+                self._times.clear()
+            self._times[t] = rules
         return rules
 
     @cached_property
