@@ -16,24 +16,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from acegames.model.arrays import Floats, Ints
 from acegames.system.axes import allocate, allocated_bytes, example
 from acegames.system.compiled import inner
 from acegames.system.cuda_card import RESIDENT, DeviceBuffers, usable
 from acegames.system.cuda_code import KernelSpec, compile_together
 from acegames.system.progress import OnProgress
-from acegames.verifier.basics import (
-    LIMITS,
-    BlockThreads,
-    Floats,
-    Int,
-    Ints,
-    Judging,
-    LayerValues,
-    Numbers,
-    PlayedRows,
-    Sizes,
-    WindowWorkspace,
-)
+from acegames.verifier.basics import LIMITS, BlockThreads, Int, Judging, LayerValues, PlayedRows, Sizes, WindowWorkspace
 from acegames.verifier.judgement import Evaluated, Judge, Verdict
 from acegames.verifier.pair_kernels import extremes_of, judge_window
 from acegames.verifier.policy_reader import Reader
@@ -223,7 +212,7 @@ class DeviceVerifier:
             time._replace(**rules[packed.game.layer_at[t]], ceiling=upload(time.ceiling))
             for t, time in enumerate(map(packed.time, times))
         ]
-        self._numbers = [Numbers(*map(upload, own)) for own in self.judge.numbers]
+        self._numbers = [type(numbers)(*map(upload, numbers)) for numbers in self.judge.numbers]
         self._base, self._wrong = upload(base), upload(np.zeros(1, dtype=np.int64))
 
     def _known(self, use: str, count: int) -> LayerValues:
@@ -256,21 +245,18 @@ class DeviceVerifier:
                 result, outside,
             )  # fmt: skip
             self._launch("judge", len(own), DeviceJudging(pairs, first, self._wrong))
-            extremes.append(self._extremes(t, own, keys, result, first))
+            extremes.append(self._extremes(own, keys, result, first))
         if card.fetch(self._wrong)[0]:
             raise FallBack("the policy is at fault, or its values overflow")
         return result, extremes
 
-    def _extremes(self, t: int, own: Ints, keys: Any, result: LayerValues, first: int) -> Extremes:
+    def _extremes(self, own: Ints, keys: Any, result: LayerValues, first: int) -> Extremes:
         """Return the pairs with the largest gains."""
         strips, n, card = -(-len(own) // STRIP), self.n, self.card
-        if t == 0:  # of which all count
-            values = card.fetch(result.values)[:, own - first]
-            return Extremes.of(self.packed, own, np.ascontiguousarray(values), slice(0, len(own)), start=True)
         numbers = self.rooms.take("numbers", (strips, 2 * n), np.int64)
         off = self.rooms.take("off", (strips, n), np.float64)
         picked = self.rooms.take("gains", (6 * n, strips, 2 * n), np.float64)
-        layout = first, self.packed.states, self.packed.line
+        layout = first, len(self.packed.game.states), self.packed.line
         self._launch("gain", strips, Gaining(keys, result.values, *layout, numbers, off, picked))
         pairs, at = np.unique(card.fetch(numbers).reshape(-1), return_index=True)
         at, pairs = at[pairs >= 0], pairs[pairs >= 0]

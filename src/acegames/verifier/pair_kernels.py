@@ -24,21 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from acegames.model.arrays import Bytes, Floats, Ints
 from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF, VERIFY
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.basics import (
-    LANES,
-    Bytes,
-    Floats,
-    Int,
-    Ints,
-    Judging,
-    LayerValues,
-    PlayedRows,
-    Small,
-    TimeRules,
-    WindowWorkspace,
-)
+from acegames.verifier.basics import LANES, Int, Judging, LayerValues, PlayedRows, Small, TimeRules, WindowWorkspace
 
 _WHOLE = 32
 """Lanes are worked out in multiples of this, which vector instructions share without a rest."""
@@ -238,9 +227,9 @@ def list_successors(keys: Ints, time: TimeRules, spent: Ints, own: Bytes, used: 
 
 
 @kernel
-def unpack(keys: Ints, states: Int, time: TimeRules, state: Ints, spent: Ints) -> None:
+def unpack(keys: Ints, time: TimeRules, state: Ints, spent: Ints) -> None:
     """Write the state (P,) and what was spent (P, M) of each key."""
-    final, ending = spent.shape[1] - 1, np.int64(-1)
+    final, states, ending = spent.shape[1] - 1, len(time.row_ptr) - 1, np.int64(-1)
     for p in range(len(keys)):
         if p > 0 and keys[p - 1] <= keys[p] < ending:  # in the same line
             state[p] = state[p - 1]
@@ -305,10 +294,10 @@ def check_answers(state: Ints, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats
 
 
 @kernel
-def clip(keys: Ints, states: Int, time: TimeRules, floor: Ints, clipped: Ints) -> None:
+def clip(keys: Ints, time: TimeRules, floor: Ints, clipped: Ints) -> None:
     """Write keys (P,), in order, with what was spent raised to the floor of the state, (S, M)."""
     stride, size, line = time.stride, time.size, time.line
-    final, ending = len(stride) - 1, np.int64(-1)
+    final, states, ending = len(stride) - 1, len(time.row_ptr) - 1, np.int64(-1)
     begin = base = least = np.int64(0)
     for p in range(len(keys)):
         key = keys[p]
