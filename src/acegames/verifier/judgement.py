@@ -177,7 +177,7 @@ class Judge:
 
         after = Positions.of(self.packed, t, keys, following)
         assert after is not None
-        result = self._buffer("next", after.room)
+        result = self._buffer("next", after.length)
         if known is not None:
             positions, which = after.places(following)
             own = owner[which]

@@ -217,8 +217,8 @@ class Reader:
     def take(self, noted: Mapping[str, tuple[Any, str]]) -> None:
         """Take in what this reader, or another one, has found."""
         with self._lock:
-            for what, found in noted.items():
-                self.noted[what] = min(self.noted.get(what, found), found)
+            for what, first in noted.items():
+                self.noted[what] = min(self.noted.get(what, first), first)
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""

@@ -118,7 +118,7 @@ class Positions:
         return at + self.first if self.index is None else self.index[at]
 
     @property
-    def room(self) -> int:
+    def length(self) -> int:
         """Length of what is known by position: windows may reach beyond the last key."""
         return self.count + LANES
 
@@ -167,13 +167,13 @@ def _sweep(
     time, sure = packed.time(t), following is None
     if sure and not forward:  # it makes no difference where rows lead
         time = time._replace(last=True)
-    alive = np.zeros(0 if following is None else after.room, dtype=np.uint8)
+    alive = np.zeros(0 if following is None else after.length, dtype=np.uint8)
     if following is not None:
         alive[after.places(following)[0]] = 1
     own, used = np.zeros(len(keys), dtype=np.uint8), np.zeros(len(time.ceiling), dtype=np.uint8)
 
     def work(part: slice) -> Bytes:
-        led = np.zeros(after.room if forward else 0, dtype=np.uint8)
+        led = np.zeros(after.length if forward else 0, dtype=np.uint8)
         sweep(
             keys[part], time, after.index, after.first, alive, sure, forward, packed.workspace(after.lanes), own[part], used,
             led,
