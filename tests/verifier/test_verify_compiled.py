@@ -338,7 +338,9 @@ def test_an_engine_without_threads_is_refused():
         verify(game, ace.solve(game).policy, engine="fast")
 
 
-@pytest.mark.parametrize("one, two, least", [((1.0, 1000.0), (0.0, 50.0), 1e-8), ((1e9, 1e9), (0.0, 50.0), 50e-8)])
+@pytest.mark.parametrize(
+    ("one", "two", "least"), [((1.0, 1000.0), (0.0, 50.0), 1e-8), ((1e9, 1e9), (0.0, 50.0), 50e-8)]
+)
 def test_where_nothing_is_to_be_gained_the_least_that_is_accepted_at_the_start_is_told(one, two, least):
     """(1, 1000): the other player's choice is worth 1 beside 1,000; nothing is at stake beside a billion, but rounding is."""
     pay = {"one": one if one[0] > 1 else (one[1] + 1, one[1]), "two": two}
