@@ -24,7 +24,7 @@ What is checked, in this order, and in which file:
     pair_kernels     the compiled loops of all of these
     on_cluster       judging in blocks, by tasks that run elsewhere
     on_gpu           judging on a GPU, a thread for each subgame
-    basics           types of arrays, records, thresholds and threads, which all of these use
+    basics           lists end to end, records, thresholds and threads, which all of these use
 
 `acegames.proofs` writes the same as a file that a stranger can check.
 
@@ -59,12 +59,13 @@ from acegames.model.checks import check_flag
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import plain
 from acegames.model.user_functions import OF_SOLVING, TOLERANCE, check_engine, policy_of, public
+from acegames.model.words import limit_phrase
 from acegames.numerics import VERIFY
 from acegames.system.compiled import running
 from acegames.system.progress import OnProgress
 from acegames.system.tasks import Tasks
 from acegames.verifier.basics import BlockThreads
-from acegames.verifier.certificate import Certificate, limit_phrase
+from acegames.verifier.certificate import Certificate
 from acegames.verifier.counting import Counted, read_rules, unsound
 from acegames.verifier.judgement import FAULTS_SHOWN, Evaluated, Judge, evaluate
 from acegames.verifier.pair_keys import ExactUnits
@@ -305,7 +306,7 @@ def _problems(
         problems.append(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
-    problems += [noted[1] for noted in (reader.disagreement, reader.correlation) if noted is not None]
+    problems += [reader.noted[what][1] for what in ("rows", "product") if what in reader.noted]
     if not evaluated.pairs:
         counting = ", with costs rounded as the policy rounds them" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
