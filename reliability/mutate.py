@@ -223,13 +223,14 @@ def run_tests(copy: Path, files: list[str], plugin: Any, plain: bool, log: Path)
     os.chdir(copy)
     sys.path[:0] = [str(copy), str(copy / "src")]
     os.environ["PYTHONPATH"] = str(copy / "src")
-    import numba
     import pytest
     from hypothesis import settings
 
     if plain:
         forget(())
-        numba.config.DISABLE_JIT = 1
+        from acegames.system import compiled
+
+        compiled._compiled.set(False)
     settings.register_profile("mutants", derandomize=True, database=None, deadline=None)
     settings.load_profile("mutants")
     words = [

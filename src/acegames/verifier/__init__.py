@@ -104,15 +104,11 @@ class JudgesOnCard(Protocol):
 
 @runtime_checkable
 class JudgesOnThreads(Protocol):
-    """An engine that says how many threads to use; None for all processors."""
+    """An engine that says how many threads to use, None for all processors, and whether kernels are
+    compiled, None for whichever is sooner.
+    """
 
     threads: int | None
-
-
-@runtime_checkable
-class SaysCompiled(Protocol):
-    """An engine that says whether kernels are compiled; None for whichever is sooner."""
-
     compiled: bool | None
 
 
@@ -199,7 +195,7 @@ def verify(
     counted = Counted.of(game, rules)
     units = ExactUnits(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    with running(engine.compiled if isinstance(engine, SaysCompiled) else None):
+    with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
         evaluated = _judge(engine, reader, concept, progress)
         walked = follow(counted, reader, units) if evaluated.worst is None or not counted.exact else None
     if walked is None:
@@ -267,7 +263,8 @@ def _exactly(*judged: Any) -> Evaluated:
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:
     """Judge where the engine says, in this process where that cannot be done there."""
     evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
-    with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads) else None) as threads:
+    here = isinstance(engine, JudgesOnThreads | JudgesOnCard)
+    with BlockThreads(engine.threads if here else None) as threads:
         subgames = Subgames.of(reader.game, reader.units, threads)
         judge = Judge(subgames.packed, reader, concept)
         if card is not None:
