@@ -193,14 +193,13 @@ def verify(
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, False, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     counted = Counted.of(game, rules)
-    units = ExactUnits(counted.game)
-    reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
+    reader = Reader(counted.game, policy, ExactUnits(counted.game), rounded=not counted.exact, product=concept.product)
     with running(engine.compiled if isinstance(engine, JudgesOnThreads) else None):
         evaluated = _judge(engine, reader, concept, progress)
-        walked = follow(counted, reader, units) if evaluated.worst is None or not counted.exact else None
-    if walked is None:
-        assert evaluated.worst is not None
-        walked = Walked(plain_row(units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
+        if evaluated.worst is None or not counted.exact:
+            walked = follow(counted, reader, reader.units)
+        else:
+            walked = Walked(plain_row(reader.units.amounts(evaluated.worst)), np.zeros(len(evaluated.worst)), None)
     if exact and evaluated.gains is not None:
         evaluated = _exactly(game, policy, concept, reader, evaluated, progress)
     exact = exact and evaluated.gains is not None
@@ -263,8 +262,7 @@ def _exactly(*judged: Any) -> Evaluated:
 def _judge(engine: Any, reader: Reader, concept: Concept, progress: OnProgress | None) -> Evaluated:
     """Judge where the engine says, in this process where that cannot be done there."""
     evaluated, card = None, engine.open_card() if isinstance(engine, JudgesOnCard) else None
-    here = isinstance(engine, JudgesOnThreads | JudgesOnCard)
-    with BlockThreads(engine.threads if here else None) as threads:
+    with BlockThreads(engine.threads if isinstance(engine, JudgesOnThreads | JudgesOnCard) else None) as threads:
         subgames = Subgames.of(reader.game, reader.units, threads)
         judge = Judge(subgames.packed, reader, concept)
         if card is not None:
@@ -328,9 +326,7 @@ def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
     """Return the gain that is too much, if any: the largest, or the largest share of a stake."""
     if tol is not None:
         return None if largest.gain <= tol else largest
-    if not largest.share <= VERIFY:
-        return largest
-    return None if share.share <= VERIFY else share
+    return next((gain for gain in (largest, share) if not gain.share <= VERIFY), None)
 
 
 def _gain_sentence(player: Any, gain: Gain, accepted: float, *, rounded: bool) -> str:
