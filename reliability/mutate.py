@@ -98,7 +98,10 @@ PARTS = {
 COMPILED = tuple(
     f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
 )
-LOADED = ("acegames.kernels", "acegames.verifier.pair_kernels", "acegames.system.compiled", "acegames.numerics")
+LOADED = (
+    *("acegames.kernels", "acegames.verifier.pair_kernels", "acegames.system.compiled", "acegames.system.compiling"),
+    *("acegames.system.machine_code", "acegames.system.linking", "acegames.numerics", "acegames.errors"),
+)
 """Packages and modules that stay in memory, with what is compiled, unless a compiled file is changed."""
 
 TEST_FILES = {path.stem.removeprefix("test_"): path for path in sorted((ROOT / "tests").rglob("test_*.py"))}
@@ -275,12 +278,14 @@ def warm() -> None:
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; the tests need more packages: pip install 'acegames[dev]'")
     import acegames as ace
+    from acegames.system.compiled import running
 
     game = ace.catalog.get("intersection")
-    for concept in (ace.CCE(), ace.CE(), ace.Nash()):
-        ace.verify(game, ace.solve(game, concept).policy, concept)
-    ace.Shield(game)
-    ace.feasibility(game)
+    with running(compiled=True):
+        for concept in (ace.CCE(), ace.CE(), ace.Nash()):
+            ace.verify(game, ace.solve(game, concept).policy, concept)
+        ace.Shield(game)
+        ace.feasibility(game)
     forget(LOADED)
 
 
