@@ -148,7 +148,7 @@ def test_plain_arrays(tmp_path):
 def test_plain_arrays_with_labels(tmp_path):
     path = tmp_path / "plain.npz"
     words = {"players": ["a", "b"], "states": ["p", "q"], "constraints": ["c"]}
-    np.savez_compressed(path, **plain(initial=[0.25, 0.75], actions_0=["x", "y"], actions_1=[3, 4], **words))
+    np.savez(path, **plain(initial=[0.25, 0.75], actions_0=["x", "y"], actions_1=[3, 4], **words))
     same = MarkovGame.from_arrays(
         MOVES, PRIZES, COSTS, [0.3], horizon=3, initial={"p": 0.25, "q": 0.75}, actions=[["x", "y"], [3, 4]], **words
     )
