@@ -310,12 +310,11 @@ def bad_outcomes(value):
         ({"players": 2}, ["players: got 2", "sequence of labels"]),
         ({"players": None}, ["players: got None", "sequence of labels"]),
         ({"players": {"p", "q"}}, ["players", "no order"]),
-        ({"horizon": -1}, ["horizon", "-1"]),
-        ({"players": ["p", "p"]}, ["players", "'p' occurs twice"]),
-        ({"budget": [1, 2], "constraints": ["c"]}, ["budget", "2 entries"]),
         ({"budget": None, "constraints": ["c"]}, ["budget", "missing", "'c'"]),
         ({"initial": {0: 0.5}}, ["initial", "0.5", "sum to 1"]),
-        ({"initial": []}, ["initial", "{state: probability}"]),
+        ({"actions": lambda t, s: ["go", "stay"]}, ["t=0", "not text"]),
+        ({"constraints": "cd", "budget": [1, 2]}, ["constraints"]),
+        ({"budget": None}, ["no budget"]),
     ],
 )
 def test_bad_functions(change, words):

@@ -133,12 +133,6 @@ def test_excess_is_the_largest_at_any_time():
     assert rollouts.summary()["beyond"] == rollouts.beyond
 
 
-def test_excess_of_numbers_is_exact():
-    rollouts = simulate(stream(0.1, budget=[[9], [F(1, 7)], [0.25]], horizon=3), GO, episodes=3, rng=0)
-    assert rollouts.excess.tolist() == [float(F(1, 5) - F(1, 7))]
-    assert rollouts.violations == 3
-
-
 # -- policies that round costs -------------------------------------------------------------------------------------
 
 
