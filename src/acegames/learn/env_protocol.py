@@ -309,9 +309,17 @@ def state_by_convention(env: Any) -> Callable[[Any, Any], Label]:
 
     Where agents take turns, whose turn it is belongs to it; one agent's state is what it sees.
     """
-    if isinstance(env, Turns):
-        return lambda env, observations: (env.agent_selection, joint_state(env, observations))
-    return (lambda env, observation: hashable(observation)) if isinstance(env, OneAgent) else joint_state
+    return _state_in_turn if isinstance(env, Turns) else _observed if isinstance(env, OneAgent) else joint_state
+
+
+def _state_in_turn(env: Any, observations: Any) -> Label:
+    """Return whose turn it is and what all see; it can be pickled."""
+    return env.agent_selection, joint_state(env, observations)
+
+
+def _observed(env: Any, observation: Any) -> Label:
+    """Return what the only agent sees."""
+    return hashable(observation)
 
 
 # -- action masks

@@ -83,7 +83,12 @@ class Rollouts(Shown):
         means = [f"{p}{m:.6g}{e}" for p, m, e in zip(players, said["mean"], error, strict=True)]
         limits = [f" of {limit}" for limit in self.limits] or [""] * len(constraints)
         each = list(zip(constraints, said["max_spent"], limits, said["wasted"], full, strict=True))
-        largest = [f"{name}{x:.6g}{limit}" for name, x, limit, _, capacity in each if capacity is None]
+        ends = [f", at the end {x:.6g}" for x in self.spent[:, -1].max(axis=0)]
+        largest = [
+            f"{name}{x:.6g}{end if limit.endswith(' at the end') else ''}{limit.removesuffix(' at the end')}"
+            for (name, x, limit, _, capacity), end in zip(each, ends, strict=True)
+            if capacity is None
+        ]
         lowest = [f"{name}{full - x:.6g} of {full:.6g}" for name, x, _, _, full in each if full is not None]
         wasted = [f"{name}{x:.6g}" for name, _, _, x, full in each if full is not None]
         allowed = f", {self.beyond:,} by more than its rounding allows" * (self.beyond < self.violations)

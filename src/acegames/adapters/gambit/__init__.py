@@ -47,7 +47,7 @@ from acegames.system.atomic import write_text
 from acegames.system.container import naming_file
 from acegames.system.extras import optional
 
-__all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "repeat", "stage_game", "write_nfg"]
+__all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
 
 TEXT_BEGINS = re.compile(r"\ufeff?\s*NFG\s+[0-9]+\s")  # what no path does
 
